@@ -9,7 +9,7 @@ use crate::record::{Session, SessionId, Stored, create, decode, session_key, upd
 use crate::store::{Listing, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a session is written.
 const BEAT: Duration = Duration::from_secs(1);
@@ -32,8 +32,35 @@ pub(crate) type Gone = Arc<dyn Fn(&SessionId, &Session) -> bool + Send + Sync>;
 /// A session's own state, which its components change.
 pub(crate) type Own = Arc<Mutex<Session>>;
 
+/// When a session was last written, for whoever asks for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Pulse(Arc<Mutex<Instant>>);
+
+impl Pulse {
+    /// That of a process that starts now.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    fn written(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// How long ago it was written, if that is too long: then others take this process for dead.
+    pub(crate) fn is_late(&self) -> Option<Duration> {
+        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(last.elapsed()).filter(|elapsed| *elapsed > READS * BEAT)
+    }
+}
+
 /// Writes a session until the future is dropped.
-pub(crate) async fn beat(store: Arc<dyn Store>, clock: Clock, id: SessionId, own: Own) {
+pub(crate) async fn beat(
+    store: Arc<dyn Store>,
+    clock: Clock,
+    id: SessionId,
+    own: Own,
+    pulse: Pulse,
+) {
     let key = session_key(&id);
     let mut last: Option<Stored<Session>> = None;
     loop {
@@ -47,7 +74,10 @@ pub(crate) async fn beat(store: Arc<dyn Store>, clock: Clock, id: SessionId, own
             None => create(&*store, &key, next).await,
         };
         last = match written {
-            Ok(stored) => Some(stored),
+            Ok(stored) => {
+                pulse.written();
+                Some(stored)
+            }
             Err(error) => {
                 // A late write of one's own, or a store that was made again: read what there is.
                 tracing::warn!(%error, "the session was not written");

@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+/// How many bytes are written to find out whether a blob could be stored.
+const PROBE: usize = 256 << 10;
+
 /// A folder of blobs, which all processes share.
 #[derive(Clone, Debug)]
 pub struct Blobs {
@@ -18,11 +21,13 @@ pub enum BlobError {
     #[error("there is no blob {0}")]
     Missing(Digest),
     /// Its content does not match its digest.
-    #[error("the file {path} has digest {found}, and not the one that it is named by: it was changed or cut off; remove it, and submit it again", path = path.display())]
+    #[error(
+        "the blob {wanted} is damaged: its file was changed or cut off, and has digest {found}; send it again"
+    )]
     Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Its digest.
+        /// The digest that it is named by.
+        wanted: Digest,
+        /// The digest of what is there.
         found: Digest,
     },
     /// It is larger than allowed.
@@ -32,12 +37,12 @@ pub enum BlobError {
         limit: u64,
     },
     /// The disk is full.
-    #[error("there is no space left for blobs in {}", path.display())]
+    #[error("there is no space left for blobs")]
     Full {
-        /// The folder.
+        /// The file.
         path: PathBuf,
     },
-    /// The file system fails.
+    /// The file system fails. The message is for the log: it names a file of the server.
     #[error("{}: {error}", path.display())]
     Io {
         /// The file.
@@ -99,17 +104,28 @@ impl Blobs {
     /// If there is none, or it is damaged.
     pub fn verify(&self, digest: &Digest) -> Result<(), BlobError> {
         let path = self.path(digest);
-        let file = File::open(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => BlobError::Missing(*digest),
-            _ => BlobError::io(&path, error),
-        })?;
+        let (_, file) = self.open_blob(digest)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(file).map_err(|error| BlobError::io(&path, error))?;
         let found = Digest::from(hasher.finalize());
         match found == *digest {
             true => Ok(()),
-            false => Err(BlobError::Damaged { path, found }),
+            false => Err(BlobError::Damaged { wanted: *digest, found }),
         }
+    }
+
+    /// Opens a blob to be read, with its length. What is read is to be checked against its digest.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn open_blob(&self, digest: &Digest) -> Result<(u64, File), BlobError> {
+        let path = self.path(digest);
+        let file = File::open(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => BlobError::Missing(*digest),
+            _ => BlobError::io(&path, error),
+        })?;
+        let length = file.metadata().map_err(|error| BlobError::io(&path, error))?.len();
+        Ok((length, file))
     }
 
     /// How large a blob is.
@@ -165,10 +181,7 @@ impl Blobs {
     /// If there is none, it is larger than `limit` bytes, or does not match its digest.
     pub fn get(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, BlobError> {
         let path = self.path(digest);
-        let file = File::open(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => BlobError::Missing(*digest),
-            _ => BlobError::io(&path, error),
-        })?;
+        let (_, file) = self.open_blob(digest)?;
         let mut bytes = Vec::new();
         let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| BlobError::io(&path, error))?;
@@ -178,8 +191,22 @@ impl Blobs {
         let found = Digest::of(&bytes);
         match found == *digest {
             true => Ok(bytes),
-            false => Err(BlobError::Damaged { path, found }),
+            false => Err(BlobError::Damaged { wanted: *digest, found }),
         }
+    }
+
+    /// Checks that a blob of some size could be stored now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn probe(&self) -> Result<(), BlobError> {
+        let mut incoming = self.begin(PROBE as u64)?;
+        // What cannot be compressed.
+        let mut bytes = vec![0; PROBE];
+        blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+        incoming.write(&bytes)?;
+        // Some file systems find out only now.
+        incoming.file.sync_data().map_err(|error| BlobError::io(&incoming.path, error))
     }
 
     /// The digests of all blobs.
@@ -311,6 +338,7 @@ mod tests {
         std::fs::write(blobs.path(&digest), b"pro0f").unwrap();
         assert!(matches!(blobs.get(&digest, 9), Err(BlobError::Damaged { .. })));
         assert!(matches!(blobs.verify(&digest), Err(BlobError::Damaged { .. })));
+        blobs.probe().unwrap();
         // Sent again, it is right again.
         blobs.put(b"proof").unwrap();
         blobs.verify(&digest).unwrap();

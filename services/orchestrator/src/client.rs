@@ -1,8 +1,8 @@
 //! Requests to a service.
 
 use crate::http::{
-    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobsBody, Problem, ProofsBody,
-    ReorgBody, RevertBody, WorkflowBody,
+    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView, JobsBody, Problem,
+    ProofsBody, ReorgBody, RevertBody, WorkflowBody,
 };
 use crate::id::Digest;
 use serde::Serialize;
@@ -239,6 +239,15 @@ impl Client {
     /// # Errors
     /// If there is none.
     pub fn job(&self, job: &str, wait: u32) -> Result<JobStatus, ClientError> {
+        let time = TIME + Duration::from_secs(wait.into());
+        self.call("GET", &format!("/v1/jobs/{job}?wait={wait}"), "text/plain", (), time)
+    }
+
+    /// Reads a job with its tasks; waits up to some seconds for its end.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn view(&self, job: &str, wait: u32) -> Result<JobView, ClientError> {
         let time = TIME + Duration::from_secs(wait.into());
         self.call("GET", &format!("/v1/jobs/{job}?wait={wait}"), "text/plain", (), time)
     }

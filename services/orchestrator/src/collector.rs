@@ -117,6 +117,8 @@ impl Collector {
                     self.owner(state, partition, (*stored).clone());
                 }
             }
+            // What a chain is made of is the publisher's business.
+            Event::Chain(_) => {}
             Event::Job(key, stored) => self.job(state, key, stored),
             Event::Task(key, stored) => self.task(state, key, stored),
         }
@@ -392,21 +394,26 @@ impl Collector {
         let now = self.clock.wall();
         let running = state.observer.living(&self.gone).filter(|(_, session)| !session.draining);
         let backends: BTreeSet<&Name> =
-            running.flat_map(|(_, session)| session.backends.iter()).collect();
+            running.flat_map(|(_, session)| session.able()).collect();
         let (mut ready, mut leased, mut head, mut unrunnable) = (0, 0, 0, 0);
+        let mut missing = BTreeSet::new();
         for task in state.tasks.values().flat_map(BTreeMap::values).map(|task| &task.value) {
             match task.state {
                 TaskState::Ready => {
                     ready += 1;
                     head = head.max(now.saturating_sub(task.created));
-                    unrunnable += usize::from(!backends.contains(&task.backend));
+                    if !backends.contains(&task.backend) {
+                        unrunnable += 1;
+                        missing.insert(task.backend.as_str());
+                    }
                 }
                 TaskState::Leased { .. } => leased += 1,
                 _ => {}
             }
         }
         if unrunnable > 0 {
-            tracing::warn!(tasks = unrunnable, "no live process has a back-end for these tasks");
+            let backends = missing.into_iter().collect::<Vec<_>>().join(", ");
+            tracing::warn!(tasks = unrunnable, backends, "no live process has these back-ends");
         }
         self.metrics.queue(ready, leased, head as f64 / 1e3, unrunnable);
     }
@@ -422,10 +429,13 @@ impl Collector {
                 continue;
             };
             let Ok(next) = known.value.expire(self.clock.wall()) else { continue };
-            self.metrics.expired();
             let name = key.to_string();
             match update_on_disk(&*self.store, &name, next, known.rev, OnDisk::Soon).await {
-                Ok(stored) => self.task(state, key, Arc::new(stored)),
+                Ok(stored) => {
+                    // Every collector tries, and one of them takes it.
+                    self.metrics.expired();
+                    self.task(state, key, Arc::new(stored));
+                }
                 // Its own last write, or another observer's.
                 Err(WriteError::Conflict { .. }) => {}
                 // Still in the list: once more in a second.

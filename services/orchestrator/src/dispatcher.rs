@@ -199,7 +199,7 @@ impl Dispatcher {
             }
             Event::Task(key, stored) => self.task(state, key, &stored),
             Event::Job(key, stored) => Self::job(state, key, &stored),
-            Event::Owner(..) | Event::Complete => {}
+            Event::Owner(..) | Event::Chain(..) | Event::Complete => {}
         }
     }
 

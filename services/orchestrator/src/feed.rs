@@ -3,7 +3,7 @@
 //! A watch reports changes at once; a sweep every ten seconds finds what it missed, as a watch may be dead without an error.
 
 use crate::clock::Clock;
-use crate::record::{Job, JobKey, Owner, Stored, Task, TaskKey, decode};
+use crate::record::{Chain, Job, JobKey, Owner, Stored, Task, TaskKey, decode};
 use crate::store::{Entry, Rev, Store, Unavailable, WatchError};
 use serde::de::DeserializeOwned;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// What is followed.
-const PREFIXES: [&str; 3] = ["owner/", "job/", "task/"];
+const PREFIXES: [&str; 4] = ["owner/", "chain/", "job/", "task/"];
 
 /// A change. A record may be reported again; an earlier revision after a later one is to be ignored.
 #[derive(Clone, Debug)]
@@ -29,6 +29,7 @@ pub(crate) enum Event {
     /// All records have been reported once.
     Complete,
     Owner(u8, Arc<Stored<Owner>>),
+    Chain(Arc<Stored<Chain>>),
     Job(JobKey, Arc<Stored<Job>>),
     Task(TaskKey, Arc<Stored<Task>>),
 }
@@ -89,14 +90,15 @@ async fn follow(
     *pause = PAUSE;
     let mut watches = watches.into_iter();
     let mut next = || watches.next().expect("a watch for each prefix");
-    let (mut owners, mut jobs, mut tasks) = (next(), next(), next());
+    let (mut owners, mut chains, mut jobs, mut tasks) = (next(), next(), next(), next());
     let mut sweep = clock.after(SWEEP);
     loop {
         let (at, changes) = tokio::select! {
             biased;
             changes = owners.next() => (0, changes?),
-            changes = jobs.next() => (1, changes?),
-            changes = tasks.next() => (2, changes?),
+            changes = chains.next() => (1, changes?),
+            changes = jobs.next() => (2, changes?),
+            changes = tasks.next() => (3, changes?),
             () = tokio::time::sleep_until(sweep) => {
                 sweep = clock.after(SWEEP);
                 if !self::sweep(store, components, &mut seen).await? {
@@ -164,6 +166,7 @@ fn report(components: &[UnboundedSender<Event>], entry: &Entry) -> bool {
             let partition = entry.key.strip_prefix("owner/").and_then(|digits| digits.parse().ok());
             partition.zip(read(entry)).map(|(partition, owner)| Event::Owner(partition, owner))
         }
+        Some("chain") => read(entry).map(Event::Chain),
         Some("job") => key(entry).zip(read(entry)).map(|(key, job)| Event::Job(key, job)),
         Some("task") => key(entry).zip(read(entry)).map(|(key, task)| Event::Task(key, task)),
         _ => None,

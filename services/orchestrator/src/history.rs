@@ -210,7 +210,7 @@ impl History {
                 }
                 TaskState::Leased { since, session } => {
                     free.remove(&key);
-                    if *since < task.not_before {
+                    if !task.is_due(*since) {
                         let why = "it is claimed before its time";
                         found.push(violation(&version.entry, why));
                     }

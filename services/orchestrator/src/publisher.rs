@@ -186,6 +186,14 @@ impl Publisher {
                             }
                         }
                     }
+                    Some(Event::Chain(chain)) => {
+                        // The blocks of a new chain may all be there by now.
+                        if let Some(chain) = bundled.note(&chain.value)
+                            && is_among(&partitions, &chain)
+                        {
+                            look(&mut due, chain, Instant::now());
+                        }
+                    }
                     Some(Event::Reset) => {
                         bundler.forget();
                         bundled = Bundled::default();

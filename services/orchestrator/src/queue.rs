@@ -168,7 +168,7 @@ impl Queue {
         for ((chain, lane), places) in &self.places {
             let candidate = places.iter().find(|place| {
                 let Some((task, _)) = self.tasks.get(&place.key) else { return false };
-                if task.not_before > now {
+                if !task.is_due(now) {
                     wait = Some(wait.map_or(task.not_before, |least| least.min(task.not_before)));
                     return false;
                 }

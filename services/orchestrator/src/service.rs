@@ -1,12 +1,11 @@
 //! A process as operators start it: a folder, settings, and perhaps an address.
 
-use crate::alive::{Own, beat};
+use crate::alive::{Own, Pulse, beat};
 use crate::backend::{Backend, Helper, Workshop};
 use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
-use crate::feed::patiently;
 use crate::host;
-use crate::http::{Api, Board, Tenants, router};
+use crate::http::{Api, Board, Offers, Readiness, Tenants, router};
 use crate::id::Name;
 use crate::intake::Intake;
 use crate::metrics::Metrics;
@@ -16,11 +15,12 @@ use crate::record::{Session, SessionId};
 use crate::runner::Runner;
 use crate::settings::Settings;
 use crate::standstill::Watched;
-use crate::store::{Durability, SqliteStore, Store, Timed, Unavailable};
+use crate::store::{Durability, OpenError, Reopened, SqliteStore, Store, Timed, Unavailable};
 #[cfg(feature = "nats")]
-use crate::store::{NatsSettings, NatsStore};
+use crate::store::{Known, NatsSettings, NatsStore};
 use crate::traces::Traces;
 use crate::workflows::Workflows;
+use futures_util::future::{BoxFuture, ready};
 use hekaton_http::Limits;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -31,6 +31,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a connection may be open.
 const MAX_LIFE: Duration = Duration::from_secs(300);
+
+/// How long to wait for sessions that cannot be opened.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// How often folders that are of no more use are looked for.
 const TIDY: Duration = Duration::from_secs(600);
@@ -69,22 +72,50 @@ enum Kind {
 }
 
 impl Place {
-    async fn open(&self, data: &Path, kind: Kind) -> Result<Arc<dyn Store>, Unavailable> {
-        Ok(match (self, kind) {
-            (Self::Folder, Kind::Records) => Arc::new(open_records(data)?),
+    /// Opens a store. One on a server that is away is waited for while it is used ([`Reopened`]).
+    async fn open(&self, data: &Path, kind: Kind) -> Result<Arc<dyn Store>, OpenError> {
+        let data = data.to_owned();
+        match (self, kind) {
+            (Self::Folder, Kind::Records) => Ok(Arc::new(open_records(&data)?)),
             (Self::Folder, Kind::Sessions) => {
-                Arc::new(SqliteStore::open(&data.join(SESSIONS), Durability::Memory)?)
+                let open = move || -> Result<Arc<dyn Store>, OpenError> {
+                    Ok(Arc::new(SqliteStore::open(&data.join(SESSIONS), Durability::Memory)?))
+                };
+                let open = Box::new(move || -> BoxFuture<'static, _> { Box::pin(ready(open())) });
+                Ok(Arc::new(Reopened::open("the database of sessions", open).await?))
             }
             #[cfg(feature = "nats")]
-            (Self::Nats(settings), Kind::Records) => {
-                Arc::new(NatsStore::open(settings, "records", false).await?)
+            (Self::Nats(settings), kind) => {
+                let settings = settings.clone();
+                let open = Box::new(move || -> BoxFuture<'static, _> {
+                    Box::pin(open_nats(settings.clone(), data.clone(), kind))
+                });
+                let name = match kind {
+                    Kind::Records => "the stream of records in NATS",
+                    Kind::Sessions => "the stream of sessions in NATS",
+                };
+                Ok(Arc::new(Reopened::open(name, open).await?))
             }
-            #[cfg(feature = "nats")]
-            (Self::Nats(settings), Kind::Sessions) => {
-                Arc::new(NatsStore::open(settings, "sessions", true).await?)
-            }
-        })
+        }
     }
+}
+
+/// Opens the records of a folder, which must not be others than before, or sessions, which may be new at any time.
+#[cfg(feature = "nats")]
+async fn open_nats(
+    settings: NatsSettings,
+    data: PathBuf,
+    kind: Kind,
+) -> Result<Arc<dyn Store>, OpenError> {
+    let Kind::Records = kind else {
+        return Ok(Arc::new(NatsStore::open(&settings, "sessions", true).await?));
+    };
+    let known = Known::read(&data, &settings.namespace)?;
+    let store = NatsStore::open_known(&settings, "records", false, known).await?;
+    if known == Known::Nothing {
+        Known::write(&data, &settings.namespace, store.incarnation())?;
+    }
+    Ok(Arc::new(store))
 }
 
 /// What a process is started with.
@@ -123,9 +154,9 @@ pub enum ServiceError {
         /// The operating system's error.
         error: std::io::Error,
     },
-    /// The database cannot be used.
+    /// The store cannot be used.
     #[error(transparent)]
-    Store(#[from] Unavailable),
+    Store(#[from] OpenError),
     /// The blobs cannot be used.
     #[error(transparent)]
     Blobs(#[from] BlobError),
@@ -212,7 +243,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         .map_err(io("the runtime".into()))?;
     let (store, sessions) = runtime.block_on(async {
         let store = place.open(&data, Kind::Records).await?;
-        Ok::<_, Unavailable>((store, place.open(&data, Kind::Sessions).await?))
+        Ok::<_, OpenError>((store, place.open(&data, Kind::Sessions).await?))
     })?;
     let clock = Clock::system();
     let mut backends = settings.backends(&helper);
@@ -229,17 +260,24 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         running: BTreeMap::new(),
     }));
     // On a thread with a runtime of its own: nothing that this process does can keep it from being alive.
-    let beating = CancellationToken::new();
+    let (beating, pulse) = (CancellationToken::new(), Pulse::new());
     let heart = {
         let (session, own, clock) = (session.clone(), Arc::clone(&own), clock.clone());
+        let pulse = pulse.clone();
         let (place, data, stop) = (place.clone(), data.clone(), beating.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(io("the runtime of the session".into()))?;
         let beat = move || {
             runtime.block_on(async {
                 let beat = async {
-                    let open = || place.open(&data, Kind::Sessions);
-                    beat(patiently(&clock, open).await, clock.clone(), session, own).await;
+                    let sessions = loop {
+                        match place.open(&data, Kind::Sessions).await {
+                            Ok(sessions) => break sessions,
+                            Err(error) => tracing::error!(%error, "the session is not written"),
+                        }
+                        clock.sleep(PAUSE).await;
+                    };
+                    beat(sessions, clock.clone(), session, own, pulse).await;
                 };
                 tokio::select! {
                     () = beat => {}
@@ -262,7 +300,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     };
     let tenants = &settings.tenants;
     let (listen, mut events) = tokio::sync::mpsc::unbounded_channel();
-    let workshop = Arc::new(workshop);
+    let (workshop, gone) = (Arc::new(workshop), host::gone(locks));
     let watched = Watched::default();
     let process = Process {
         store: Arc::clone(&store),
@@ -270,7 +308,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         clock: clock.clone(),
         session: session.clone(),
         own: Arc::clone(&own),
-        gone: host::gone(locks),
+        gone: Arc::clone(&gone),
         runner: Arc::clone(&workshop) as Arc<dyn Runner>,
         backends: backends.into_keys().collect(),
         slots: settings.slots,
@@ -297,14 +335,17 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::TcpListener::from_std(listener)?;
                 let tenants = Tenants::new(settings);
-                let board = Arc::new(Board::new());
-                let (watched, shown) = (Arc::clone(&tenants), Arc::clone(&board));
+                let offers = Offers::default();
+                let board = Arc::new(Board::new(offers.clone()));
+                let (counted, shown) = (Arc::clone(&tenants), Arc::clone(&board));
                 tokio::spawn(async move {
                     while let Some(event) = events.recv().await {
-                        watched.apply(&event);
+                        counted.apply(&event);
                         shown.apply(&event);
                     }
                 });
+                let (own_session, looked) = (session.clone(), Arc::clone(&sessions));
+                tokio::spawn(offers.clone().follow(looked, clock.clone(), own_session, gone));
                 let intake = Intake::new(Arc::clone(&store), clock.clone(), workflows.clone());
                 let api = Api {
                     store: Arc::clone(&store),
@@ -320,6 +361,9 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                     sessions: Arc::clone(&sessions),
                     clock: clock.clone(),
                     board,
+                    watched,
+                    offers,
+                    readiness: Readiness::new(pulse),
                     closing: closing.clone(),
                 };
                 let router = router(Arc::new(api));

@@ -2,6 +2,8 @@
 
 const $ = (id) => document.getElementById(id);
 const jobs = new Map();
+/** How far chains with strict order are published. */
+let published = {};
 /** How far tasks are, by their ids. */
 let progress = new Map();
 let token = "";
@@ -29,6 +31,14 @@ function part(job) {
   return ((job.tasks.done ?? 0) + running) / all;
 }
 
+/** What is done counts once it is published. */
+function state(job) {
+  if (job.reason) return `${job.state}: ${job.reason}`;
+  if (job.missing?.length) return `${job.state}: no live process has ${job.missing.join(", ")}`;
+  if (job.state !== "done" || !(job.chain in published)) return job.state;
+  return job.block <= published[job.chain] ? "published" : "done, waits for an older block";
+}
+
 function showJobs() {
   const body = $("jobs").tBodies[0];
   const rows = [...jobs.values()].sort((a, b) => (a.state !== "live") - (b.state !== "live") || b.accepted - a.accepted);
@@ -39,7 +49,7 @@ function showJobs() {
     cell(row, job.chain, "name");
     cell(row, job.block, "number");
     cell(row, job.id, "name");
-    cell(row, job.reason ? `${job.state}: ${job.reason}` : job.state, job.state);
+    cell(row, state(job), job.state);
     cell(row, Object.entries(job.tasks).map(([state, count]) => `${count} ${state}`).join(", "));
     const bar = document.createElement("progress");
     bar.value = part(job);
@@ -59,7 +69,8 @@ function showWorkers(workers) {
     const row = body.insertRow();
     cell(row, worker.host, "name");
     cell(row, worker.pid, "number");
-    cell(row, worker.backends.join(", "), "name");
+    const quarantined = Object.entries(worker.quarantined ?? {}).map(([name, why]) => `${name} (in quarantine: ${why})`);
+    cell(row, [...worker.backends, ...quarantined].join(", "), "name");
     cell(row, worker.busy, "number");
     cell(row, worker.slots, "number");
     cell(row, worker.draining ? "draining" : worker.collects ? "works and collects" : "works", worker.draining ? "draining" : "");
@@ -68,6 +79,17 @@ function showWorkers(workers) {
   $("no-workers").hidden = workers.length > 0;
   $("no-workers").textContent = "No process is alive.";
   showJobs();
+}
+
+/** Blocks that wait in vain, and for what. */
+function showStanding(list) {
+  const lines = list.map(({ chain, block, id, cause }) => {
+    const line = document.createElement("li");
+    line.textContent = `${chain}: block ${block} ${id} ${cause}`;
+    return line;
+  });
+  $("standing").querySelector("ul").replaceChildren(...lines);
+  $("standing").hidden = lines.length === 0;
 }
 
 const take = {
@@ -80,6 +102,11 @@ const take = {
     showJobs();
   },
   workers: showWorkers,
+  standing: showStanding,
+  published(heights) {
+    published = heights;
+    showJobs();
+  },
 };
 
 /** Reads events until the connection ends. */

@@ -59,6 +59,36 @@ impl Runner for Workshop {
         cancel: &CancellationToken,
         progress: &Progress,
     ) -> Attempt {
+        // Tenants read why a task failed, and have no use for where the server keeps its files. Its log has the whole text.
+        match self.attempt(claimed, cancel, progress).await {
+            Attempt::Failed(why) => Attempt::Failed(self.without_place(why)),
+            Attempt::Wrong(why) => Attempt::Wrong(self.without_place(why)),
+            Attempt::Impossible(why) => Attempt::Impossible(self.without_place(why)),
+            Attempt::Again(why) => Attempt::Again(self.without_place(why)),
+            other => other,
+        }
+    }
+
+    async fn abandon(&self, task: &Task) {
+        if let Some(backend) = self.backends.get(&task.backend) {
+            backend.abandon(&self.folder(task)).await;
+        }
+    }
+
+    fn settled(&self, task: &Task) {
+        if self.backends.get(&task.backend).is_some_and(|backend| backend.uses_folder()) {
+            let _ = std::fs::remove_dir_all(self.folder(task));
+        }
+    }
+}
+
+impl Workshop {
+    async fn attempt(
+        &self,
+        claimed: &Claimed<'_>,
+        cancel: &CancellationToken,
+        progress: &Progress,
+    ) -> Attempt {
         let &Claimed { key, task, epoch } = claimed;
         let Some(backend) = self.backends.get(&task.backend) else {
             return Attempt::Again(format!("there is no back-end '{}' here", task.backend));
@@ -129,20 +159,15 @@ impl Runner for Workshop {
         }
     }
 
-    async fn abandon(&self, task: &Task) {
-        if let Some(backend) = self.backends.get(&task.backend) {
-            backend.abandon(&self.folder(task)).await;
+    /// A text in which the service's own folder is not named.
+    fn without_place(&self, why: String) -> String {
+        let Some(place) = self.spool.parent().and_then(std::path::Path::to_str) else { return why };
+        if why.contains(place) {
+            tracing::warn!(why, "an attempt failed");
         }
+        why.replace(&format!("{place}/"), "")
     }
 
-    fn settled(&self, task: &Task) {
-        if self.backends.get(&task.backend).is_some_and(|backend| backend.uses_folder()) {
-            let _ = std::fs::remove_dir_all(self.folder(task));
-        }
-    }
-}
-
-impl Workshop {
     fn folder(&self, task: &Task) -> PathBuf {
         self.spool.join(task.id.to_string())
     }
@@ -210,5 +235,101 @@ impl Workshop {
             };
             self.clock.sleep(left).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Outcome, Work};
+    use crate::clock::Time;
+    use crate::store::{Durability, SqliteStore};
+    use crate::tests::records::task;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// What is done and stored elsewhere.
+    #[derive(Debug)]
+    struct Nothing;
+
+    #[async_trait]
+    impl Backend for Nothing {
+        async fn run(&self, _: &Work<'_>, _: &CancellationToken, _: &Progress) -> Outcome {
+            Outcome::Again("nothing is run".into())
+        }
+
+        async fn verify(&self, _: &Work<'_>, _: &Path) -> Result<(), Rejected> {
+            Ok(())
+        }
+    }
+
+    /// A clock that is set.
+    struct Set(Arc<AtomicU64>);
+
+    impl Time for Set {
+        fn monotonic(&self) -> Duration {
+            Duration::from_millis(self.wall())
+        }
+
+        fn wall(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn real(&self, span: Duration) -> Duration {
+            span
+        }
+    }
+
+    #[tokio::test]
+    async fn folders_stay_as_long_as_a_task_may_need_them() {
+        let place = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&place.path().join("db"), Durability::Memory).unwrap();
+        let now = Arc::new(AtomicU64::new(1_000));
+        let (key, ready) = task("t", "c", 1, 0);
+        let backends: BTreeMap<Name, Arc<dyn Backend>> =
+            BTreeMap::from([(ready.backend.clone(), Arc::new(Nothing) as _)]);
+        let workshop = Workshop {
+            backends,
+            blobs: Blobs::open(&place.path().join("blobs")).unwrap(),
+            spool: place.path().join("spool"),
+            clock: Clock::new(Set(Arc::clone(&now))),
+        };
+        let folder = workshop.folder(&ready);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(OWNER), key.to_string()).unwrap();
+        let mut rev =
+            crate::record::create(&store, &key.to_string(), ready.clone()).await.unwrap().rev;
+        workshop.tidy(&store).await;
+        assert!(folder.exists(), "it waits");
+        let cancelled = Task { state: TaskState::Cancelled { at: 1_000 }, ..ready.clone() };
+        rev = crate::record::update(&store, &key.to_string(), cancelled, rev).await.unwrap().rev;
+        let week = 7 * 24 * 3_600 * 1_000;
+        now.store(week, Ordering::Relaxed);
+        workshop.tidy(&store).await;
+        assert!(folder.exists(), "it may be requeued");
+        now.store(week + 1_000, Ordering::Relaxed);
+        workshop.tidy(&store).await;
+        assert!(!folder.exists());
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(OWNER), key.to_string()).unwrap();
+        let (session, output) = (crate::record::SessionId::from_number(1), ready.id);
+        let done = TaskState::Done { output, session, at: week, millis: 1 };
+        let done = Task { state: done, ..ready };
+        crate::record::update(&store, &key.to_string(), done, rev).await.unwrap();
+        workshop.tidy(&store).await;
+        assert!(!folder.exists(), "it is done");
+    }
+
+    #[test]
+    fn texts_for_tenants_do_not_say_where_files_are() {
+        let place = tempfile::tempdir().unwrap();
+        let workshop = Workshop {
+            backends: BTreeMap::new(),
+            blobs: Blobs::open(&place.path().join("blobs")).unwrap(),
+            spool: place.path().join("spool"),
+            clock: Clock::system(),
+        };
+        let text = format!("{}/spool/x/out: full; {0}/blobs/ab", place.path().display());
+        assert_eq!(workshop.without_place(text), "spool/x/out: full; blobs/ab");
     }
 }

@@ -1,11 +1,13 @@
 //! What is going on, for the live page: jobs with their tasks, and who runs them.
 
 use super::body::{JobStatus, JobView, WorkerView};
+use super::offers::Offers;
 use crate::feed::{Event, is_newer};
 use crate::id::{Digest, Name};
-use crate::record::{Job, JobKey, Session, Stored, Task, TaskKey, TaskState};
+use crate::record::{Job, JobKey, JobState, Order, Session, Stored, Task, TaskKey, TaskState};
 use crate::store::Rev;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
@@ -21,6 +23,9 @@ const MAX_LISTENERS: usize = 16;
 /// Jobs as they are in memory, and who waits for changes.
 #[derive(Debug)]
 pub(crate) struct Board {
+    offers: Offers,
+    /// All records were reported.
+    complete: AtomicBool,
     tenants: Mutex<BTreeMap<Name, Jobs>>,
     news: broadcast::Sender<JobKey>,
     listeners: Mutex<BTreeMap<Name, Arc<Semaphore>>>,
@@ -46,28 +51,34 @@ struct Shown {
     rev: Rev,
     state: &'static str,
     leased: bool,
+    /// What is to run it, while it waits.
+    wanted: Option<Name>,
 }
 
 impl Row {
-    fn view(&self) -> Option<JobView> {
+    fn view(&self, offers: &Offers) -> Option<JobView> {
         let job = &self.job.as_ref()?.value;
         let identity = job.identity();
         let mut tasks = BTreeMap::new();
-        let mut running = Vec::new();
+        let (mut running, mut wanted) = (Vec::new(), Vec::new());
         // Those of a block that another one has replaced are not its own.
         for (_, task) in self.tasks.iter().filter(|(key, _)| key.job == identity) {
             *tasks.entry(task.state.to_owned()).or_insert(0) += 1;
             if task.leased {
                 running.push(task.id.to_string());
             }
+            wanted.extend(&task.wanted);
         }
-        Some(JobView { job: JobStatus::from(job), tasks, running })
+        let missing = if job.is_live() { offers.missing(wanted) } else { vec![] };
+        Some(JobView { job: JobStatus { missing, ..JobStatus::from(job) }, tasks, running })
     }
 }
 
 impl Board {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(offers: Offers) -> Self {
         Self {
+            offers,
+            complete: AtomicBool::new(false),
             tenants: Mutex::default(),
             news: broadcast::Sender::new(MAX_BEHIND),
             listeners: Mutex::default(),
@@ -82,7 +93,12 @@ impl Board {
     pub(crate) fn apply(&self, event: &Event) {
         let key = match event {
             Event::Reset => {
+                self.complete.store(false, Ordering::Relaxed);
                 self.tenants().clear();
+                return;
+            }
+            Event::Complete => {
+                self.complete.store(true, Ordering::Relaxed);
                 return;
             }
             Event::Job(key, job) => {
@@ -93,7 +109,7 @@ impl Board {
                 self.task(*key, task);
                 task.value.job.clone()
             }
-            Event::Owner(..) | Event::Complete => return,
+            Event::Owner(..) | Event::Chain(..) => return,
         };
         // Nobody may be listening.
         let _ = self.news.send(key);
@@ -129,9 +145,15 @@ impl Board {
         let known = row.tasks.get(&key).map(|known| known.rev);
         if is_newer(known, *rev) {
             let leased = matches!(task.state, TaskState::Leased { .. });
-            let shown = Shown { id: task.id, rev: *rev, state: task.state.word(), leased };
+            let wanted = matches!(task.state, TaskState::Ready).then(|| task.backend.clone());
+            let shown = Shown { id: task.id, rev: *rev, state: task.state.word(), leased, wanted };
             row.tasks.insert(key, shown);
         }
+    }
+
+    /// Whether all records were reported since they were listed.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Relaxed)
     }
 
     /// The keys of what changes from now on.
@@ -143,14 +165,24 @@ impl Board {
     pub(crate) fn all(&self, tenant: &Name) -> Vec<JobView> {
         let tenants = self.tenants();
         let rows = tenants.get(tenant).into_iter().flat_map(|jobs| jobs.rows.values());
-        rows.filter_map(Row::view).collect()
+        rows.filter_map(|row| row.view(&self.offers)).collect()
     }
 
     /// Some jobs of a tenant.
     pub(crate) fn some(&self, tenant: &Name, keys: &BTreeSet<JobKey>) -> Vec<JobView> {
         let tenants = self.tenants();
         let Some(jobs) = tenants.get(tenant) else { return vec![] };
-        keys.iter().filter_map(|key| jobs.rows.get(key)?.view()).collect()
+        keys.iter().filter_map(|key| jobs.rows.get(key)?.view(&self.offers)).collect()
+    }
+
+    /// The chains with strict order of which jobs that are done are shown.
+    pub(crate) fn chains(&self, tenant: &Name) -> BTreeSet<Name> {
+        let tenants = self.tenants();
+        let rows = tenants.get(tenant).into_iter().flat_map(|jobs| jobs.rows.values());
+        let jobs = rows.filter_map(|row| row.job.as_ref()).map(|job| &job.value);
+        let done = jobs
+            .filter(|job| job.order == Order::Strict && matches!(job.state, JobState::Done { .. }));
+        done.map(|job| job.chain.clone()).collect()
     }
 
     /// The ids of a tenant's tasks that run.
@@ -181,7 +213,17 @@ pub(crate) fn worker(own: &BTreeSet<Digest>, id: &str, session: &Session) -> Wor
         pid: session.pid,
         slots: session.slots,
         busy: session.running.len(),
-        backends: session.backends.iter().map(Name::to_string).collect(),
+        backends: session
+            .backends
+            .iter()
+            .filter(|it| !session.quarantined.contains_key(*it))
+            .map(Name::to_string)
+            .collect(),
+        quarantined: session
+            .quarantined
+            .iter()
+            .map(|(name, why)| (name.to_string(), why.clone()))
+            .collect(),
         collects: session.collects,
         draining: session.draining,
         running: running.map(|(task, part)| (task.to_string(), *part)).collect(),
@@ -191,7 +233,7 @@ pub(crate) fn worker(own: &BTreeSet<Digest>, id: &str, session: &Session) -> Wor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{JobState, SessionId};
+    use crate::record::SessionId;
     use crate::tests::records::{job, task};
 
     fn stored<T>(value: T, number: u64) -> Arc<Stored<T>> {
@@ -200,7 +242,8 @@ mod tests {
 
     #[test]
     fn jobs_are_shown_with_their_tasks_and_forgotten_at_last() {
-        let board = Board::new();
+        let offers = Offers::default();
+        let board = Board::new(offers.clone());
         let job = job(vec![]);
         let key = job.key();
         let (_, mut work) = task("t", "c", 1, 0);
@@ -224,6 +267,13 @@ mod tests {
         let [view] = &board.all(&key.tenant)[..] else { panic!() };
         assert_eq!(view.tasks, BTreeMap::from([("leased".into(), 1), ("ready".into(), 1)]));
         assert_eq!(view.running, [work.id.to_string()]);
+        assert_eq!(view.job.missing, [""; 0], "nothing is known of processes");
+        offers.set(Some(BTreeSet::new()));
+        assert_eq!(board.all(&key.tenant)[0].job.missing, [work.backend.to_string()]);
+        offers.set(Some(BTreeSet::from([work.backend.clone()])));
+        assert_eq!(board.all(&key.tenant)[0].job.missing, [""; 0]);
+        board.apply(&Event::Complete);
+        assert!(board.is_complete());
         assert_eq!(news.try_recv().unwrap(), key);
         assert_eq!(board.all(&"other".parse().unwrap()), []);
 
@@ -235,6 +285,7 @@ mod tests {
         }
         assert_eq!(board.all(&key.tenant).len(), MAX_ENDED + 1);
         board.apply(&Event::Reset);
+        assert!(!board.is_complete());
         assert_eq!(board.all(&key.tenant), []);
     }
 }

@@ -1,13 +1,67 @@
 //! What is sent and answered.
 
 use crate::record::{Job, JobState, Order, Publication};
+use crate::standstill::Standstill;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
+/// What the description of the API shows as examples. A new service that has a back-end `prove` accepts a blob, a workflow, a chain, a
+/// job and a re-org, in this order.
+pub(crate) mod example {
+    use serde_json::{Value, json};
+
+    const BLOB: &str = "7028f9f4f372d69a6f06a35ec346713d0ced1a0c8dab00d9dacb1eb777da03d0";
+    const CHAIN: &str = "main";
+
+    /// The content of a blob.
+    pub(crate) fn content() -> Value {
+        "the input of a block".into()
+    }
+
+    /// Its digest.
+    pub(crate) fn blob() -> Value {
+        BLOB.into()
+    }
+
+    /// A workflow of one stage.
+    pub(crate) fn workflow() -> Value {
+        "version = 1\nname = \"single\"\n\n[inputs.chunks]\n\n[[stages]]\nname = \"prove\"\nfrom = [\"chunks\"]\nbackend = \"prove\"\n"
+            .into()
+    }
+
+    /// The name of a chain.
+    pub(crate) fn chain() -> Value {
+        CHAIN.into()
+    }
+
+    /// How the chain is made.
+    pub(crate) fn chain_body() -> Value {
+        json!({ "order": "strict", "genesis": "genesis" })
+    }
+
+    /// A job.
+    pub(crate) fn job_body() -> Value {
+        json!({
+            "chain": CHAIN, "block": 1, "id": "b1", "parent": "genesis", "backend": "prove", "inputs": { "input": [BLOB] },
+        })
+    }
+
+    /// What the job is called then.
+    pub(crate) fn job() -> Value {
+        "main.genesis.11987f601952d2d233886b2a2ce7ccdb94f6a0dc2767fcd91974b70f4a464d0b".into()
+    }
+
+    /// A re-org.
+    pub(crate) fn reorg_body() -> Value {
+        json!({ "to": "genesis", "block": 0 })
+    }
+}
+
 /// A block that is to be proven.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = example::job_body)]
 pub struct JobBody {
     /// The chain.
     pub chain: String,
@@ -62,6 +116,9 @@ pub struct JobStatus {
     /// Its `traceparent`: the one it was submitted with, or a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
+    /// Back-ends that it waits for and that no live process has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 impl From<&Job> for JobStatus {
@@ -89,6 +146,7 @@ impl From<&Job> for JobStatus {
             accepted: job.accepted,
             ended,
             trace: job.trace.clone(),
+            missing: vec![],
         }
     }
 }
@@ -110,6 +168,39 @@ pub struct JobView {
 pub struct JobsBody {
     /// In no order.
     pub jobs: Vec<JobView>,
+    /// Blocks that wait in vain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing_still: Vec<StandstillBody>,
+}
+
+/// A block that was accepted, is not published, and will not be without help.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StandstillBody {
+    /// The chain.
+    pub chain: String,
+    /// The height.
+    pub block: u64,
+    /// The block's name.
+    pub id: String,
+    /// What it waits for, and what can be done.
+    pub cause: String,
+    /// How long nothing has happened to it, in seconds.
+    pub seconds: u64,
+    /// Whether its chain publishes nothing and nothing runs for it.
+    pub halts: bool,
+}
+
+impl From<&Standstill> for StandstillBody {
+    fn from(one: &Standstill) -> Self {
+        Self {
+            chain: one.chain.to_string(),
+            block: one.block,
+            id: one.id.to_string(),
+            cause: one.cause.to_string(),
+            seconds: one.millis / 1_000,
+            halts: one.halts,
+        }
+    }
 }
 
 /// A process that is alive.
@@ -127,6 +218,9 @@ pub struct WorkerView {
     pub busy: usize,
     /// The back-ends that it has and trusts.
     pub backends: Vec<String>,
+    /// Those that it does not trust, with what failed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quarantined: BTreeMap<String, String>,
     /// Whether it makes tasks and publishes.
     pub collects: bool,
     /// Whether it claims nothing more.
@@ -138,6 +232,7 @@ pub struct WorkerView {
 /// A chain that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = example::chain_body)]
 pub struct ChainBody {
     /// `strict` or `none`.
     #[schema(value_type = String)]
@@ -208,6 +303,7 @@ pub struct RevertBody {
 /// What a chain is torn off after, and what follows instead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = example::reorg_body)]
 pub struct ReorgBody {
     /// The last block that stays; the genesis for all.
     pub to: String,

@@ -2,16 +2,21 @@
 
 pub(crate) mod board;
 pub(crate) mod body;
+mod description;
+mod offers;
 mod problem;
+mod ready;
 mod routes;
 mod tenants;
 
 pub(crate) use board::Board;
 pub use body::{
     BlobBody, BundlesBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView,
-    JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, WorkerView, WorkflowBody,
+    JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, StandstillBody, WorkerView, WorkflowBody,
 };
+pub use description::open_api;
+pub(crate) use offers::Offers;
 pub use problem::Problem;
-pub use routes::open_api;
+pub(crate) use ready::Readiness;
 pub(crate) use routes::{Api, router};
 pub(crate) use tenants::Tenants;

@@ -7,9 +7,12 @@ mod live;
 
 use super::board::Board;
 use super::body::HealthBody;
+use super::description::open_api;
+use super::offers::Offers;
 use super::problem::{
-    BAD_REQUEST, HOST, INTERNAL, METHOD, NOT_FOUND, OPERATOR, ORIGIN, Problem, UNAVAILABLE,
+    BAD_REQUEST, CODING, HOST, INTERNAL, METHOD, NOT_FOUND, OPERATOR, ORIGIN, Problem,
 };
+use super::ready::Readiness;
 use super::tenants::Tenants;
 use crate::alive::Own;
 use crate::blobs::Blobs;
@@ -17,16 +20,16 @@ use crate::clock::Clock;
 use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::record::SessionId;
+use crate::standstill::Watched;
 use crate::store::Store;
 use crate::workflows::Workflows;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request, State};
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
 
@@ -50,6 +53,10 @@ pub(crate) struct Api {
     pub(crate) sessions: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) board: Arc<Board>,
+    /// What stands still.
+    pub(crate) watched: Watched,
+    pub(crate) offers: Offers,
+    pub(crate) readiness: Readiness,
     /// The process ends, and with it what never ends by itself.
     pub(crate) closing: CancellationToken,
 }
@@ -83,7 +90,13 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Has this process claim no more tasks. It ends when the ones that it runs have ended.
-#[utoipa::path(post, path = "/v1/drain", tag = "service", responses((status = 204)))]
+#[utoipa::path(
+    post, path = "/v1/drain", tag = "service",
+    responses(
+        (status = 204, description = "It claims no more"),
+        (status = 403, body = Problem, description = "There are tenants: only the operator may stop what others use"),
+    )
+)]
 async fn drain(State(api): Shared) -> Result<StatusCode, Problem> {
     if api.tenants.are_several() {
         let why = "a tenant cannot stop what others use: send SIGTERM to the process";
@@ -105,21 +118,23 @@ async fn health(State(api): Shared) -> Json<HealthBody> {
     })
 }
 
-/// Whether the store answers.
-#[utoipa::path(get, path = "/readyz", tag = "service", responses((status = 204), (status = 503, body = Problem)))]
+/// Whether the service can take jobs and publish: its records can be read and written, blobs can be stored, and its session is written.
+///
+/// It is tried, at most once a second. Reads may work nevertheless. Not ready, too, is a service with a chain that stands still: the
+/// detail names the block and what it waits for. Requests are answered all the same, so ask `/healthz` to find out where to send them.
+#[utoipa::path(
+    get, path = "/readyz", tag = "service",
+    responses((status = 204, description = "It can"), (status = 503, body = Problem, description = "It cannot now, or a chain stands still: the detail says what"))
+)]
 async fn ready(State(api): Shared) -> Result<StatusCode, Problem> {
-    let asked = tokio::time::timeout(Duration::from_secs(5), api.store.get("owner/00")).await;
-    match asked {
-        Ok(Ok(_)) => Ok(StatusCode::NO_CONTENT),
-        Ok(Err(error)) => Err(Problem::new(UNAVAILABLE, error)),
-        Err(_) => Err(Problem::new(UNAVAILABLE, "the store does not answer")),
-    }
+    api.readiness.check(&api).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// What the process counts, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "service", responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 async fn metrics(State(api): Shared) -> Result<Response, Problem> {
-    let text = api.metrics.text().map_err(|error| Problem::new(INTERNAL, error))?;
+    let text = api.metrics.text().map_err(|error| Problem::hidden(INTERNAL, error))?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
@@ -150,12 +165,7 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
         (name = "service", description = "The service itself"),
     )
 )]
-struct Description;
-
-/// The description of the API (OpenAPI 3.1).
-pub fn open_api() -> utoipa::openapi::OpenApi {
-    Description::openapi()
-}
+pub(super) struct Description;
 
 async fn unknown() -> Problem {
     Problem::new(NOT_FOUND, "there is no such path; /openapi.json describes all")
@@ -179,6 +189,26 @@ async fn same_site(State(api): Shared, request: Request, next: Next) -> Response
         return Problem::new(HOST, why).into_response();
     }
     next.run(request).await
+}
+
+/// No body is decoded, so one with a coding would be taken for something else.
+async fn plain(request: Request, next: Next) -> Response {
+    let codings = request.headers().get_all(header::CONTENT_ENCODING).iter();
+    let mut codings = codings.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    // Codings are the same in capital letters (RFC 9110, 8.4.1).
+    let other = codings.find(|coding| {
+        let coding = coding.trim_ascii();
+        !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
+    });
+    match other {
+        None => next.run(request).await,
+        Some(coding) => {
+            let coding = String::from_utf8_lossy(coding.trim_ascii());
+            let why =
+                format!("the content coding '{coding}' is not decoded: send the body as it is");
+            Problem::new(CODING, why).into_response()
+        }
+    }
 }
 
 fn is_this_machine(host: &str) -> bool {
@@ -219,6 +249,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/openapi.json", get(description))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
+        .layer(from_fn(plain))
         .layer(from_fn_with_state(Arc::clone(&api), same_site))
         .with_state(api)
 }

@@ -1,6 +1,6 @@
 //! Who sends a request, and how much they may.
 
-use super::problem::{BYTES, FULL, Problem, RATE, UNAUTHORIZED};
+use super::problem::{BYTES, FULL, Problem, RATE, TOKEN, UNAUTHORIZED};
 use crate::feed::{Event, is_newer};
 use crate::id::{Digest, Name};
 use crate::record::{Chain, JobKey};
@@ -112,13 +112,17 @@ impl Tenants {
     /// Whose request it is. Tokens are compared by their digests, so timing reveals nothing about them.
     pub(crate) fn of(&self, headers: &HeaderMap) -> Result<(Name, &Tenant), Problem> {
         if self.by_token.is_empty() {
-            let (name, tenant) = self.tenants.first_key_value().ok_or_else(no_token)?;
+            let (name, tenant) = self.tenants.first_key_value().ok_or_else(wrong_token)?;
             return Ok((name.clone(), tenant));
         }
         let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let token = token.and_then(|value| value.strip_prefix("Bearer ")).ok_or_else(no_token)?;
-        let name = self.by_token.get(&Digest::of(token.trim().as_bytes())).ok_or_else(no_token)?;
-        let tenant = self.tenants.get(name).ok_or_else(no_token)?;
+        // Schemes are the same in capital letters (RFC 9110, 11.1).
+        let token = token.and_then(|value| value.trim().split_once(' '));
+        let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
+        let (_, token) = token.ok_or_else(no_token)?;
+        let name = self.by_token.get(&Digest::of(token.trim().as_bytes()));
+        let name = name.ok_or_else(wrong_token)?;
+        let tenant = self.tenants.get(name).ok_or_else(wrong_token)?;
         Ok((name.clone(), tenant))
     }
 
@@ -189,7 +193,7 @@ impl Tenants {
                     blocks.remove(key);
                 }
             }
-            Event::Complete | Event::Owner(..) | Event::Task(..) => {}
+            Event::Complete | Event::Owner(..) | Event::Chain(..) | Event::Task(..) => {}
         }
     }
 }
@@ -213,4 +217,8 @@ impl Tenant {
 fn no_token() -> Problem {
     let why = "send the header 'Authorization: Bearer TOKEN' with the token of a tenant";
     Problem::new(UNAUTHORIZED, why)
+}
+
+fn wrong_token() -> Problem {
+    Problem::new(TOKEN, "the settings of the service have no tenant with this token")
 }

@@ -229,13 +229,20 @@ impl Task {
         }
     }
 
+    /// Whether its time has come. One that is further away than the longest pause is that of a clock that was ahead: who waited for it
+    /// would wait for days.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        let left = Duration::from_millis(self.not_before.saturating_sub(now));
+        left.is_zero() || left > Limits::MAX_PAUSE
+    }
+
     /// Leases the task to a session.
     ///
     /// # Errors
     /// Unless it is ready and its time has come.
     pub fn claim(&self, session: &SessionId, now: u64) -> Result<Self, Refused> {
         match self.state {
-            TaskState::Ready if self.not_before <= now => {
+            TaskState::Ready if self.is_due(now) => {
                 Ok(self.with(TaskState::Leased { session: session.clone(), since: now }))
             }
             _ => Err(self.refused_to("claimed")),

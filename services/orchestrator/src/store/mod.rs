@@ -6,11 +6,15 @@
 
 #[cfg(feature = "nats")]
 mod nats;
+mod reopened;
 mod sqlite;
 mod timed;
 
 #[cfg(feature = "nats")]
+pub(crate) use nats::Known;
+#[cfg(feature = "nats")]
 pub use nats::{NatsSettings, NatsStore};
+pub(crate) use reopened::Reopened;
 pub use sqlite::{Durability, SqliteStore};
 pub(crate) use timed::Timed;
 
@@ -70,6 +74,12 @@ pub enum WriteError {
         /// What happened instead.
         why: String,
     },
+    /// The store has no space for the write, which has no effect.
+    #[error("the store has no space for '{key}'")]
+    Full {
+        /// The key, or the log's name.
+        key: String,
+    },
     /// The store did not take the write, which has no effect.
     #[error("the store refuses a write to '{key}': {why}")]
     Refused {
@@ -86,6 +96,20 @@ pub enum WriteError {
 pub struct Unavailable {
     /// What happened.
     pub why: String,
+}
+
+/// Why a store was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// It does not answer, and may do so later.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// Something is wrong with it that somebody must mend.
+    #[error("the store cannot be used: {why}")]
+    Refused {
+        /// The reason.
+        why: String,
+    },
 }
 
 /// Why a watch ended.
@@ -147,6 +171,16 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// How the store is reached, for people.
     fn describe(&self) -> String;
+
+    /// Whether it still is the store that was opened, and not removed or made again since.
+    async fn is_there(&self) -> Result<bool, Unavailable> {
+        Ok(true)
+    }
+
+    /// Checks that it can be read and written, by a write that changes no record and no log.
+    async fn probe(&self) -> Result<(), Unavailable> {
+        self.get("owner/00").await.map(drop)
+    }
 }
 
 /// Changes of records, as they are written.

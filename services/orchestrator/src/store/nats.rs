@@ -5,20 +5,23 @@
 //! both be the first message there. Every write names the sequence that it expects of its subject.
 //!
 //! The stream's name and all subjects contain the store's incarnation, drawn at random when the stream is made and kept in a
-//! register, which is a stream, too. A stream that was deleted and made again has another one, so what was meant for the
-//! old one finds no stream. Work-queue consumers are not used: their acknowledgments are not fenced, a redelivered message
+//! register, which is a stream, too ([`connect`]). A stream that was deleted and made again has another one, so what was meant for
+//! the old one finds no stream. Work-queue consumers are not used: their acknowledgments are not fenced, a redelivered message
 //! can be acknowledged away from its second holder.
+
+mod connect;
+mod known;
+
+pub use connect::NatsSettings;
+pub(crate) use known::Known;
 
 use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteError, check};
 use crate::history::{History, Version};
-use async_nats::ServerAddr;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::consumer::{Consumer, DeliverPolicy};
 use async_nats::jetstream::context::{GetStreamErrorKind, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{
-    Config, DiscardPolicy, LastRawMessageErrorKind, StorageType, Stream,
-};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, Context, ErrorCode};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -31,31 +34,6 @@ const TIME: Duration = Duration::from_secs(5);
 
 /// How many changes a watch reports at once.
 const MAX_CHANGES: usize = 1_000;
-
-/// How long a session stays in a store of sessions that nobody writes anymore.
-const SESSION_AGE: Duration = Duration::from_secs(3_600);
-
-/// How a store is reached.
-#[derive(Clone, PartialEq, Eq)]
-pub struct NatsSettings {
-    /// `nats://HOST:PORT`, or `tls://` for an encrypted connection; several with commas.
-    pub address: String,
-    /// Tells stores of one server apart: letters, digits, `-` and `_`.
-    pub namespace: String,
-    /// On how many servers each message is kept.
-    pub replicas: usize,
-    /// A file with the user's JWT and NKEY seed, as `nsc` writes it.
-    pub credentials: Option<std::path::PathBuf>,
-    /// How many versions of each record are kept. 1, except in tests that look at the history.
-    pub versions: i64,
-}
-
-impl fmt::Debug for NatsSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An address may contain a password.
-        f.debug_struct("NatsSettings").field("namespace", &self.namespace).finish_non_exhaustive()
-    }
-}
 
 /// A stream of NATS JetStream.
 pub struct NatsStore {
@@ -77,119 +55,17 @@ fn unavailable(why: impl fmt::Display) -> Unavailable {
 }
 
 impl NatsStore {
-    /// Opens a store, or makes it. `kind` tells the stores of a namespace apart; one of sessions is kept in memory.
-    ///
-    /// # Errors
-    /// If the server does not answer, or is too old.
-    pub async fn open(
-        settings: &NatsSettings,
-        kind: &str,
-        memory: bool,
-    ) -> Result<Self, Unavailable> {
-        let mut options = async_nats::ConnectOptions::new()
-            .name(format!("hekaton-orchestrator {kind}"))
-            .request_timeout(Some(TIME))
-            .connection_timeout(TIME)
-            .reconnect_delay_callback(|attempts| {
-                Duration::from_millis(50 << attempts.min(6)).min(Duration::from_secs(2))
-            });
-        if let Some(path) = &settings.credentials {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| unavailable(format_args!("{}: {error}", path.display())))?;
-            options = options.credentials(&text).map_err(unavailable)?;
-        }
-        let servers = settings.address.split(',').map(str::parse::<ServerAddr>);
-        let servers: Vec<ServerAddr> = servers.collect::<Result<_, _>>().map_err(unavailable)?;
-        let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
-        if let Some((user, password)) = user {
-            if password.contains('%') || user.contains('%') {
-                return Err(unavailable("a password in an address cannot have special characters"));
-            }
-            options = options.user_and_password(user.into(), password.into());
-        }
-        let client = options.connect(servers).await.map_err(unavailable)?;
-        let (major, minor, patch) = match settings.replicas {
-            // One server has checked conditional writes one after the other before that, too.
-            0 | 1 => (2, 9, 10),
-            // Earlier clusters have accepted several conditional writes at the same time (nats-server #4320).
-            _ => (2, 11, 0),
-        };
-        let version = client.server_info().version;
-        if !client.is_server_compatible(major, minor, patch) {
-            return Err(unavailable(format_args!(
-                "the server has version {version}, and {} replicas need at least {major}.{minor}.{patch}",
-                settings.replicas.max(1),
-            )));
-        }
-        let context =
-            jetstream::context::ContextBuilder::new().timeout(TIME).ack_timeout(TIME).build(client);
-        let storage = if memory { StorageType::Memory } else { StorageType::File };
-        let base = Config {
-            storage,
-            num_replicas: settings.replicas.max(1),
-            discard: DiscardPolicy::New,
-            max_message_size: i32::try_from(super::MAX_VALUE + 4_096).unwrap_or(i32::MAX),
-            allow_direct: false,
-            allow_rollup: false,
-            deny_delete: true,
-            deny_purge: true,
-            ..Config::default()
-        };
-        let name = format!("hk-{}-{kind}", settings.namespace);
-        let register = Config {
-            name: format!("{name}-register"),
-            subjects: vec![format!("{name}.register")],
-            max_messages_per_subject: 1,
-            ..base.clone()
-        };
-        let register = context.get_or_create_stream(register).await.map_err(unavailable)?;
-        let (incarnation, stream) = loop {
-            let subject = format!("{name}.register");
-            let (known, sequence) = match register.get_last_raw_message_by_subject(&subject).await {
-                Ok(message) => {
-                    let text = String::from_utf8_lossy(&message.payload).into_owned();
-                    let known = u64::from_str_radix(&text, 16).map_err(|_| {
-                        unavailable(format_args!("the register of '{name}' contains '{text}'"))
-                    })?;
-                    (Some(known), message.sequence)
-                }
-                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => (None, 0),
-                Err(error) => return Err(unavailable(error)),
-            };
-            if let Some(known) = known {
-                match context.get_stream(format!("{name}-{known:016x}")).await {
-                    Ok(stream) => break (known, stream),
-                    Err(error) if is_not_found(&error.kind()) => {}
-                    Err(error) => return Err(unavailable(error)),
-                }
-            }
-            // There is none, or it was deleted: another one, of which nobody knows old revisions.
-            let new = crate::id::random() >> 1;
-            let made = Config {
-                name: format!("{name}-{new:016x}"),
-                subjects: vec![format!("{name}.{new:016x}.>")],
-                max_messages_per_subject: settings.versions,
-                max_age: if memory { SESSION_AGE } else { Duration::ZERO },
-                ..base.clone()
-            };
-            context.create_stream(made).await.map_err(unavailable)?;
-            let message = PublishMessage::build()
-                .payload(format!("{new:016x}").into())
-                .expected_last_subject_sequence(sequence);
-            // Of several that make one at the same time, the register keeps the first.
-            match publish(&context, &subject, message).await {
-                Ok(_) => {}
-                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {}
-                Err(error) => return Err(unavailable(error)),
-            }
-        };
-        let prefix = format!("{name}.{incarnation:016x}");
-        let server = format!("NATS {version}, stream {name}-{incarnation:016x}");
-        Ok(Self { context, stream, prefix, incarnation, server })
+    /// Which store this is.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     fn rev(&self, number: u64) -> Rev {
         Rev { incarnation: self.incarnation, number }
+    }
+
+    fn name(&self) -> String {
+        self.prefix.replace('.', "-")
     }
 
     fn record(&self, key: &str) -> String {
@@ -243,6 +119,7 @@ impl NatsStore {
                 PublishErrorKind::StreamNotFound | PublishErrorKind::MaxPayloadExceeded => {
                     WriteError::Refused { key, why: error.to_string() }
                 }
+                PublishErrorKind::Other if is_full(&error) => WriteError::Full { key },
                 // A time-out, a disconnection, or a server that is busy with an earlier write.
                 _ => WriteError::Unknown { key, why: error.to_string() },
             }),
@@ -324,6 +201,15 @@ impl NatsStore {
 
 fn is_not_found(kind: &GetStreamErrorKind) -> bool {
     matches!(kind, GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
+}
+
+/// Whether the server has no space for a message: then it has not taken it.
+fn is_full(error: &PublishError) -> bool {
+    let source = std::error::Error::source(error).and_then(|it| it.downcast_ref());
+    source.is_some_and(|error: &jetstream::Error| {
+        [ErrorCode::INSUFFICIENT_RESOURCES, ErrorCode::STORAGE_RESOURCES_EXCEEDED]
+            .contains(&error.error_code())
+    })
 }
 
 /// Publishes a message and returns its sequence once it is stored.
@@ -420,6 +306,21 @@ impl Store for NatsStore {
 
     fn describe(&self) -> String {
         self.server.clone()
+    }
+
+    async fn is_there(&self) -> Result<bool, Unavailable> {
+        match self.context.get_stream(self.name()).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_not_found(&error.kind()) => Ok(false),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    async fn probe(&self) -> Result<(), Unavailable> {
+        // The last message of a subject of its own, which is neither a record nor a log.
+        let message = PublishMessage::build().payload(Bytes::from_static(b"."));
+        let written = publish(&self.context, &format!("{}.probe", self.prefix), message).await;
+        written.map(drop).map_err(unavailable)
     }
 }
 

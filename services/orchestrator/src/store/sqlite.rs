@@ -14,6 +14,7 @@ use crate::history::{History, Version};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::time::Duration;
@@ -43,13 +44,32 @@ pub enum Durability {
 /// A SQLite database.
 #[derive(Debug)]
 pub struct SqliteStore {
-    path: PathBuf,
+    place: Place,
     incarnation: u64,
     writes: mpsc::Sender<Request>,
     reads: mpsc::Sender<Read>,
     /// For reads of single records, which take less time than a thread takes to be woken.
     points: Mutex<Connection>,
     recent: Arc<recent::Recent>,
+}
+
+/// A file that must stay where it is: what is written to one that was removed is lost with the process.
+#[derive(Clone, Debug)]
+struct Place {
+    path: PathBuf,
+    /// The device and the number of the file on it.
+    file: (u64, u64),
+}
+
+impl Place {
+    fn of(path: &Path) -> std::io::Result<Self> {
+        let found = std::fs::metadata(path)?;
+        Ok(Self { path: path.to_owned(), file: (found.dev(), found.ino()) })
+    }
+
+    fn is_there(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file)
+    }
 }
 
 /// A write and where its answer goes.
@@ -61,9 +81,22 @@ struct Request {
 }
 
 enum Write {
-    Create { key: String, value: Bytes },
-    Update { key: String, value: Bytes, expected: Rev },
-    Append { log: String, entry: Bytes, last: Option<Rev> },
+    Create {
+        key: String,
+        value: Bytes,
+    },
+    Update {
+        key: String,
+        value: Bytes,
+        expected: Rev,
+    },
+    Append {
+        log: String,
+        entry: Bytes,
+        last: Option<Rev>,
+    },
+    /// Changes nothing, and is on disk as the others are.
+    Probe,
 }
 
 impl Write {
@@ -71,6 +104,7 @@ impl Write {
         match self {
             Self::Create { key, .. } | Self::Update { key, .. } => key,
             Self::Append { log, .. } => log,
+            Self::Probe => "probe",
         }
     }
 }
@@ -82,7 +116,7 @@ impl Write {
             Self::Create { key, value } | Self::Update { key, value, .. } => {
                 Some(Entry { key: key.clone(), value: value.clone(), rev })
             }
-            Self::Append { .. } => None,
+            Self::Append { .. } | Self::Probe => None,
         }
     }
 }
@@ -101,6 +135,9 @@ impl SqliteStore {
         };
         let writer = schema::open(path, durability).map_err(failed)?;
         let incarnation = schema::incarnation(&writer).map_err(failed)?;
+        let place = Place::of(path).map_err(|error| Unavailable {
+            why: format!("the database {}: {error}", path.display()),
+        })?;
         let reader = schema::connect(path, durability).map_err(failed)?;
         let points = schema::connect(path, durability).map_err(failed)?;
         let follower = schema::connect(path, durability).map_err(failed)?;
@@ -111,7 +148,7 @@ impl SqliteStore {
         recent.catch_up(&points);
         let (writes, requests) = mpsc::channel();
         let (reads, queries) = mpsc::channel::<Read>();
-        let ours = Arc::clone(&recent);
+        let (ours, at) = (Arc::clone(&recent), place.clone());
         let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(run).map_err(|error| Unavailable {
                 why: format!("a thread for {}: {error}", path.display()),
@@ -119,7 +156,7 @@ impl SqliteStore {
         };
         start(
             "sqlite-writer",
-            Box::new(move || write_all(writer, durability, &requests, &ours, &wake)),
+            Box::new(move || write_all(writer, (&at, durability), &requests, &ours, &wake)),
         )?;
         start(
             "sqlite-reader",
@@ -129,8 +166,8 @@ impl SqliteStore {
                 }
             }),
         )?;
-        let (path, points) = (path.to_owned(), Mutex::new(points));
-        Ok(Self { path, incarnation, writes, reads, points, recent })
+        let points = Mutex::new(points);
+        Ok(Self { place, incarnation, writes, reads, points, recent })
     }
 
     /// Which store this is.
@@ -165,6 +202,7 @@ impl SqliteStore {
         let value = match &write {
             Write::Create { value, .. } | Write::Update { value, .. } => value,
             Write::Append { entry, .. } => entry,
+            Write::Probe => &Bytes::new(),
         };
         check(write.key(), value)?;
         let key = write.key().to_owned();
@@ -182,7 +220,7 @@ impl SqliteStore {
     ) -> Result<T, Unavailable> {
         let connection = self.points.lock().unwrap_or_else(PoisonError::into_inner);
         query(&connection).map_err(|error| Unavailable {
-            why: format!("the database {}: {error}", self.path.display()),
+            why: format!("the database {}: {error}", self.place.path.display()),
         })
     }
 
@@ -190,7 +228,7 @@ impl SqliteStore {
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Unavailable> {
-        ask(&self.reads, &self.path, query).await
+        ask(&self.reads, &self.place.path, query).await
     }
 }
 
@@ -213,7 +251,7 @@ async fn ask<T: Send + 'static>(
 /// Takes writes in groups until the store is dropped.
 fn write_all(
     mut connection: Connection,
-    durability: Durability,
+    (place, durability): (&Place, Durability),
     requests: &mpsc::Receiver<Request>,
     recent: &recent::Recent,
     wake: &wake::Wake,
@@ -240,8 +278,11 @@ fn write_all(
         {
             group.push(next);
         }
-        let outcome =
-            commit(&mut connection, recent.incarnation(), durability, &mut synced, &group);
+        let incarnation = recent.incarnation();
+        let outcome = match place.is_there() {
+            true => commit(&mut connection, incarnation, durability, &mut synced, &group),
+            false => Err(Failure::Before("its file was removed or replaced".into())),
+        };
         match outcome {
             Ok(Committed { from, upto, answers }) => {
                 if upto > from {
@@ -278,6 +319,8 @@ fn sync(connection: &mut Connection) -> rusqlite::Result<()> {
 
 /// Why a group was not written.
 enum Failure {
+    /// There was no space. Nothing has happened: frames of the log count only once the last one of their commit is complete.
+    Full,
     /// Nothing has happened.
     Before(String),
     /// The commit itself failed: after a failed sync nobody knows what a crash would leave.
@@ -285,14 +328,23 @@ enum Failure {
 }
 
 impl Failure {
+    fn new(error: &rusqlite::Error, otherwise: impl FnOnce(String) -> Self) -> Self {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => Self::Full,
+            _ => otherwise(error.to_string()),
+        }
+    }
+
     fn why(&self) -> &str {
         match self {
+            Self::Full => "there is no space left",
             Self::Before(why) | Self::During(why) => why,
         }
     }
 
     fn of(&self, key: String) -> WriteError {
         match self {
+            Self::Full => WriteError::Full { key },
             Self::Before(why) => WriteError::Refused { key, why: why.clone() },
             Self::During(why) => WriteError::Unknown { key, why: why.clone() },
         }
@@ -314,7 +366,7 @@ fn commit(
     synced: &mut bool,
     group: &[Request],
 ) -> Result<Committed, Failure> {
-    let before = |error: rusqlite::Error| Failure::Before(error.to_string());
+    let before = |error: rusqlite::Error| Failure::new(&error, Failure::Before);
     // The write-ahead log is synced as a whole, so what is written without a sync is on disk with the next one.
     let wanted = group.iter().any(|request| request.synced);
     if durability == Durability::Disk && wanted != *synced {
@@ -327,18 +379,21 @@ fn commit(
     let mut counter = from;
     let mut answers = Vec::with_capacity(group.len());
     let now = Clock::system().wall();
+    let mut is_probed = false;
     for request in group {
         let next = Rev { incarnation, number: counter + 1 };
         let answer =
             apply(&transaction, &request.write, next, (durability, now)).map_err(before)?;
-        if answer.is_ok() {
-            counter = next.number;
+        match request.write {
+            Write::Probe => is_probed = true,
+            _ if answer.is_ok() => counter = next.number,
+            _ => {}
         }
         answers.push(answer);
     }
-    if counter > from {
+    if counter > from || is_probed {
         schema::set_counter(&transaction, counter).map_err(before)?;
-        transaction.commit().map_err(|error| Failure::During(error.to_string()))?;
+        transaction.commit().map_err(|error| Failure::new(&error, Failure::During))?;
     }
     Ok(Committed { from, upto: counter, answers })
 }
@@ -377,6 +432,7 @@ fn apply(
             }
         }
         Write::Update { .. } => 0,
+        Write::Probe => return Ok(Ok(next)),
     };
     if written == 0 {
         return Ok(Err(WriteError::Conflict { key: write.key().to_owned() }));
@@ -474,7 +530,7 @@ impl Store for SqliteStore {
 
     async fn watch(&self, prefix: &str, after: Rev) -> Result<Box<dyn Watch>, Unavailable> {
         Ok(Box::new(Changes {
-            path: self.path.clone(),
+            path: self.place.path.clone(),
             incarnation: self.incarnation,
             reads: self.reads.clone(),
             recent: Arc::downgrade(&self.recent),
@@ -515,7 +571,18 @@ impl Store for SqliteStore {
     }
 
     fn describe(&self) -> String {
-        format!("the SQLite database {}", self.path.display())
+        // Not where it is: everybody who can connect may ask.
+        let name = self.place.path.file_name().unwrap_or_default();
+        format!("the SQLite database {}", name.to_string_lossy())
+    }
+
+    async fn is_there(&self) -> Result<bool, Unavailable> {
+        Ok(self.place.is_there())
+    }
+
+    async fn probe(&self) -> Result<(), Unavailable> {
+        let written = self.write(Write::Probe, true).await;
+        written.map(drop).map_err(|error| Unavailable { why: error.to_string() })
     }
 }
 

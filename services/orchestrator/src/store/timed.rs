@@ -68,4 +68,12 @@ impl Store for Timed {
     fn describe(&self) -> String {
         self.inner.describe()
     }
+
+    async fn is_there(&self) -> Result<bool, Unavailable> {
+        self.inner.is_there().await
+    }
+
+    async fn probe(&self) -> Result<(), Unavailable> {
+        self.time("probe", self.inner.probe()).await
+    }
 }

@@ -1,6 +1,7 @@
 //! Tests of the components together.
 
 mod arrivals;
+mod bundling;
 mod chains;
 mod exhaustive;
 mod memory;

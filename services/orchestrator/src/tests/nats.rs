@@ -185,7 +185,7 @@ async fn workers_write_nothing_but_tasks_and_sessions() {
     let worker = NatsStore::open(&user("worker"), "records", false).await.unwrap();
     assert_eq!(worker.get("job/00/t/c/b").await.unwrap().unwrap().rev, job);
     assert_eq!(worker.list("", 0).await.unwrap().entries.len(), 2);
-    let mut watch = worker.watch("task/", job).await.unwrap();
+    let mut watch = worker.watch("task/", task).await.unwrap();
     let claim = worker.update("task/00/x", value.clone(), task).await.unwrap();
     assert_eq!(watch.next().await.unwrap().last().unwrap().rev, claim);
     let own = NatsStore::open(&user("worker"), "sessions", true).await.unwrap();

@@ -122,6 +122,11 @@ fn tasks_wait_for_their_time_and_for_who_can_run_them() {
     assert_eq!(next.task.unwrap().1.block, 2, "a task that must wait does not hold others up");
     assert_eq!(next.wait, Some(500));
     assert_eq!(queue.next(&all, 500).task.unwrap().1.block, 1);
+    // Written by a clock that was days ahead.
+    let (key, mut ahead) = task("t", "c", 1, 0);
+    ahead.not_before = 3 * 24 * 3_600_000;
+    assert_eq!(self::queue(&[(key, ahead.clone())]).next(&all, 1).task.unwrap().1.block, 1);
+    assert!(ahead.claim(&crate::record::SessionId::from_number(1), 1).is_ok());
     let none = |_: &TaskKey, task: &Task| task.backend != name("prove");
     assert!(queue.next(&none, 500).task.is_none());
 }

@@ -1,7 +1,7 @@
 //! Processes in a simulated world: time is virtual, everything random comes from one seed.
 
 use super::memory::{Bug, Core, Frozen, MemoryStore};
-use crate::alive::{Gone, Own, beat};
+use crate::alive::{Gone, Own, Pulse, beat};
 use crate::clock::{Clock, Time};
 use crate::id::{Digest, Name};
 use crate::intake::Intake;
@@ -314,7 +314,8 @@ impl World {
             process.run(draining, stopping).await;
             ending.notify_one();
         });
-        let beating = tokio::spawn(beat(beats, clock, session.clone(), own));
+        let pulse = Pulse::new();
+        let beating = tokio::spawn(beat(beats, clock, session.clone(), own, pulse));
         let tasks = vec![run.abort_handle(), beating.abort_handle()];
         Node { frozen, tasks, drain, stop, ended }
     }

@@ -1,5 +1,11 @@
 //! The program: processes that are started, asked, killed and started again.
 
+mod disk;
+mod http;
+mod kills;
+mod liveness;
+#[cfg(feature = "nats")]
+mod nats;
 mod requests;
 mod slurm;
 mod support;
@@ -8,8 +14,6 @@ use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
 use hekaton_orchestrator::record::Order;
 use std::collections::BTreeMap;
 use std::process::Command;
-#[cfg(feature = "nats")]
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::*;
 
@@ -132,45 +136,25 @@ fn everything_may_be_killed_at_any_time() {
     place.check();
 }
 
-/// A server of NATS that syncs every write; none where there is no such program (`NATS_SERVER`, or in PATH).
-#[cfg(feature = "nats")]
-fn nats(place: &Place, port: u16) -> Option<Child> {
-    let program = std::env::var_os("NATS_SERVER").unwrap_or_else(|| "nats-server".into());
-    let config = place.path("nats.conf");
-    let store = place.path("nats").display().to_string();
-    let text = include_str!("../../nats.conf").replace("4222", &port.to_string());
-    let text = text.replace("nats-data", &store);
-    std::fs::write(&config, text).unwrap();
-    let mut command = Command::new(program);
-    let child = command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    if child.is_err() {
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "SKIPPED: there is no nats-server");
-    }
-    wait("it answers", || {
-        child.is_err() || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
-    });
-    child.ok()
-}
-
 /// The same with records in NATS JetStream, whose server is killed, too.
 #[cfg(feature = "nats")]
 #[test]
 fn nats_and_everything_else_may_be_killed() {
     let mut place = Place::new("");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let Some(mut server) = nats(&place, port) else { return };
-    let address = |user: &str| format!("nats://{user}:{user}-password@127.0.0.1:{port}");
-    place.more = vec!["--nats".into(), address("service")];
+    let Some(mut server) = nats::Server::new(&place) else { return };
+    server.start();
+    let address = |user: &str| server.arguments(user)[1].clone();
+    let (of_service, of_worker) = (address("service"), address("worker"));
+    place.more = vec!["--nats".into(), of_service.clone()];
     let service = place.serve(&["--slots", "0"]);
     let client = service.client();
     strict(&client);
     // It only runs tasks, and may do no more.
     place.more.clear();
-    place.environment = vec![("HEKATON_NATS".into(), address("worker"))];
+    place.environment = vec![("HEKATON_NATS".into(), of_worker)];
     let runs = place.start(&["work"]);
     place.environment.clear();
-    place.more = vec!["--nats".into(), address("service")];
+    place.more = vec!["--nats".into(), of_service];
     let mut jobs = vec![submit(&client, &place, 1, "0 w1")];
     assert_eq!(ended(&client, &jobs[0]).state, "done", "by the one that may do no more");
     let mut worker = place.start(&["work", "--collect", "--slots", "1"]);
@@ -180,12 +164,11 @@ fn nats_and_everything_else_may_be_killed() {
             jobs.push(submit(&client, &place, block, &format!("0.{at} w{block}")));
         }
         std::thread::sleep(Duration::from_millis(150));
-        server.kill().unwrap();
-        server.wait().unwrap();
+        server.kill();
         std::thread::sleep(Duration::from_millis(500));
         // The worker dies after the server is back, and once while it is away.
         let away = (round == 1).then(|| worker.child.kill().unwrap());
-        server = nats(&place, port).unwrap();
+        server.start();
         if away.is_none() {
             std::thread::sleep(Duration::from_millis(300));
         }
@@ -203,8 +186,6 @@ fn nats_and_everything_else_may_be_killed() {
     });
     assert_eq!(published(&client), all);
     drop((service, worker, runs));
-    server.kill().unwrap();
-    server.wait().unwrap();
 }
 
 #[test]
@@ -216,7 +197,7 @@ fn a_task_that_kills_its_worker_dies_at_last() {
     let job = submit(&client, &place, 1, "0 poison");
     let after = submit(&client, &place, 2, "0 two");
     let mut worker = place.work();
-    let until = Instant::now() + Duration::from_secs(120);
+    let until = Instant::now() + Duration::from_secs(300);
     let status = loop {
         let status = client.job(&job.job, 0).unwrap();
         if status.state != "live" {

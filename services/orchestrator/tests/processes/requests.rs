@@ -267,3 +267,77 @@ fn the_command_line_does_all_of_it() {
     }
     place.check();
 }
+
+/// What is done above a block that is not is not published yet, which who looks is told.
+#[test]
+fn events_say_what_is_published() {
+    use std::io::{BufRead, BufReader};
+    let place = Place::new("");
+    let service = place.serve(&[]);
+    let client = service.client();
+    strict(&client);
+    let first = submit(&client, &place, 1, "0 one");
+    let dead = submit(&client, &place, 2, "0 impossible");
+    let above = submit(&client, &place, 3, "0 three");
+    assert_eq!(ended(&client, &first).state, "done");
+    assert_eq!(
+        (ended(&client, &dead).state, ended(&client, &above).state),
+        ("dead".into(), "done".into())
+    );
+    wait("the first one is published", || published(&client) == ["b1"]);
+    let events = begin(&service.address, "GET", "/v1/events", &[], b"").unwrap();
+    let mut lines = BufReader::new(events).lines().map(Result::unwrap);
+    let mut next = |wanted: &str| {
+        lines.find(|line| line == "event: published").unwrap();
+        assert_eq!(lines.next().unwrap(), format!("data: {wanted}"));
+    };
+    next("{\"main\":1}");
+    client.skip(&dead.job).unwrap();
+    // Perhaps the skipped block alone at first.
+    wait("all are published", || published(&client).len() == 3);
+    let last = lines.find(|line| line == "data: {\"main\":3}");
+    assert!(last.is_some());
+}
+
+/// A job that nobody can run says so, to who submits it, who asks and who waits, and a job that runs says that it does.
+#[test]
+fn who_waits_is_told_what_for() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let place = Place::new("");
+    let service = place.serve(&[]);
+    wait("it is ready", || service.get("/readyz").status == 204);
+    let at = service.address.clone();
+    let run = |arguments: &[&str]| {
+        program(&[arguments, &["--service", &at]].concat(), place.folder.path())
+    };
+    std::fs::write(place.path("a"), "3 a\n").unwrap();
+    let nobody = "waits for the back-end 'witness', which no live process has";
+    wait("its processes are known", || {
+        let queued = run(&["submit", "a", "--backend", "witness"]);
+        assert!(queued.status.success(), "{}", text(&queued.stderr));
+        text(&queued.stderr).contains(nobody)
+    });
+    let job = text(&run(&["submit", "a", "--backend", "witness"]).stdout).trim().to_owned();
+    wait("its task is made", || text(&run(&["status", &job]).stdout).contains(nobody));
+    assert!(text(&run(&["status"]).stdout).contains(nobody));
+    wait("the log has it", || place.errors().contains("backends=\"witness\""));
+    for (arguments, said) in [
+        (vec!["submit", "a", "--backend", "witness", "--chain", "w", "--wait"], nobody),
+        (vec!["submit", "a", "--chain", "r", "--wait"], "runs: 1 task at work"),
+    ] {
+        let mut waiting = Command::new(PROGRAM)
+            .args([&arguments[..], &["--service", &at]].concat())
+            .current_dir(place.folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(waiting.stderr.take().unwrap()).lines();
+        let line = lines.map(Result::unwrap).find(|line| line.contains(said));
+        let line = line.unwrap_or_else(|| panic!("{arguments:?}: nothing is said of {said}"));
+        assert!(!line.contains(['\r', '\u{1b}']), "{line:?} is for no terminal");
+        waiting.kill().unwrap();
+        waiting.wait().unwrap();
+    }
+}

@@ -4,7 +4,8 @@ use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{Client, ClientError, Digest};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,6 +32,88 @@ impl Process {
     pub(super) fn client(&self) -> Client {
         Client::new(&self.address, None)
     }
+
+    pub(super) fn get(&self, path: &str) -> Answer {
+        get(&self.address, path)
+    }
+}
+
+/// An answer as it came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answer {
+    /// 0 where none came.
+    pub(super) status: u16,
+    /// Lower case, without the line of the status.
+    pub(super) head: Vec<(String, String)>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) body: String,
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.head.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// Sends a request as it is.
+pub(super) fn begin(
+    address: &str,
+    method: &str,
+    path: &str,
+    head: &[(&str, &str)],
+    body: &[u8],
+) -> std::io::Result<TcpStream> {
+    let host = address.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\nhost: {host}\r\n");
+    for (name, value) in head {
+        text += &format!("{name}: {value}\r\n");
+    }
+    if !body.is_empty() || ["PUT", "POST"].contains(&method) {
+        text += &format!("content-length: {}\r\n", body.len());
+    }
+    // A body that is refused may not be read to its end.
+    let _ = stream.write_all(&[text.as_bytes(), b"\r\n", body].concat());
+    Ok(stream)
+}
+
+/// Whatever comes back, also if it breaks off.
+pub(super) fn finish(mut stream: TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return Answer::default();
+    };
+    let head = text(&bytes[..end]);
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+    let head = lines.filter_map(|line| line.split_once(':'));
+    let head = head.map(|(name, value)| (name.to_lowercase(), value.trim().to_owned())).collect();
+    let bytes = bytes[end + 4..].to_vec();
+    Answer { status: status.unwrap_or(0), head, body: text(&bytes), bytes }
+}
+
+pub(super) fn ask(
+    address: &str,
+    method: &str,
+    path: &str,
+    head: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
+    begin(address, method, path, head, body).map(finish).unwrap_or_default()
+}
+
+pub(super) fn get(address: &str, path: &str) -> Answer {
+    ask(address, "GET", path, &[], b"")
+}
+
+pub(super) fn put(address: &str, path: &str, body: &[u8]) -> Answer {
+    ask(address, "PUT", path, &[], body)
 }
 
 impl Drop for Process {
@@ -67,14 +150,17 @@ pub(super) struct Place {
     pub(super) folder: tempfile::TempDir,
     /// More arguments of all processes.
     pub(super) more: Vec<String>,
+    /// A program that starts the others, with its first arguments.
+    pub(super) launcher: Vec<String>,
     /// More variables of all processes.
     pub(super) environment: Vec<(String, String)>,
 }
 
 impl Place {
     pub(super) fn new(more: &str) -> Self {
-        let place =
-            Self { folder: tempfile::tempdir().unwrap(), more: vec![], environment: vec![] };
+        let (more_arguments, launcher, environment) = Default::default();
+        let folder = tempfile::tempdir().unwrap();
+        let place = Self { folder, more: more_arguments, launcher, environment };
         let path = |name: &str| place.path(name).display().to_string();
         std::fs::write(place.path("prover"), PROVER.replace("LOG", &path("log"))).unwrap();
         std::fs::write(place.path("verifier"), VERIFIER).unwrap();
@@ -96,7 +182,9 @@ impl Place {
 
     pub(super) fn start(&self, arguments: &[&str]) -> Process {
         let log = std::fs::File::options().create(true).append(true).open(self.path("stderr"));
-        let mut child = Command::new(PROGRAM)
+        let all = [&self.launcher[..], &[PROGRAM.to_owned()]].concat();
+        let mut child = Command::new(&all[0])
+            .args(&all[1..])
             .arg("--json")
             .args(arguments)
             .arg("--data")
@@ -195,12 +283,20 @@ pub(super) fn ended(client: &Client, job: &JobStatus) -> JobStatus {
     }
 }
 
-pub(super) fn wait(what: &str, mut until: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+pub(super) fn wait(what: &str, until: impl FnMut() -> bool) {
+    assert!(within(Duration::from_secs(60), until), "{what}");
+}
+
+/// Whether something becomes true in time.
+pub(super) fn within(time: Duration, mut until: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + time;
     while !until() {
-        assert!(Instant::now() < end, "{what}");
+        if Instant::now() >= end {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
+    true
 }
 
 /// The blocks that the chain has published.

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Work(Work),
     /// Submit files, each as a job of its own, or one job with several inputs
     Submit(Submit),
-    /// Print what is known of a job; without one, of those that are open and the last ones that have ended
+    /// Print what is known of a job; without one, of those that are open and the last ones that have ended, and what stands still
     Status(Status),
     /// Cancel a job
     Cancel(OfJob),
@@ -75,7 +75,8 @@ pub(crate) struct Place {
     #[cfg(feature = "nats")]
     #[arg(long, value_name = "NAME", default_value = "hekaton", requires = "nats")]
     pub(crate) namespace: String,
-    /// On how many NATS servers records are kept; with 1, the server needs `sync_interval: always`
+    /// On how many NATS servers records are kept; with 1, the server needs `sync_interval: always` (version 2.10.0 or later), with more,
+    /// version 2.11.0 or later
     #[cfg(feature = "nats")]
     #[arg(long, value_name = "N", default_value_t = 1, requires = "nats")]
     pub(crate) replicas: usize,
@@ -169,7 +170,7 @@ pub(crate) struct Submit {
     /// Urgency, 0 is the most urgent
     #[arg(long, default_value_t = 1)]
     pub(crate) lane: u8,
-    /// Wait until all are done
+    /// Wait until all are done; what they wait for meanwhile is said on standard error
     #[arg(long)]
     pub(crate) wait: bool,
     /// Store the proof in this file; of several jobs, in this folder
@@ -248,6 +249,9 @@ pub(crate) struct Revert {
     pub(crate) last: String,
     /// Its height
     pub(crate) block: u64,
+    /// The block that is to follow it: where it does already, nothing is torn off
+    #[arg(long, value_name = "ID")]
+    pub(crate) next: Option<String>,
 }
 
 #[derive(Args)]
@@ -263,6 +267,9 @@ pub(crate) struct Check {
     /// The folder
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
+    /// A block that is not published and to which nothing has happened for this long is a broken promise
+    #[arg(long, value_name = "SECONDS", default_value_t = hekaton_orchestrator::standstill::PATIENCE.as_secs())]
+    pub(crate) patience: u64,
 }
 
 #[derive(Args)]

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod output;
+mod progress;
 mod serve;
 mod submit;
 
@@ -10,25 +11,32 @@ use arguments::{
 };
 use clap::Parser;
 use hekaton_orchestrator::backend::Helper;
-use hekaton_orchestrator::history::Violation;
+use hekaton_orchestrator::history::{Liveness, Violation};
 use hekaton_orchestrator::http::{
-    BundlesBody, ChainBody, JobStatus, JobView, ProofBody, RevertBody,
+    BundlesBody, ChainBody, JobStatus, JobView, JobsBody, ProofBody, ReorgBody, StandstillBody,
 };
 use hekaton_orchestrator::record::{JobState, Order};
 use hekaton_orchestrator::service::{BLOBS, RECORDS, open_records};
-use hekaton_orchestrator::{Blobs, Client, Digest, Workflow};
-use output::{Failure, client, exit, failure, print, say, show, text_of};
+use hekaton_orchestrator::{Blobs, Client, Clock, Digest, Workflow};
+use output::{Failure, client, exit, failure, missing, print, say, show, text_of};
 use serve::serve;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 use submit::{fetch, submit};
 
 fn main() -> ExitCode {
     let Arguments { json, command } = Arguments::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| "info".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Colors are for terminals, and for those who want them (https://no-color.org).
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal() && !is_plain)
+        .with_writer(std::io::stderr)
+        .init();
     match run(command, json) {
         Ok(code) => code.into(),
         Err(Failure { code, message }) => {
@@ -48,15 +56,25 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             Ok(0)
         }
         Command::Status(Status { to, job: None }) => {
-            let mut jobs = client(&to)?.jobs()?.jobs;
+            let JobsBody { mut jobs, standing_still } = client(&to)?.jobs()?;
             jobs.sort_by(|one, other| {
                 (&one.job.chain, one.job.block).cmp(&(&other.job.chain, other.job.block))
             });
             for view in &jobs {
                 let JobView { job: JobStatus { chain, block, id, state, .. }, tasks, .. } = view;
-                let tasks = tasks.iter().map(|(state, count)| format!("{count} {state}"));
-                let tasks = tasks.collect::<Vec<_>>().join(", ");
-                print(json, view, format_args!("{chain} {block} {id}: {state} (tasks: {tasks})"))?;
+                let counts = tasks.iter().map(|(state, count)| format!("{count} {state}"));
+                let counts = counts.collect::<Vec<_>>().join(", ");
+                let waits = match &view.job.missing[..] {
+                    [] => String::new(),
+                    backends => format!(": {}", missing(backends)),
+                };
+                let text = format!("{chain} {block} {id}: {state} (tasks: {counts}){waits}");
+                print(json, view, text)?;
+            }
+            for one in &standing_still {
+                let StandstillBody { chain, block, id, cause, seconds, .. } = one;
+                let text = format!("stands still: {chain} {block} {id} {cause} (for {seconds} s)");
+                print(json, one, text)?;
             }
             Ok(0)
         }
@@ -121,8 +139,9 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             }
         }
         Command::Revert(arguments) => {
-            let body = RevertBody { to: arguments.last, block: arguments.block };
-            let state = client(&arguments.to)?.revert(&arguments.chain, &body)?;
+            let body =
+                ReorgBody { to: arguments.last, block: arguments.block, next: arguments.next };
+            let state = client(&arguments.to)?.reorg(&arguments.chain, &body)?;
             let tail = state.tail.as_deref().unwrap_or("-");
             print(json, &state, format_args!("chain {}: the last block is {tail}", state.chain))?;
             Ok(0)
@@ -136,7 +155,7 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             client(&to)?.drain()?;
             Ok(0)
         }
-        Command::Check(Check { data }) => check(&data, json),
+        Command::Check(Check { data, patience }) => check(&data, patience, json),
         Command::TokenDigest => {
             let token = std::io::read_to_string(std::io::stdin());
             let token = token
@@ -179,7 +198,7 @@ fn bundles(client: &Client, arguments: &ChainCommand) -> Result<Option<BundlesBo
     Ok(Some(BundlesBody { of, blocks, workflow, input, lane }))
 }
 
-fn check(data: &Path, json: bool) -> Result<u8, Failure> {
+fn check(data: &Path, patience: u64, json: bool) -> Result<u8, Failure> {
     if !data.join(RECORDS).is_file() {
         let why = format!("{}: there is no {RECORDS} in it", data.display());
         return Err(failure(exit::BAD_FILE, why));
@@ -189,7 +208,9 @@ fn check(data: &Path, json: bool) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| failure(exit::FAILED, error))?;
     let history = runtime.block_on(store.history());
-    let history = history.map_err(|error| failure(exit::BAD_FILE, error))?;
+    let mut history = history.map_err(|error| failure(exit::BAD_FILE, error))?;
+    history.liveness =
+        Some(Liveness { now: Clock::system().wall(), patience: Duration::from_secs(patience) });
     let mut violations = history.violations();
     let jobs = history.jobs();
     for job in jobs.values() {

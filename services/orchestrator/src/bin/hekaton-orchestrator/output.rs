@@ -57,6 +57,20 @@ pub(crate) fn print(
     }
 }
 
+/// Says something on standard error. One that is closed must not end anything.
+pub(crate) fn note(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Why a job waits for back-ends that nobody has.
+pub(crate) fn missing(backends: &[String]) -> String {
+    let (are, names) = match backends {
+        [name] => ("the back-end", format!("'{name}'")),
+        names => ("the back-ends", format!("'{}'", names.join("', '"))),
+    };
+    format!("waits for {are} {names}, which no live process has: start one whose settings name it")
+}
+
 pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|error| failure(exit::BAD_FILE, format!("{}: {error}", path.display())))
@@ -68,8 +82,9 @@ pub(crate) fn client(to: &ToService) -> Result<Client, Failure> {
 }
 
 pub(crate) fn show(json: bool, status: &JobStatus) -> Result<(), Failure> {
-    let JobStatus { job, block, state, reason, .. } = status;
-    match reason {
+    let JobStatus { job, block, state, reason, missing: backends, .. } = status;
+    let waits = (!backends.is_empty()).then(|| missing(backends));
+    match reason.as_ref().or(waits.as_ref()) {
         Some(reason) => print(json, status, format_args!("{job} block {block}: {state}: {reason}")),
         None => print(json, status, format_args!("{job} block {block}: {state}")),
     }

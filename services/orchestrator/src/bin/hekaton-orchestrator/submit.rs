@@ -1,7 +1,8 @@
 //! Submitting files, and getting their proofs.
 
 use crate::arguments::Submit;
-use crate::output::{Failure, client, exit, failure, print, show, text_of};
+use crate::output::{Failure, client, exit, failure, missing, note, print, show, text_of};
+use crate::progress::Progress;
 use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{Client, ClientError, Digest};
@@ -27,11 +28,14 @@ pub(crate) fn fetch(client: &Client, status: &JobStatus, output: &Path) -> Resul
 }
 
 /// Sends again what may be sent again, for a minute.
-fn insist<T>(ask: impl Fn() -> Result<T, ClientError>) -> Result<T, ClientError> {
+pub(crate) fn insist<T>(ask: impl Fn() -> Result<T, ClientError>) -> Result<T, ClientError> {
     let mut pause = Duration::from_millis(200);
     loop {
         match ask() {
             Err(error) if error.may_be_repeated() && pause < Duration::from_secs(30) => {
+                if pause > Duration::from_secs(1) {
+                    note(format_args!("{error}; trying again"));
+                }
                 std::thread::sleep(pause);
                 pause *= 2;
             }
@@ -118,6 +122,9 @@ pub(crate) fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
         };
         let job = JobBody { block, id, parent: parent.clone(), ..body };
         let status = insist(|| client.submit(&job))?;
+        if !arguments.wait && !status.missing.is_empty() {
+            note(format_args!("{}: {}", status.job, missing(&status.missing)));
+        }
         if !arguments.wait {
             print(json, &status, &status.job)?;
         }
@@ -133,13 +140,9 @@ pub(crate) fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
         std::fs::create_dir_all(folder)
             .map_err(|error| failure(exit::BAD_FILE, format!("{}: {error}", folder.display())))?;
     }
+    let mut progress = Progress::new(accepted.len());
     for (name, status) in accepted {
-        let ended = loop {
-            let now = insist(|| client.job(&status.job, 30))?;
-            if now.state != "live" {
-                break now;
-            }
-        };
+        let ended = progress.wait(&client, &status)?;
         show(json, &ended)?;
         if ended.state != "done" {
             code = exit::REFUSED;

@@ -1,25 +1,29 @@
 //! Blobs.
 
 use super::{Path, Shared, blocking, parse};
-use crate::http::body::BlobBody;
-use crate::http::problem::{BAD_REQUEST, INTERNAL, NOT_FOUND, Problem, TOO_LARGE};
+use crate::blobs::{BlobError, Blobs};
+use crate::http::body::{BlobBody, example};
+use crate::http::problem::{BAD_REQUEST, Problem, TOO_LARGE};
 use crate::http::tenants::Quota;
 use crate::id::Digest;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
+use std::fs::File;
 use std::io::Read;
 
 /// Stores a blob. It is on disk when this answers.
 #[utoipa::path(
-    put, path = "/v1/blobs/{digest}", tag = "blobs", params(("digest" = String, Path, description = "Its BLAKE3 digest")),
-    request_body(content_type = "application/octet-stream"),
+    put, path = "/v1/blobs/{digest}", tag = "blobs",
+    params(("digest" = String, Path, description = "Its BLAKE3 digest", example = example::blob)),
+    request_body(content = String, content_type = "application/octet-stream", example = example::content),
     responses(
         (status = 200, body = BlobBody), (status = 400, body = Problem, description = "It has another digest"),
-        (status = 413, body = Problem), (status = 429, body = Problem, description = "The tenant has sent too much today"),
+        (status = 413, body = Problem, description = "It is larger than the tenant may send"),
+        (status = 429, body = Problem, description = "The tenant has sent too much today"),
         (status = 507, body = Problem, description = "The disk is full"),
     )
 )]
@@ -75,9 +79,15 @@ pub(super) async fn put_blob(
 }
 
 /// Reads a blob: an output, or an input.
+///
+/// What is sent has the digest. Where a large blob turns out to be damaged on the way, the answer breaks off before its end.
 #[utoipa::path(
-    get, path = "/v1/blobs/{digest}", tag = "blobs", params(("digest" = String, Path)),
-    responses((status = 200, content_type = "application/octet-stream"), (status = 404, body = Problem))
+    get, path = "/v1/blobs/{digest}", tag = "blobs", params(("digest" = String, Path, example = example::blob)),
+    responses(
+        (status = 200, content_type = "application/octet-stream"),
+        (status = 304, description = "The caller has it: `If-None-Match` names its digest"),
+        (status = 404, body = Problem, description = "There is none, or it is damaged: send it again"),
+    )
 )]
 pub(super) async fn blob(
     State(api): Shared,
@@ -86,33 +96,93 @@ pub(super) async fn blob(
 ) -> Result<Response, Problem> {
     api.tenants.of(&headers)?;
     let digest: Digest = parse("digest", &digest)?;
-    let path = api.blobs.path(&digest);
-    let opened = blocking(move || match std::fs::File::open(&path) {
-        Ok(file) => Ok(file),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Problem::new(NOT_FOUND, format!("there is no blob {digest}")))
-        }
-        Err(error) => Err(Problem::new(INTERNAL, error)),
-    });
-    let file = opened.await?;
-    let length = file.metadata().map_err(|error| Problem::new(INTERNAL, error))?.len();
-    // A part at a time, so that a large one is not in memory. Clients check the digest.
-    let parts = futures_util::stream::unfold(file, |mut file| async {
-        let read = tokio::task::spawn_blocking(move || {
-            let mut part = vec![0; 256 << 10];
-            let count = file.read(&mut part);
-            (file, count.map(|count| Bytes::from(part).slice(..count)))
-        });
-        let (file, part) = read.await.ok()?;
-        match part {
-            Ok(part) if part.is_empty() => None,
-            part => Some((part, file)),
-        }
-    });
+    let (blobs, tag) = (api.blobs.clone(), format!("\"{digest}\""));
+    let found = blocking(move || Ok(Found::open(&blobs, digest)?)).await?;
+    if is_known(&headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    let (length, body) = match found {
+        Found::Verified(bytes) => (bytes.len() as u64, Body::from(bytes)),
+        Found::Large(length, file) => (length, Body::from_stream(parts(file, digest))),
+    };
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (header::CONTENT_LENGTH, length.to_string()),
-        (header::ETAG, format!("\"{digest}\"")),
+        (header::ETAG, tag),
     ];
-    Ok((headers, Body::from_stream(parts)).into_response())
+    Ok((headers, body).into_response())
+}
+
+/// Whether a caller says that it has what a tag names.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let values = headers.get_all(header::IF_NONE_MATCH).iter();
+    let tags = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    tags.map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+}
+
+/// The largest blob that is verified before its first byte is sent.
+const VERIFIED: u64 = 4 << 20;
+
+/// How much of a larger one is read at a time.
+const PART: usize = 256 << 10;
+
+/// A blob to send.
+enum Found {
+    Verified(Vec<u8>),
+    Large(u64, File),
+}
+
+impl Found {
+    fn open(blobs: &Blobs, digest: Digest) -> Result<Self, BlobError> {
+        let (length, file) = blobs.open_blob(&digest)?;
+        match length <= VERIFIED {
+            true => Ok(Self::Verified(blobs.get(&digest, VERIFIED)?)),
+            false => Ok(Self::Large(length, file)),
+        }
+    }
+}
+
+/// The parts of a blob, whose last one is sent only if all of them have its digest: otherwise, the answer breaks off, and is shorter
+/// than it said.
+fn parts(
+    file: File,
+    wanted: Digest,
+) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
+    struct Sent {
+        file: File,
+        hasher: blake3::Hasher,
+        held: Bytes,
+        ended: bool,
+    }
+    let next = move |mut sent: Sent| -> std::io::Result<(Bytes, Sent)> {
+        loop {
+            let mut part = vec![0; PART];
+            let count = sent.file.read(&mut part)?;
+            part.truncate(count);
+            sent.hasher.update(&part);
+            let held = std::mem::replace(&mut sent.held, part.into());
+            if count == 0 {
+                let found = Digest::from(sent.hasher.finalize());
+                if found != wanted {
+                    let error = BlobError::Damaged { wanted, found };
+                    tracing::error!(%error, "an answer was broken off");
+                    return Err(std::io::Error::other(error));
+                }
+                sent.ended = true;
+                return Ok((held, sent));
+            }
+            if !held.is_empty() {
+                return Ok((held, sent));
+            }
+        }
+    };
+    let begun = Sent { file, hasher: blake3::Hasher::new(), held: Bytes::new(), ended: false };
+    futures_util::stream::unfold(Some(begun), move |sent| async move {
+        let sent = sent.filter(|sent| !sent.ended)?;
+        let read = tokio::task::spawn_blocking(move || next(sent)).await;
+        match read.map_err(std::io::Error::other).flatten() {
+            Ok((part, sent)) => Some((Ok(part), Some(sent))),
+            Err(error) => Some((Err(error), None)),
+        }
+    })
 }

@@ -1,7 +1,9 @@
 //! Chains, and what they have published.
 
 use super::{Api, JsonBody, Path, Query, Shared, parse};
-use crate::http::body::{BundlesBody, ChainBody, ChainState, ProofBody, ProofsBody, ReorgBody};
+use crate::http::body::{
+    BundlesBody, ChainBody, ChainState, ProofBody, ProofsBody, ReorgBody, example,
+};
 use crate::http::problem::Problem;
 use crate::id::Name;
 use crate::intake::Reversal;
@@ -17,9 +19,10 @@ const MAX_PROOFS: usize = 500;
 
 /// Makes a chain.
 #[utoipa::path(
-    put, path = "/v1/chains/{chain}", tag = "chains", params(("chain" = String, Path)), request_body = ChainBody,
+    put, path = "/v1/chains/{chain}", tag = "chains", params(("chain" = String, Path, description = "The name of the chain", example = example::chain)), request_body = ChainBody,
     responses(
-        (status = 200, body = ChainState), (status = 409, body = Problem, description = "It exists with another order or genesis"),
+        (status = 200, body = ChainState), (status = 404, body = Problem, description = "There is no chain to make bundles of"),
+        (status = 409, body = Problem, description = "It exists with another order or genesis"),
         (status = 429, body = Problem, description = "The tenant has too many"),
     )
 )]
@@ -84,7 +87,7 @@ async fn state_of(api: &Api, tenant: &Name, chain: &Name) -> Result<Json<ChainSt
 
 /// Reads a chain.
 #[utoipa::path(
-    get, path = "/v1/chains/{chain}", tag = "chains", params(("chain" = String, Path)),
+    get, path = "/v1/chains/{chain}", tag = "chains", params(("chain" = String, Path, description = "The name of the chain", example = example::chain)),
     responses((status = 200, body = ChainState), (status = 404, body = Problem))
 )]
 pub(super) async fn chain(
@@ -107,7 +110,7 @@ pub(super) struct From {
 
 /// What a chain has published, in its order.
 #[utoipa::path(
-    get, path = "/v1/chains/{chain}/proofs", tag = "chains", params(("chain" = String, Path), From),
+    get, path = "/v1/chains/{chain}/proofs", tag = "chains", params(("chain" = String, Path, description = "The name of the chain", example = example::chain), From),
     responses((status = 200, body = ProofsBody), (status = 404, body = Problem))
 )]
 pub(super) async fn proofs(
@@ -129,7 +132,7 @@ pub(super) async fn proofs(
 /// What was published after the block is torn off. It is cancelled with all that hangs from it; where nothing was published after the
 /// block, what follows it now is. Blocks that hang from others stay.
 #[utoipa::path(
-    post, path = "/v1/chains/{chain}/revert", tag = "chains", params(("chain" = String, Path)), request_body = ReorgBody,
+    post, path = "/v1/chains/{chain}/revert", tag = "chains", params(("chain" = String, Path, description = "The name of the chain", example = example::chain)), request_body = ReorgBody,
     responses((status = 200, body = ChainState), (status = 400, body = Problem), (status = 404, body = Problem))
 )]
 pub(super) async fn revert(

@@ -3,8 +3,8 @@
 use super::{Api, JsonBody, Path, Query, Shared, blocking, parse};
 use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
-use crate::http::body::{JobBody, JobStatus, WorkflowBody};
-use crate::http::problem::{BAD_REQUEST, MISFIT, Problem, UNAVAILABLE};
+use crate::http::body::{JobBody, JobStatus, JobView, WorkflowBody, example};
+use crate::http::problem::{BAD_REQUEST, MISFIT, Problem};
 use crate::id::{Digest, Name};
 use crate::intake::{IntakeError, Submission};
 use crate::record::{Handle, Job, JobKey, JobState, decode};
@@ -14,8 +14,10 @@ use crate::workflow::Workflow;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::IntoParams;
@@ -25,17 +27,16 @@ const MAX_WAIT: u32 = 240;
 
 /// Submits a job.
 ///
-/// It is on disk when this answers. The same job sent again is the same job.
+/// It is on disk when this answers. The same job sent again is the same job, so whoever gets no answer, or 503, sends it again.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", request_body = JobBody,
     responses(
         (status = 200, body = JobStatus, description = "It was accepted before"),
         (status = 201, body = JobStatus, description = "It is accepted"),
-        (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem),
+        (status = 404, body = Problem, description = "There is no such chain"),
         (status = 409, body = Problem, description = "Another block is in its place"),
-        (status = 422, body = Problem, description = "It does not fit its workflow"),
-        (status = 429, body = Problem, description = "Too much waits already"),
-        (status = 503, body = Problem, description = "Whether it was accepted is not known: send it again"),
+        (status = 422, body = Problem, description = "It does not fit its workflow, or names blobs that were not sent"),
+        (status = 429, body = Problem, description = "Too much waits already, or a block before it is dead"),
     )
 )]
 pub(super) async fn submit(
@@ -50,8 +51,16 @@ pub(super) async fn submit(
     let accepted = api.intake.submit(submission).await?;
     let to = Clock::system().wall();
     api.metrics.traces().job("enqueue", &accepted.job, from, to);
-    let status = if accepted.new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(JobStatus::from(&accepted.job))))
+    let code = if accepted.new { StatusCode::CREATED } else { StatusCode::OK };
+    let mut status = JobStatus::from(&accepted.job);
+    if accepted.job.is_live()
+        && let Ok(workflow) = api.workflows.get(&accepted.job.workflow)
+    {
+        // Its tasks are made a moment later.
+        let needed = workflow.stages.iter().map(|stage| &stage.backend);
+        status.missing = api.offers.missing(needed);
+    }
+    Ok((code, Json(status)))
 }
 
 /// A submission from a body whose names and blobs are there.
@@ -70,7 +79,7 @@ async fn submission(
         }
         _ => return Err(Problem::new(BAD_REQUEST, "name either a 'workflow' or a 'backend'")),
     };
-    let mut inputs = std::collections::BTreeMap::new();
+    let mut inputs = BTreeMap::new();
     for (name, digests) in &body.inputs {
         let mut blobs = Vec::new();
         for digest in digests {
@@ -106,8 +115,7 @@ async fn submission(
 async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<(), Problem> {
     let slot = submission.parent.as_ref().unwrap_or(&submission.id).clone();
     let key = JobKey { tenant: submission.tenant.clone(), chain: submission.chain.clone(), slot };
-    let known = api.store.get(&key.to_string()).await;
-    let known = known.map_err(|error| Problem::new(UNAVAILABLE, error))?;
+    let known = api.store.get(&key.to_string()).await?;
     let known = known.and_then(|entry| decode::<Job>(&entry).ok()).map(|job| job.value.state);
     if matches!(known, Some(JobState::Live | JobState::Done { .. } | JobState::Skipped { .. })) {
         return Ok(());
@@ -136,34 +144,47 @@ pub(super) struct Wait {
 
 /// Reads a job.
 #[utoipa::path(
-    get, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered"), Wait),
-    responses((status = 200, body = JobStatus), (status = 401, body = Problem), (status = 404, body = Problem))
+    get, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job), Wait),
+    responses((status = 200, body = JobView), (status = 404, body = Problem))
 )]
 pub(super) async fn job(
     State(api): Shared,
     headers: HeaderMap,
     Path(handle): Path<String>,
     Query(Wait { wait }): Query<Wait>,
-) -> Result<Json<JobStatus>, Problem> {
+) -> Result<Json<JobView>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
     let handle: Handle = parse("job", &handle)?;
     let until = tokio::time::Instant::now() + Duration::from_secs(wait.min(MAX_WAIT).into());
     loop {
         let found = api.intake.job(&tenant, &handle).await?;
         if !found.value.is_live() || tokio::time::Instant::now() >= until {
-            return Ok(Json(JobStatus::from(&found.value)));
+            return Ok(Json(view(&api, &found.value)));
         }
-        let watch = api.store.watch(&found.value.key().to_string(), found.rev).await;
-        let mut watch = watch.map_err(|error| Problem::new(UNAVAILABLE, error))?;
+        let mut watch = api.store.watch(&found.value.key().to_string(), found.rev).await?;
         // A watch that is dead must not make anybody wait longer than this.
         let look = until.min(tokio::time::Instant::now() + Duration::from_secs(10));
         let _ = tokio::time::timeout_at(look, watch.next()).await;
     }
 }
 
+/// A job with its tasks, as far as they are in memory.
+fn view(api: &Api, job: &Job) -> JobView {
+    let shown = api.board.some(&job.tenant, &BTreeSet::from([job.key()])).pop();
+    let status = JobStatus::from(job);
+    match shown.filter(|shown| shown.job.job == status.job) {
+        // The record is what counts, and may be newer.
+        Some(JobView { job: JobStatus { missing, .. }, tasks, running }) => match job.is_live() {
+            true => JobView { job: JobStatus { missing, ..status }, tasks, running },
+            false => JobView { job: status, tasks, running: vec![] },
+        },
+        None => JobView { job: status, tasks: BTreeMap::new(), running: vec![] },
+    }
+}
+
 /// Cancels a job.
 #[utoipa::path(
-    delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path)),
+    delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job)),
     responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"))
 )]
 pub(super) async fn cancel(
@@ -178,8 +199,11 @@ pub(super) async fn cancel(
 
 /// Has a dead or cancelled job live again.
 #[utoipa::path(
-    post, path = "/v1/jobs/{job}/requeue", tag = "jobs", params(("job" = String, Path)),
-    responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"))
+    post, path = "/v1/jobs/{job}/requeue", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job)),
+    responses(
+        (status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"),
+        (status = 429, body = Problem, description = "Too much waits already"),
+    )
 )]
 pub(super) async fn requeue(
     State(api): Shared,
@@ -197,7 +221,7 @@ pub(super) async fn requeue(
 
 /// Has a chain go on without its dead next block.
 #[utoipa::path(
-    post, path = "/v1/jobs/{job}/skip", tag = "jobs", params(("job" = String, Path)),
+    post, path = "/v1/jobs/{job}/skip", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is not dead, or not the next one"))
 )]
 pub(super) async fn skip(
@@ -212,7 +236,7 @@ pub(super) async fn skip(
 
 /// Checks a workflow and stores it. The body is its TOML text.
 #[utoipa::path(
-    post, path = "/v1/workflows", tag = "jobs", request_body(content = String, content_type = "application/toml"),
+    post, path = "/v1/workflows", tag = "jobs", request_body(content = String, content_type = "application/toml", example = example::workflow),
     responses(
         (status = 200, body = WorkflowBody), (status = 422, body = Problem, description = "It could not work"),
         (status = 429, body = Problem, description = "The tenant has sent too much today"),
@@ -221,9 +245,10 @@ pub(super) async fn skip(
 pub(super) async fn workflow(
     State(api): Shared,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<WorkflowBody>, Problem> {
     let (name, tenant) = api.tenants.of(&headers)?;
+    let body = body?;
     let mut counted = api.tenants.bytes(&name, tenant);
     let (workflows, blobs) = (api.workflows.clone(), api.blobs.clone());
     blocking(move || {

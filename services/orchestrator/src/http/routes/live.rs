@@ -3,7 +3,7 @@
 use super::{Api, Shared};
 use crate::feed::patiently;
 use crate::http::board::worker;
-use crate::http::body::{JobView, JobsBody, WorkerView};
+use crate::http::body::{JobView, JobsBody, StandstillBody, WorkerView};
 use crate::http::problem::{FULL, Problem};
 use crate::id::Name;
 use crate::record::{JobKey, Session, decode};
@@ -65,13 +65,22 @@ pub(super) async fn jobs(
     headers: HeaderMap,
 ) -> Result<Json<JobsBody>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    Ok(Json(JobsBody { jobs: api.board.all(&tenant) }))
+    let (jobs, standing_still) = (api.board.all(&tenant), standing_still(&api, &tenant));
+    Ok(Json(JobsBody { jobs, standing_still }))
+}
+
+/// The blocks of a tenant that wait in vain.
+fn standing_still(api: &Api, tenant: &Name) -> Vec<StandstillBody> {
+    let found = api.watched.standstills();
+    found.iter().filter(|one| one.tenant == *tenant).map(StandstillBody::from).collect()
 }
 
 /// What changes, as server-sent events, until the connection is closed (five minutes).
 ///
 /// `all` has all jobs and comes first, and again after changes were missed; `jobs` has those that have changed; `workers` has the
-/// processes that are alive, every two seconds. Data are lists in JSON.
+/// processes that are alive, every two seconds. Their data are lists in JSON. `published` has an object: for each chain with strict order
+/// that has jobs which are done, the height of the last block that is published. What is done above that waits for an older block.
+/// `standing` has the list of blocks that wait in vain, when it has changed.
 #[utoipa::path(
     get, path = "/v1/events", tag = "jobs",
     responses(
@@ -93,6 +102,9 @@ pub(super) async fn events(
         started: false,
         look: Instant::now(),
         counters: BTreeMap::new(),
+        published: None,
+        changed: false,
+        standing: vec![],
         _permit: permit,
     };
     let stream = futures_util::stream::unfold(live, async |mut live| {
@@ -112,6 +124,12 @@ struct Live {
     look: Instant,
     /// How far the counters of sessions were at the last look.
     counters: BTreeMap<String, u64>,
+    /// The heights that were sent last.
+    published: Option<BTreeMap<String, u64>>,
+    /// Jobs have changed since these were looked at.
+    changed: bool,
+    /// What stood still when that was sent last.
+    standing: Vec<StandstillBody>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -137,9 +155,26 @@ impl Live {
             return self.all();
         }
         loop {
+            let standing = standing_still(&self.api, &self.tenant);
+            let names = |list: &[StandstillBody]| {
+                list.iter()
+                    .map(|one| (one.chain.clone(), one.id.clone(), one.cause.clone()))
+                    .collect::<Vec<_>>()
+            };
+            if names(&standing) != names(&self.standing) {
+                self.standing.clone_from(&standing);
+                return event("standing", &standing);
+            }
+            if std::mem::take(&mut self.changed)
+                && let Some(heights) = self.heights().await
+            {
+                return event("published", &heights);
+            }
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(self.look) => {
+                    // Publication follows the end of a job, and is no job's change.
+                    self.changed = true;
                     self.look = Instant::now() + WORKERS;
                     let first = self.counters.is_empty();
                     let workers = self.workers().await;
@@ -157,7 +192,8 @@ impl Live {
         }
     }
 
-    fn all(&self) -> Event {
+    fn all(&mut self) -> Event {
+        self.changed = true;
         event("all", &self.api.board.all(&self.tenant))
     }
 
@@ -171,8 +207,21 @@ impl Live {
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
+        self.changed = true;
         let views: Vec<JobView> = self.api.board.some(&self.tenant, &keys);
         event("jobs", &views)
+    }
+
+    /// How far chains are published, if that has changed and can be read now.
+    async fn heights(&mut self) -> Option<BTreeMap<String, u64>> {
+        let mut heights = BTreeMap::new();
+        for chain in self.api.board.chains(&self.tenant) {
+            let tail = self.api.intake.last_published(&self.tenant, &chain).await.ok()?;
+            heights.extend(tail.map(|tail| (chain.to_string(), tail.height())));
+        }
+        let is_new = self.published.as_ref() != Some(&heights);
+        self.published = Some(heights.clone());
+        is_new.then_some(heights)
     }
 
     /// The processes whose counter has risen since the last look.

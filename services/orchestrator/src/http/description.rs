@@ -1,0 +1,78 @@
+//! The description of the API, completed with what all operations have in common.
+
+use super::problem::Problem;
+use super::routes::Description;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{Content, OpenApi as Api, Ref, RefOr, Response};
+use utoipa::{OpenApi, PartialSchema, ToSchema};
+
+/// The media type of problems (RFC 9457).
+const PROBLEM: &str = "application/problem+json";
+
+/// The description of the API (OpenAPI 3.1).
+pub fn open_api() -> Api {
+    let mut api = Description::openapi();
+    let components = api.components.get_or_insert_default();
+    components.schemas.insert(Problem::name().into(), Problem::schema());
+    for (path, item) in &mut api.paths.paths {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            complete(path, operation);
+        }
+    }
+    api
+}
+
+/// Adds the problems of all operations, and says how problems are sent.
+fn complete(path: &str, operation: &mut Operation) {
+    let has_body = operation.request_body.as_ref().and_then(|body| match body {
+        RefOr::T(body) => Some(body),
+        RefOr::Ref(_) => None,
+    });
+    let takes = |kind: &str| has_body.is_some_and(|body| body.content.contains_key(kind));
+    let has_parameters = operation.parameters.is_some();
+    let mut common = vec![(
+        "403",
+        "The request is that of a page in a browser, or the host is not this machine",
+    )];
+    if path.starts_with("/v1/") && path != "/v1/drain" {
+        common.push(("401", "There are tenants, and the request has the token of none of them"));
+    }
+    if has_parameters || has_body.is_some() {
+        common.push(("400", "A name, a digest, a number or the body cannot be understood"));
+    }
+    if takes("application/json") || takes("application/toml") {
+        common.push(("413", "The body has more than 1 MiB"));
+    }
+    if takes("application/json") {
+        common.push(("415", "The body is not JSON"));
+    }
+    common.push(("415", "The body has a content coding"));
+    common
+        .push(("default", "The service cannot answer now (500, 503), or has no space left (507)"));
+    let responses = &mut operation.responses.responses;
+    for (status, description) in common {
+        let response = || RefOr::T(Response::new(description));
+        responses.entry(status.into()).or_insert_with(response);
+    }
+    for (status, response) in responses {
+        let RefOr::T(response) = response else { continue };
+        if status.starts_with(['4', '5', 'd']) {
+            let content = Content::new(Some(Ref::from_schema_name(Problem::name())));
+            response.content = [(PROBLEM.to_owned(), RefOr::T(content))].into();
+        }
+        if response.description.is_empty() {
+            response.description = describe(status).into();
+        }
+    }
+}
+
+/// What a status means where an operation has nothing to add.
+fn describe(status: &str) -> &'static str {
+    match status {
+        "200" => "What was asked for",
+        "204" => "It is done",
+        "404" => "There is no such thing",
+        _ => "See the detail",
+    }
+}

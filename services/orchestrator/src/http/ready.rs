@@ -1,0 +1,109 @@
+//! What `/readyz` answers: whether the service can do now what it is for.
+
+use super::problem::{Problem, UNAVAILABLE};
+use super::routes::Api;
+use crate::alive::Pulse;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// How long what was found out is true: everybody who can connect may ask, and each look writes to the disk.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How long a part may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many blocks that stand still are named.
+const MAX_NAMED: usize = 3;
+
+/// Chains that stand still. Where there are tenants, whoever asks must not learn of their blocks, and a tenant who leaves out a block must
+/// not make the service unready for the others: then only what the operator has to put right counts.
+fn standing(api: &Api) -> Vec<String> {
+    let found = api.watched.standstills();
+    let halted = found.iter().filter(|one| one.halts);
+    if api.tenants.are_several() {
+        let count = halted.filter(|one| !one.cause.is_submitters()).count();
+        let text = format!("{count} blocks stand still: the log names them");
+        return if count == 0 { vec![] } else { vec![text] };
+    }
+    let count = halted.clone().count();
+    let mut named: Vec<String> = halted.take(MAX_NAMED).map(ToString::to_string).collect();
+    if count > MAX_NAMED {
+        named.push(format!("{} more blocks stand still", count - MAX_NAMED));
+    }
+    named
+}
+
+/// What was found out last.
+#[derive(Debug)]
+pub(crate) struct Readiness {
+    pulse: Pulse,
+    last: Mutex<Option<(Instant, Vec<&'static str>)>>,
+}
+
+impl Readiness {
+    /// That of a process whose session has a pulse.
+    pub(crate) fn new(pulse: Pulse) -> Self {
+        Self { pulse, last: Mutex::default() }
+    }
+
+    /// Tries all that a request and a job need: the store of records is read and written, there is space for a blob, the records were
+    /// read once, and the session is written, without which others take the process for dead.
+    pub(crate) async fn check(&self, api: &Api) -> Result<(), Problem> {
+        // Whoever asks meanwhile has the same answer.
+        let mut last = self.last.lock().await;
+        let is_fresh = |at: &Instant| at.elapsed() < FRESH;
+        let missing = match last.take().filter(|(at, _)| is_fresh(at)) {
+            Some((at, missing)) => {
+                *last = Some((at, missing.clone()));
+                missing
+            }
+            None => {
+                let missing = self.look(api).await;
+                *last = Some((Instant::now(), missing.clone()));
+                missing
+            }
+        };
+        let missing = missing.into_iter().map(str::to_owned);
+        let missing: Vec<String> = missing.chain(standing(api)).collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(Problem::new(UNAVAILABLE, missing.join("; "))),
+        }
+    }
+
+    async fn look(&self, api: &Api) -> Vec<&'static str> {
+        let blobs = api.blobs.clone();
+        let stored = tokio::task::spawn_blocking(move || blobs.probe());
+        let (records, stored) = tokio::join!(
+            tokio::time::timeout(PATIENCE, api.store.probe()),
+            tokio::time::timeout(PATIENCE, stored),
+        );
+        let records = records.map(|probed| probed.map_err(|error| error.to_string()));
+        let stored = stored.map(|joined| match joined {
+            Ok(probed) => probed.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        });
+        let parts = [
+            ("the store of records cannot be written", records),
+            ("no blob can be stored", stored),
+        ];
+        let mut missing = Vec::new();
+        for (what, probed) in parts {
+            let why = match probed {
+                Ok(Ok(())) => continue,
+                Ok(Err(why)) => why,
+                Err(_) => format!("it does not answer within {} s", PATIENCE.as_secs()),
+            };
+            tracing::warn!(why, "not ready: {what}");
+            missing.push(what);
+        }
+        if !api.board.is_complete() {
+            missing.push("the records have not been read yet");
+        }
+        if let Some(late) = self.pulse.is_late() {
+            tracing::warn!(seconds = late.as_secs(), "not ready: the session is not written");
+            missing.push("the session of the process is not written");
+        }
+        missing
+    }
+}
