@@ -84,6 +84,11 @@ pub struct Session {
 }
 
 impl Session {
+    /// The back-ends that it can run tasks of.
+    pub fn able(&self) -> impl Iterator<Item = &Name> {
+        self.backends.iter().filter(|_| self.slots > 0)
+    }
+
     /// Whether it can run tasks of a back-end.
     pub fn has(&self, backend: &Name) -> bool {
         self.slots > 0 && self.backends.contains(backend)
