@@ -5,7 +5,7 @@ use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::program::Program;
 use hekaton_circuit::named::{InputFile, ParameterMap};
-use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey, derive};
+use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey};
 use hekaton_storage::{FamilyError, FamilyManifest, FamilyStore, KeyStore, Manifest};
 use std::path::{Path, PathBuf};
 
@@ -86,9 +86,11 @@ impl FamilyCircuit<'_> {
         &self,
         engine: &LocalEngine,
     ) -> Result<VerifyingKey, Failure> {
+        let OpenedFamily { path, manifest, key } = self.family;
         let circuit = self.circuit.prepared().or_fail(exit::USAGE)?;
-        let keys = derive(&self.family.key, &circuit, &self.parameters_json(), engine);
-        keys.map(|(_, verifying)| verifying).map_err(|e| failed(&e.into()))
+        let (family, json) = ((manifest, key), self.parameters_json());
+        let keys = FamilyStore::derive_verifying(path, family, &circuit, &json, engine);
+        keys.map(|(_, verifying)| verifying).map_err(|e| failed(&e))
     }
 
     /// Derives all keys and writes them to a key store.
@@ -117,6 +119,7 @@ pub(crate) fn failed(error: &FamilyError) -> Failure {
         FamilyError::Derive(e @ (DeriveError::Key(_) | DeriveError::VerifyingKey(_))) => {
             Failure::new(exit::BAD_FILE, e)
         }
+        error @ FamilyError::Changed { .. } => Failure::new(exit::BAD_FILE, error),
         error => Failure::new(exit::FAILED, error),
     }
 }

@@ -2,25 +2,23 @@
 //! `types/NAME.pk` per type (docs/formats.md).
 
 use crate::key_store::{
-    CURVE, KeyStore, KeyStoreError, Manifest, TypeEntry, io, parse_digest, refused,
+    CURVE, KeyStore, KeyStoreError, MANIFEST_LIMIT, Manifest, TypeEntry, check_texts, io,
+    parse_digest, refused,
 };
 use crate::new_directory::{FAMILY_MANIFEST, NewDirectory, is_family};
 use hekaton_circuit::PreparedCircuit;
-use hekaton_core::files::write_file;
-use hekaton_core::keys::Sections;
+use hekaton_core::files::{read_at_most, write_file};
+use hekaton_core::keys::{AggregationKey, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{
     DeriveError, FamilyKey, KeySink, LocalEngine, ProverKeys, VerifyingKey, derive,
 };
 use serde::{Deserialize, Serialize};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The version of `family.json`.
 const FORMAT_VERSION: u32 = 1;
 const MANIFEST: &str = FAMILY_MANIFEST;
-/// The most bytes of a manifest: 2^20 types would take less.
-const MANIFEST_LIMIT: u64 = 1 << 30;
 
 /// The contents of `family.json`: what the keys of a family are for, and their digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +57,14 @@ pub enum FamilyError {
     /// The circuit does not fit the family.
     #[error(transparent)]
     Derive(#[from] DeriveError),
+    /// The family key is another one than when it was opened.
+    #[error(
+        "{path} changed while keys were derived from it: find out who writes to it, and try again"
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// The keys of a family on disk. A setup writes to a temporary directory next to it, as for a
@@ -142,12 +148,7 @@ impl FamilyStore {
     pub fn manifest(path: &Path) -> Result<FamilyManifest, KeyStoreError> {
         let file = path.join(MANIFEST);
         let damaged = |why: String| KeyStoreError::Manifest { path: file.clone(), why };
-        let mut bytes = Vec::new();
-        let opened = std::fs::File::open(&file).map_err(io(&file))?;
-        opened.take(MANIFEST_LIMIT + 1).read_to_end(&mut bytes).map_err(io(&file))?;
-        if bytes.len() as u64 > MANIFEST_LIMIT {
-            return Err(damaged(format!("it is longer than {MANIFEST_LIMIT} bytes")));
-        }
+        let bytes = read_at_most(&file, MANIFEST_LIMIT).map_err(io(&file))?;
         #[derive(Deserialize)]
         struct OnlyVersion {
             format_version: u32,
@@ -168,11 +169,8 @@ impl FamilyStore {
         if manifest.types.iter().any(|entry| entry.instances != 0) {
             return Err(damaged("a type has instances".to_owned()));
         }
-        let texts = [&manifest.circuit, &manifest.trust, &manifest.written_by];
-        match texts.iter().any(|text| text.contains(char::is_control)) {
-            true => Err(damaged("a text has control characters".to_owned())),
-            false => Ok(manifest),
-        }
+        check_texts([&manifest.circuit, &manifest.trust, &manifest.written_by], &file)?;
+        Ok(manifest)
     }
 
     /// Opens the family key, which is all that a verifier needs: `family.json` and `family.key`.
@@ -218,6 +216,26 @@ impl FamilyStore {
         manifest.types.iter().map(|entry| entry.open(path, &path.join(MANIFEST))).collect()
     }
 
+    /// Derives the aggregation key and the verifying key of a circuit from an [opened](Self::open)
+    /// family. The file may have changed since: what was used must have the digest of the manifest.
+    ///
+    /// # Errors
+    /// If the circuit does not fit the family, or its key has changed.
+    pub fn derive_verifying(
+        path: &Path,
+        (of_family, family): (&FamilyManifest, &FamilyKey),
+        circuit: &PreparedCircuit<'_>,
+        parameters: &str,
+        engine: &LocalEngine,
+    ) -> Result<(AggregationKey, VerifyingKey), FamilyError> {
+        let (aggregation, verifying) = derive(family, circuit, parameters, engine)?;
+        // Derivation copies the points that it uses, and takes the digest of the copy.
+        match verifying.family.map(hex::encode).as_ref() == Some(&of_family.family_digest) {
+            true => Ok((aggregation, verifying)),
+            false => Err(FamilyError::Changed { path: path.join("family.key") }),
+        }
+    }
+
     /// Derives all keys of a circuit, in memory, from an [opened](Self::open) family; the proving keys
     /// of types stay mapped. `parameters` are all of the circuit's, as JSON. The manifest is that of a
     /// key store in which aggregation.key has no digest.
@@ -231,7 +249,8 @@ impl FamilyStore {
         parameters: &str,
         engine: &LocalEngine,
     ) -> Result<(Manifest, ProverKeys), FamilyError> {
-        let (aggregation, verifying) = derive(family, circuit, parameters, engine)?;
+        let (aggregation, verifying) =
+            Self::derive_verifying(path, (of_family, family), circuit, parameters, engine)?;
         let (mut types, mut entries) = (Vec::new(), Vec::new());
         for kind in &verifying.types {
             let Some(entry) = of_family.types.iter().find(|entry| entry.name == kind.name) else {
@@ -264,7 +283,7 @@ impl FamilyStore {
     ) -> Result<VerifyingKey, FamilyError> {
         let (manifest, keys) = Self::derive(path, family, circuit, parameters, engine)?;
         let ProverKeys { verifying, aggregation, types } = keys;
-        // Mappings of the keys are not needed any more.
+        // Mappings of the keys are no longer needed.
         drop(types);
         for entry in manifest.types {
             store.link(&entry.file(path), entry)?;

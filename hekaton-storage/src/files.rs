@@ -3,7 +3,7 @@
 use crate::error::{RunError, io};
 use crate::identity::PublicIdentity;
 use hekaton_core::Randomness;
-use hekaton_core::files::persist;
+use hekaton_core::files::{open_regular, persist};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) struct RunFile {
 /// Reads a file of at most [`LIMIT`] bytes; `None` if it does not exist.
 pub(crate) fn read_at_most(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
     use std::io::Read;
-    let file = match std::fs::File::open(path) {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound) => return Ok(None),
         Err(e) => return Err(io(path)(e)),

@@ -2,7 +2,8 @@
 //! `types/NAME.pk` per type (docs/formats.md).
 
 use crate::new_directory::{NewDirectory, Refused, is_family};
-use hekaton_core::files::write_file;
+use hekaton_circuit::is_type_name;
+use hekaton_core::files::{read_at_most, write_file};
 use hekaton_core::keys::{AggregationKey, KeyFileError, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{KeySink, ProverKeys, VerifyingKey, VerifyingKeyError};
@@ -12,6 +13,11 @@ use std::path::{Path, PathBuf};
 /// The version of the manifest.
 const FORMAT_VERSION: u32 = 2;
 pub(crate) const CURVE: &str = "BLS12-381";
+/// The most bytes of a manifest that are read: enough for half a million types.
+pub(crate) const MANIFEST_LIMIT: u64 = 1 << 28;
+/// The most bytes of a verifying key that are read. Keys with 2^20 types and the public values of a
+/// large circuit have fewer.
+const KEY_LIMIT: u64 = 512 << 20;
 
 /// The entry of a type in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,12 +38,23 @@ pub struct TypeEntry {
     pub r1cs_digest: String,
 }
 
+/// Checks that texts of a manifest, which are printed, have no control characters.
+pub(crate) fn check_texts(texts: [&String; 3], manifest: &Path) -> Result<(), KeyStoreError> {
+    match texts.iter().any(|text| text.contains(char::is_control)) {
+        true => {
+            let why = "a text has control characters".to_owned();
+            Err(KeyStoreError::Manifest { path: manifest.to_owned(), why })
+        }
+        false => Ok(()),
+    }
+}
+
 /// A digest in a manifest.
 pub(crate) fn parse_digest(text: &str, manifest: &Path) -> Result<[u8; 32], KeyStoreError> {
     let bytes = hex::decode(text).ok().and_then(|b| b.try_into().ok());
     bytes.ok_or_else(|| KeyStoreError::Manifest {
         path: manifest.to_owned(),
-        why: format!("'{text}' is not a digest of 64 hexadecimal digits"),
+        why: format!("'{}' is not a digest of 64 hexadecimal digits", text.escape_default()),
     })
 }
 
@@ -75,12 +92,12 @@ impl TypeEntry {
         Ok(key)
     }
 
-    /// Whether the name can be that of a file, and leads to no other directory.
+    /// Checks that the name can be that of a file, and leads to no other directory.
     pub(crate) fn check_name(&self, manifest: &Path) -> Result<(), KeyStoreError> {
-        match self.name.is_empty() || self.name.contains(['/', '\\', '.']) {
-            false => Ok(()),
-            true => {
-                let why = format!("'{}' cannot name a type", self.name);
+        match is_type_name(&self.name) {
+            true => Ok(()),
+            false => {
+                let why = format!("'{}' cannot name a type", self.name.escape_default());
                 Err(KeyStoreError::Manifest { path: manifest.to_owned(), why })
             }
         }
@@ -270,18 +287,17 @@ impl KeyStore {
         if !file.exists() {
             return Err(not("it has no manifest.json"));
         }
-        Manifest::parse(&std::fs::read(&file).map_err(io(&file))?, &file)
+        Manifest::parse(&read_at_most(&file, MANIFEST_LIMIT).map_err(io(&file))?, &file)
     }
 
-    /// Opens all keys of a key store. Checks every digest against the manifest; sections are
-    /// memory-mapped.
+    /// Reads the manifest and the verifying key, and compares what the one says of the other. This is
+    /// what can be said of a key store without reading its large files.
     ///
     /// # Errors
-    /// If a file is missing or damaged, or does not belong to the manifest.
-    pub fn open(path: &Path) -> Result<(Manifest, ProverKeys), KeyStoreError> {
+    /// If a file is missing or damaged, or the two do not belong together.
+    pub fn summary(path: &Path) -> Result<(Manifest, VerifyingKey), KeyStoreError> {
         let manifest = Self::manifest(path)?;
         let manifest_path = path.join("manifest.json");
-        let digest = |text: &str| parse_digest(text, &manifest_path);
         let verifying = Self::read_verifying_key(&path.join("verifying.key"))?;
         let found = hex::encode(verifying.digest());
         if found != manifest.verifying_key_digest {
@@ -292,10 +308,24 @@ impl KeyStore {
                 found,
             });
         }
-        if !manifest.agrees_with(&verifying) {
-            let why = "its contents contradict verifying.key".to_owned();
-            return Err(KeyStoreError::Manifest { path: manifest_path, why });
+        match manifest.agrees_with(&verifying) {
+            true => Ok((manifest, verifying)),
+            false => {
+                let why = "its contents contradict verifying.key".to_owned();
+                Err(KeyStoreError::Manifest { path: manifest_path, why })
+            }
         }
+    }
+
+    /// Opens all keys of a key store. Checks every digest against the manifest; sections are
+    /// memory-mapped.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged, or does not belong to the manifest.
+    pub fn open(path: &Path) -> Result<(Manifest, ProverKeys), KeyStoreError> {
+        let (manifest, verifying) = Self::summary(path)?;
+        let manifest_path = path.join("manifest.json");
+        let digest = |text: &str| parse_digest(text, &manifest_path);
         let mut types = Vec::with_capacity(manifest.types.len());
         for entry in &manifest.types {
             types.push(entry.open(path, &manifest_path)?);
@@ -325,7 +355,7 @@ impl KeyStore {
     /// # Errors
     /// If the file cannot be read or is damaged.
     pub fn read_verifying_key(path: &Path) -> Result<VerifyingKey, KeyStoreError> {
-        let bytes = std::fs::read(path).map_err(io(path))?;
+        let bytes = read_at_most(path, KEY_LIMIT).map_err(io(path))?;
         VerifyingKey::from_bytes(&bytes)
             .map_err(|source| KeyStoreError::VerifyingKey { path: path.to_owned(), source })
     }
@@ -401,6 +431,11 @@ impl Manifest {
         let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;
         // Names become file names, so they must not lead to another directory.
         manifest.types.iter().try_for_each(|entry| entry.check_name(path))?;
+        check_texts([&manifest.circuit, &manifest.trust, &manifest.written_by], path)?;
+        // Errors show them.
+        for digest in [&manifest.verifying_key_digest, &manifest.aggregation_key_digest] {
+            parse_digest(digest, path)?;
+        }
         Ok(manifest)
     }
 

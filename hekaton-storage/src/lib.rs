@@ -27,6 +27,6 @@ mod run_directory;
 pub use error::RunError;
 pub use family_store::{FamilyError, FamilyManifest, FamilyStore};
 pub use identity::RunIdentity;
-pub use key_check::{KeyCheckError, KeyCheckReport, check_family, check_keys};
+pub use key_check::{KeyCheckError, KeyCheckReport, Relation, check_family, check_keys};
 pub use key_store::{KeyStore, KeyStoreError, Manifest, TypeEntry};
 pub use run_directory::{RunDirectory, RunDirectoryOptions};

@@ -1,7 +1,7 @@
 //! Families on disk: what is derived from them, and what is refused (adversarial test 84).
 
 use hekaton_arith::{G1Point, G2Point, Group};
-use hekaton_circuit::PreparedCircuit;
+use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{
     FamilyKey, Fr, LocalEngine, ProveOptions, SetupOptions, derive, prove, setup_family,
@@ -63,7 +63,8 @@ fn keys_are_derived_in_memory_and_on_disk() {
         assert_eq!((&keys.verifying, written.to_bytes()), (&vk, vk.to_bytes()));
         assert_eq!(on_disk.verifying_key_digest, manifest.verifying_key_digest);
         assert_eq!(on_disk.parameters, serde_json::json!({ "n": 1 }));
-        check_keys(&keys, &engine(), |_| {}).unwrap();
+        let wiring = prepared.layout().wiring(Masking::Masked);
+        check_keys(&keys, Some(&wiring), &engine(), |_| {}).unwrap();
     }
     // It is not the keys of one circuit, and is not overwritten.
     let error = KeyStore::open(&path).map(drop).unwrap_err();
@@ -148,6 +149,45 @@ fn damaged_families_are_refused() {
     assert!(refusal().contains("squares-0.pk"));
 }
 
+/// A family file is mapped, so somebody who can write to it can change it after its digest was checked.
+/// What was used must have the digest that was checked.
+#[test]
+#[cfg(unix)]
+fn a_family_that_changes_after_it_was_opened_derives_nothing() {
+    use std::os::unix::fs::FileExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("family");
+    write(&path);
+    let file = path.join("family.key");
+    let circuit = Squares::new(&[0, 1]);
+    let prepared = PreparedCircuit::new(&circuit).unwrap();
+    let (manifest, family) = FamilyStore::open(&path).unwrap();
+    let opened = (&manifest, &family);
+    let derived = || FamilyStore::derive(&path, opened, &prepared, "{}", &engine()).map(drop);
+    let verifying =
+        || FamilyStore::derive_verifying(&path, opened, &prepared, "{}", &engine()).map(drop);
+    derived().unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    let writer = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    for section in hekaton_core::keys::inspect_sections(&file).unwrap().2 {
+        // The header was read when the family was opened, and is not read again.
+        if section.name == "header" {
+            continue;
+        }
+        // The first element, and the last: of the powers it is one that this circuit does not use.
+        for at in [section.offset + 8, section.offset + section.bytes - 96] {
+            writer.write_all_at(&[0x55; 8], at).unwrap();
+            for result in [derived(), verifying()] {
+                let changed = matches!(result, Err(FamilyError::Changed { .. }));
+                assert!(changed, "section {}: {result:?}", section.name);
+            }
+            let before = usize::try_from(at).unwrap();
+            writer.write_all_at(&bytes[before..before + 8], at).unwrap();
+        }
+    }
+    derived().unwrap();
+}
+
 /// The keys of a family in memory.
 fn family() -> (FamilyKey, Vec<ProvingKey>) {
     let circuit = Squares::new(&[0, 1]);
@@ -170,10 +210,15 @@ fn a84_changed_points_are_found() {
     let says = |(key, types): &(FamilyKey, Vec<ProvingKey>)| {
         check_family(key, types, &engine(), |_| {}).unwrap_err().to_string()
     };
-    // IC of the challenge g, and of a scaled address: variables 1 and 2.
-    for (section, at, expected) in
-        [("phi", 3, "phi^"), ("ic", 1, "gamma IC_j"), ("ic", 2, "gamma IC_j")]
-    {
+    // IC of the constant 1, of the challenge g, and of a scaled address: variables 0 to 2; those of
+    // multiplicities follow after 5 slots.
+    for (section, at, expected) in [
+        ("phi", 3, "phi^"),
+        ("ic", 0, "gamma IC_j"),
+        ("ic", 1, "gamma IC_j"),
+        ("ic", 2, "gamma IC_j"),
+        ("ic", 7, "IC_mu_j"),
+    ] {
         let mut keys = family();
         let mut points = keys.0.sections().get::<G1Point>(section).unwrap().to_vec();
         points[at] = points[at].add(&G1Point::generator());
@@ -207,6 +252,12 @@ fn a84_changed_points_are_found() {
     let mut keys = family();
     keys.1.reverse();
     assert!(says(&keys).contains("those of the family's types"));
+    // Theta replaced by gamma.
+    let mut keys = family();
+    let mut elements = keys.0.elements().unwrap().to_vec();
+    elements[0][2] = *keys.0.gamma().unwrap();
+    keys.0.sections_mut().replace("elements", elements);
+    assert!(says(&keys).contains("e(K, Theta)"));
 }
 
 /// Adversarial test 80: families that are consistent in themselves, with one thing changed. Guards: the

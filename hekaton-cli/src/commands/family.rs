@@ -1,6 +1,7 @@
 //! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
 
 use crate::application::OpenFamily;
+use crate::commands::keys::{DIGEST_MATTERS, not_covered};
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
@@ -139,7 +140,7 @@ pub(crate) fn derive(command: &KeysDerive, program: &Program, json: bool) -> Res
         "keys for {} subcircuits of {}{} in {}, derived in {}\nverifying key digest: {digest}\n\
          family digest: {}\ntrust: {}",
         output::count(key.instances),
-        family.manifest.circuit,
+        output::one_line(&family.manifest.circuit),
         circuit.options,
         command.out.display(),
         output::seconds(start.elapsed()),
@@ -190,19 +191,21 @@ pub(crate) fn verify(
     };
     let bytes = family.bytes() + types.iter().map(ProvingKey::bytes).sum::<u64>();
     let lines = format!(
-        "{}: all digests, {} points and {} pairing relations are correct ({} in {})\ncode: {code}\n\
-         family digest: {}\ntrust: {}",
+        "{}: all digests, {} points and {} pairing relations are correct ({} in {})\n{}code: {code}\n\
+         family digest: {}\n{DIGEST_MATTERS}\ntrust: {}",
         path.display(),
         output::count(report.points),
-        report.relations,
+        output::count(report.relations),
         output::bytes(bytes),
         output::seconds(start.elapsed()),
+        not_covered(&report),
         manifest.family_digest,
         manifest.trust,
     );
     let object = json!({
         "ok": true, "keys": path, "code": code, "family_digest": manifest.family_digest,
-        "points": report.points, "relations": report.relations, "bytes": bytes,
+        "points": report.points, "relations": report.relations,
+        "not_covered": report.not_covered, "bytes": bytes,
         "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
     });
     output::result(json, &object, &lines)
@@ -215,13 +218,13 @@ pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
     let lines = format!(
         "key family for circuit {} {}\nsubcircuits     at most {}\nzero knowledge  {}\n\
          family digest   {}\nfamily key      {}\nwritten by      {}\n{}trust: {}",
-        manifest.circuit,
-        manifest.parameters,
+        output::one_line(&manifest.circuit),
+        output::one_line(&manifest.parameters.to_string()),
         output::count(manifest.max_instances as u64),
         if manifest.zero_knowledge { "yes" } else { "NO" },
         manifest.family_digest,
         output::bytes(family.bytes()),
-        manifest.written_by,
+        output::one_line(&manifest.written_by),
         table(&manifest),
         manifest.trust,
     );

@@ -12,9 +12,9 @@ use crate::terminal::progress::Display;
 use hekaton_circuit::prover::VariableLayout;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
-use hekaton_core::{LocalEngine, Pool, ProverKeys};
+use hekaton_core::{LocalEngine, Pool, ProverKeys, Trust};
 use hekaton_r1cs::{Imported, Monolith, PartitionError, check_partition};
-use hekaton_storage::{FamilyStore, KeyCheckError, KeyStore, Manifest, check_keys};
+use hekaton_storage::{FamilyStore, KeyCheckError, KeyCheckReport, KeyStore, Manifest, check_keys};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -49,17 +49,19 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     display.line("checking digests of all files and sections");
     let (manifest, keys) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    let report = check_keys(&keys, &engine, |step| display.line(step)).map_err(|e| match e {
-        KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
-        e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
-    })?;
-    let code = match program.get(&manifest.circuit) {
+    // Addresses and multiplicities are those of a layout. Without the circuit there is none to compare
+    // with.
+    let circuit = match program.get(&manifest.circuit) {
+        None => None,
+        Some(_) => Some(circuit_of(program, path, &manifest)?),
+    };
+    let prepared = circuit.as_ref().map(|circuit| circuit.prepared().or_fail(exit::BAD_FILE));
+    let prepared = prepared.transpose()?;
+    let code = match &prepared {
         None => "not compared: this program does not have the circuit",
-        Some(_) => {
+        Some(prepared) => {
             display.line("comparing with the circuit's code");
-            let circuit = circuit_of(program, path, &manifest)?;
-            let prepared = circuit.prepared().or_fail(exit::BAD_FILE)?;
-            check_circuit(&prepared, &keys, &engine, engine.threads())
+            check_circuit(prepared, &keys, &engine, engine.threads())
                 .map_err(|e| format!("{}: {e}", path.display()))
                 .or_fail(exit::BAD_FILE)?;
             match manifest.circuit == imported::NAME {
@@ -70,6 +72,13 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
             }
         }
     };
+    let masking = Masking::new(keys.verifying.zero_knowledge);
+    let wiring = prepared.as_ref().map(|prepared| prepared.layout().wiring(masking));
+    let step = |step: &str| display.line(step);
+    let report = check_keys(&keys, wiring.as_ref(), &engine, step).map_err(|e| match e {
+        KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
+        e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
+    })?;
     let source = command.r1cs.as_deref().map(|source| {
         display.line("comparing with the source, constraint by constraint");
         compare(source, path, &manifest, &keys)
@@ -84,21 +93,32 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     }
     let object = json!({
         "ok": true, "keys": path, "code": code, "source": source, "verifying_key_digest": manifest.verifying_key_digest,
-        "points": report.points, "relations": report.relations, "bytes": keys.bytes(),
+        "points": report.points, "relations": report.relations,
+        "not_covered": report.not_covered, "bytes": keys.bytes(),
         "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
     });
     let lines = format!(
         "{}: all digests, {} points and {} pairing relations are correct ({} in {})\n\
-         code: {code}\nverifying key digest: {}\ntrust: {}",
+         {}code: {code}\nverifying key digest: {}\n{DIGEST_MATTERS}\ntrust: {}",
         path.display(),
         output::count(report.points),
-        report.relations,
+        output::count(report.relations),
         output::bytes(keys.bytes()),
         output::seconds(start.elapsed()),
+        not_covered(&report),
         manifest.verifying_key_digest,
         manifest.trust,
     ) + &source.map_or_else(String::new, |source| format!("\nsource: {source}"));
     output::result(json, &object, &lines)
+}
+
+/// What a check of keys does not replace.
+pub(crate) const DIGEST_MATTERS: &str = "whoever ran the setup could have made other keys that pass: compare the digest with the one \
+     that you were told";
+
+/// What no relation covers, a line each.
+pub(crate) fn not_covered(report: &KeyCheckReport) -> String {
+    report.not_covered.iter().map(|what| format!("NOT CHECKED: {what}\n")).collect()
 }
 
 /// Compares the constraints in keys of an imported circuit with those of its source.
@@ -176,46 +196,16 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
     let mut damaged = false;
     let mut objects = Vec::new();
     for path in &found {
-        if FamilyStore::is_one(path) {
-            match FamilyStore::manifest(path) {
-                Ok(manifest) => {
-                    let most = output::count(manifest.max_instances as u64);
-                    let bytes = family::bytes_of(&manifest);
-                    lines += &format!(
-                        "\n{:>11} {:>14} {:>12}  {}: {} {}{}",
-                        format!("to {most}"),
-                        "family",
-                        output::bytes(bytes),
-                        path.display(),
-                        manifest.circuit,
-                        manifest.parameters,
-                        marks(&manifest.trust),
-                    );
-                    objects.push(json!({
-                        "path": path, "family": manifest, "proving_key_bytes": bytes,
-                    }));
-                }
-                Err(e) => {
-                    lines += &format!("\n{:>39}  {}: {e}", "DAMAGED", path.display());
-                    damaged = true;
-                    objects.push(json!({ "path": path, "error": e.to_string() }));
-                }
+        // A damaged store does not hide the others.
+        match entry(path) {
+            Ok((line, object)) => {
+                lines += &line;
+                objects.push(object);
             }
-            continue;
-        }
-        match KeyStore::manifest(path) {
-            Ok(manifest) => {
-                lines += &line(path, &manifest);
-                let bytes = bytes(&manifest);
-                objects.push(
-                    json!({ "path": path, "manifest": manifest, "proving_key_bytes": bytes }),
-                );
-            }
-            // a damaged store does not hide the others
             Err(e) => {
-                lines += &format!("\n{:>39}  {}: {e}", "DAMAGED", path.display());
+                lines += &format!("\n{:>39}  {}: {}", "DAMAGED", name(path), output::one_line(&e));
                 damaged = true;
-                objects.push(json!({ "path": path, "error": e.to_string() }));
+                objects.push(json!({ "path": path, "error": e }));
             }
         }
     }
@@ -227,24 +217,41 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
     if damaged { std::process::exit(exit::BAD_FILE.into()) } else { Ok(()) }
 }
 
-fn bytes(manifest: &Manifest) -> u64 {
-    manifest.types.iter().fold(0, |sum, t| sum.saturating_add(t.bytes))
+/// The line and the object of a key store or a key family. Whom to trust is what the key itself says: a
+/// manifest alone could call test keys others.
+fn entry(path: &Path) -> Result<(String, Value), String> {
+    if FamilyStore::is_one(path) {
+        let (manifest, family) = FamilyStore::open(path).map_err(|e| e.to_string())?;
+        let bytes = family::bytes_of(&manifest);
+        let most = format!("to {}", output::count(manifest.max_instances as u64));
+        let what = [&most, "family", &output::bytes(bytes)];
+        let circuit = (manifest.circuit.as_str(), &manifest.parameters);
+        let line = line(path, what, circuit, family.header().trust);
+        return Ok((line, json!({ "path": path, "family": manifest, "proving_key_bytes": bytes })));
+    }
+    let (manifest, verifying) = KeyStore::summary(path).map_err(|e| e.to_string())?;
+    let bytes = manifest.types.iter().fold(0, |sum: u64, t| sum.saturating_add(t.bytes));
+    let instances = output::count(manifest.instances as u64);
+    let what = [&instances, &*output::count(manifest.total_constraints()), &*output::bytes(bytes)];
+    let line = line(path, what, (&manifest.circuit, &manifest.parameters), verifying.trust);
+    Ok((line, json!({ "path": path, "manifest": manifest, "proving_key_bytes": bytes })))
 }
 
-fn line(path: &Path, manifest: &Manifest) -> String {
+/// The name of a directory that was found on disk.
+fn name(path: &Path) -> String {
+    output::one_line(&path.display().to_string()).into_owned()
+}
+
+fn line(
+    path: &Path,
+    [instances, constraints, bytes]: [&str; 3],
+    (circuit, parameters): (&str, &Value),
+    trust: Trust,
+) -> String {
     format!(
-        "\n{:>11} {:>14} {:>12}  {}: {} {}{}",
-        output::count(manifest.instances as u64),
-        output::count(manifest.total_constraints()),
-        output::bytes(bytes(manifest)),
-        path.display(),
-        manifest.circuit,
-        manifest.parameters,
-        marks(&manifest.trust),
+        "\n{instances:>11} {constraints:>14} {bytes:>12}  {}: {}{}",
+        name(path),
+        imported::describe(circuit, parameters),
+        if trust == Trust::InsecureSeed { " (TEST KEYS)" } else { "" },
     )
-}
-
-/// Marks keys that are for tests.
-fn marks(trust: &str) -> &'static str {
-    if trust.contains("TEST KEYS") { " (TEST KEYS)" } else { "" }
 }

@@ -3,6 +3,7 @@
 use crate::exit::{self, Failure};
 use hekaton_plan::NotEnoughMemory;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -42,10 +43,47 @@ pub(crate) fn start_logging() {
     tracing_subscriber::registry().with(filter).with(lines).init();
 }
 
+/// Whether a terminal takes a character for a command, or shows what follows it elsewhere: control
+/// characters of both sets, separators of lines, and marks of direction.
+fn is_command(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Escapes what a terminal would take for a command but `keep`, in the form of JSON, so that texts from
+/// files and from the network can neither change what a reader sees nor pass for lines of this
+/// program's.
+fn escape(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let escaped = |c: char| is_command(c) && !keep(c);
+    if !text.contains(escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match escaped(c) {
+            true => out += &format!("\\u{:04x}", c as u32),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Escapes control characters of a text that has one line: a name, a statement or a parameter from a
+/// file.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    escape(text, |_| false)
+}
+
+/// Escapes control characters of lines that are printed. All output passes through here, or through
+/// [`one_line`].
+pub(crate) fn printable(lines: &str) -> Cow<'_, str> {
+    escape(lines, |c| c == '\n' || c == '\t')
+}
+
 /// Prints a line on standard error. Failures are ignored: a closed standard error must not end a
 /// run.
 pub(crate) fn say(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", printable(&text.to_string()));
 }
 
 /// Prints an error.
@@ -63,7 +101,7 @@ pub(crate) fn failure(failure: &Failure, json: bool) {
 
 fn print(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", printable(text))?;
     out.flush()
 }
 
@@ -246,4 +284,27 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     };
     attempt()
         .map_err(|e| Failure::new(exit::FAILED, format!("cannot write {}: {e}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a terminal would take for a command is escaped, and nothing else is changed.
+    #[test]
+    fn commands_of_terminals_are_escaped() {
+        let hostile =
+            "a\u{1b}]0;title\u{7}\u{1b}[2Jb\u{9b}31m\u{7f}\u{202e}c\u{2028}\u{200f}\r\n\td";
+        let shown =
+            "a\\u001b]0;title\\u0007\\u001b[2Jb\\u009b31m\\u007f\\u202ec\\u2028\\u200f\\u000d";
+        assert_eq!(printable(hostile), format!("{shown}\n\td"));
+        assert_eq!(one_line(hostile), format!("{shown}\\u000a\\u0009d"));
+        let plain = "keys für 8 Teile, \u{4e2d}\u{6587}, 12.3 MB";
+        assert!(matches!(one_line(plain), Cow::Borrowed(text) if text == plain));
+        // In JSON the escapes are those of JSON.
+        let object = json!({ "name": hostile }).to_string();
+        let read: Value = serde_json::from_str(&printable(&object)).expect("JSON");
+        assert_eq!(read["name"], hostile);
+        assert!(!printable(&object).contains(['\u{9b}', '\u{202e}', '\u{7f}']));
+    }
 }

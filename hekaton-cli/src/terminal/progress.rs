@@ -95,7 +95,7 @@ impl Display {
 
 fn say(state: &State, text: &str) {
     match &state.bar {
-        Some(bar) => bar.println(text),
+        Some(bar) => bar.println(output::printable(text)),
         None => output::say(text),
     }
 }

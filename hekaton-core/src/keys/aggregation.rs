@@ -28,12 +28,16 @@ pub struct BusParts<'a> {
 impl AggregationKey {
     /// The kind of key file.
     pub const KIND: &'static str = "aggregation key";
+    /// The names of all sections; those of buses are the last two.
+    const SECTIONS: [&'static str; 10] =
+        ["phi", "psi", "st", "sb", "sg", "type_of", "gamma", "elements", "stag", "sv"];
 
     /// Creates a key from its sections, for `instances` subcircuits of `types` types.
     ///
     /// # Errors
     /// When a section is missing, has the wrong length, or refers to a type out of range.
     pub fn new(sections: Sections, instances: usize, types: usize) -> Result<Self, KeyFileError> {
+        sections.expect_only(&Self::SECTIONS)?;
         let key = Self { sections, instances, types };
         let powers = 2 * instances.next_power_of_two() - 1;
         // All lengths are fixed by n and k of the verifying key, so that no phase can index out of
@@ -64,6 +68,7 @@ impl AggregationKey {
         if key.type_of()?.iter().any(|kind| *kind as usize >= types) {
             return Err(key.sections.damaged("type_of", "a type is out of range".into()));
         }
+        check_elements(&key.sections)?;
         Ok(key)
     }
 
@@ -193,6 +198,30 @@ impl AggregationKey {
             gamma: *self.gamma()?,
             types: self.elements()?.to_vec(),
         })
+    }
+}
+
+/// Checks that gamma and the delta, eta and Theta of all types are not zero, and that gamma and all
+/// delta and eta are distinct: a proof under keys with two equal ones can be forged by anybody
+/// (spec: mirage#asserts). This compares bytes; points are not checked.
+pub(crate) fn check_elements(sections: &Sections) -> Result<(), KeyFileError> {
+    let gamma: &G2Point = sections.one("gamma")?;
+    let elements: &[[G2Point; 3]] = sections.get("elements")?;
+    if gamma.is_identity() {
+        return Err(sections.damaged("gamma", "the point at infinity".into()));
+    }
+    if elements.iter().flatten().any(Group::is_identity) {
+        return Err(sections.damaged("elements", "a point at infinity".into()));
+    }
+    let own = elements.iter().flat_map(|[delta, eta, _]| [delta, eta]);
+    let mut seen = std::collections::HashSet::new();
+    match own.chain([gamma]).all(|point| seen.insert(bytemuck::bytes_of(point))) {
+        true => Ok(()),
+        false => {
+            let why = "gamma, delta and eta of all types are not distinct: anybody could forge \
+                       proofs under such keys";
+            Err(sections.damaged("elements", why.into()))
+        }
     }
 }
 

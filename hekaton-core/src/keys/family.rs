@@ -1,11 +1,12 @@
 //! The key of a family: what one setup publishes so that anybody can derive the keys of every layout
 //! over its types (spec: key-family#derive).
 
+use super::aggregation::check_elements;
 use super::sections::{KeyFileError, Sections};
 use crate::encoding::{DecodeError, Encode, Reader, put_string};
 use crate::mirage::BusCounts;
 use crate::verifier::verifying_key::{KeyType, Trust, VerifyingKey};
-use hekaton_arith::{G1Point, G2Point, Gt};
+use hekaton_arith::{G1Point, G2Point, Group, Gt};
 use hekaton_circuit::Masking;
 use hekaton_circuit::prover::{BusShape, VariableLayout};
 use std::ops::Range;
@@ -161,6 +162,7 @@ impl FamilyKey {
     /// # Errors
     /// When a section is missing, has the wrong length, or the header cannot be decoded.
     pub fn new(sections: Sections) -> Result<Self, KeyFileError> {
+        sections.expect_only(&[&Self::SECTIONS[..], &["buses"]].concat())?;
         let bytes = sections.get::<u8>("header")?;
         let mut header = FamilyHeader::from_bytes(bytes)
             .map_err(|e| sections.damaged("header", e.to_string()))?;
@@ -188,7 +190,32 @@ impl FamilyKey {
                 return Err(key.sections.damaged(section, why));
             }
         }
+        check_elements(&key.sections)?;
+        key.check_ic()?;
         Ok(key)
+    }
+
+    /// Checks that no IC is the point at infinity but those of challenges that a type does not use:
+    /// the variable of an IC at infinity has no effect, so that a multiplicity, an address or the
+    /// whole constant part of S would be gone (spec: key-family#check).
+    fn check_ic(&self) -> Result<(), KeyFileError> {
+        for (number, kind) in self.header.types.iter().enumerate() {
+            let (layout, shape) = (kind.variables(), kind.buses);
+            let unused = |variable: usize| match layout.bus_challenges() {
+                _ if variable == layout.g() => layout.slots() + shape.entries == 0,
+                Some([b_t, _]) if variable == b_t => shape.entries == 0,
+                Some([_, b_v]) => variable == b_v,
+                None => false,
+            };
+            for (variable, point) in self.ic(number)?.iter().enumerate() {
+                if point.is_identity() && !unused(variable) {
+                    let name = &kind.kind.name;
+                    let why = format!("IC {variable} of type '{name}' is the point at infinity");
+                    return Err(self.sections.damaged("ic", why));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads what the types have for buses: a section that families without buses do not have.
@@ -308,14 +335,75 @@ impl FamilyKey {
     /// # Errors
     /// When a section is missing or damaged.
     pub fn digest(&self) -> Result<[u8; 32], KeyFileError> {
+        self.digest_with(&[])
+    }
+
+    /// The digest, where these bytes stand at the beginning of sections in place of what the key has
+    /// there by now: a mapped file can change after a part of it was read.
+    fn digest_with(&self, read: &[(&str, &[u8])]) -> Result<[u8; 32], KeyFileError> {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 key family");
         // The last section is there only in families with buses, whose header does not tell: without
         // its digest other shapes could go with the same points.
         let buses = (self.sections.bytes_of("buses") > 0).then_some("buses");
         for section in Self::SECTIONS.into_iter().chain(buses) {
             let bytes = self.sections.get::<u8>(section)?;
-            hasher.update(blake3::hash(bytes).as_bytes());
+            let first = read.iter().find(|(name, _)| *name == section).map_or(&[][..], |(_, b)| b);
+            let mut of_section = blake3::Hasher::new();
+            of_section.update(first).update(bytes.get(first.len()..).unwrap_or_default());
+            hasher.update(of_section.finalize().as_bytes());
         }
         Ok(*hasher.finalize().as_bytes())
+    }
+
+    /// Copies what keys of up to `instances` subcircuits are derived from, with the digest of the
+    /// family as it was read. All that is derived comes from the copy, so the digest is that of what
+    /// was used even if the file changes meanwhile.
+    pub(crate) fn copy(&self, instances: usize) -> Result<FamilyPoints, KeyFileError> {
+        let powers = 2 * instances.next_power_of_two() - 1;
+        let cut = |found: usize| powers.min(found);
+        let (phi, psi) = (self.phi()?, self.psi()?);
+        let header = self.header.to_bytes();
+        let shapes: Vec<BusCounts> = (self.header.types.iter())
+            .map(|kind| BusCounts::of(kind.buses).unwrap_or_default())
+            .collect();
+        let mut points = FamilyPoints {
+            phi: phi[..cut(phi.len())].to_vec(),
+            psi: psi[..cut(psi.len())].to_vec(),
+            ic: self.sections.get("ic")?.to_vec(),
+            gamma: *self.gamma()?,
+            elements: self.elements()?.to_vec(),
+            digest: [0; 32],
+            ranges: self.ranges.clone(),
+        };
+        points.digest = self.digest_with(&[
+            ("header", &header),
+            ("phi", bytemuck::cast_slice(&points.phi)),
+            ("psi", bytemuck::cast_slice(&points.psi)),
+            ("ic", bytemuck::cast_slice(&points.ic)),
+            ("gamma", bytemuck::bytes_of(&points.gamma)),
+            ("elements", bytemuck::cast_slice(&points.elements)),
+            ("buses", bytemuck::cast_slice(&shapes)),
+        ])?;
+        Ok(points)
+    }
+}
+
+/// A copy of the points of a family that derivation reads.
+#[derive(Debug)]
+pub(crate) struct FamilyPoints {
+    pub(crate) phi: Vec<G1Point>,
+    pub(crate) psi: Vec<G2Point>,
+    ic: Vec<G1Point>,
+    pub(crate) gamma: G2Point,
+    pub(crate) elements: Vec<[G2Point; 3]>,
+    /// The digest of the family, of these points and of what else was in the key when they were read.
+    pub(crate) digest: [u8; 32],
+    ranges: Vec<Range<usize>>,
+}
+
+impl FamilyPoints {
+    /// IC_j of a type, one point for each public variable.
+    pub(crate) fn ic(&self, kind: usize) -> &[G1Point] {
+        &self.ic[self.ranges[kind].clone()]
     }
 }

@@ -4,6 +4,8 @@
 mod aggregation;
 mod circuit_match;
 mod family;
+#[cfg(any(test, feature = "testing"))]
+pub mod forgery;
 mod map;
 mod prover_keys;
 mod sections;
@@ -12,8 +14,8 @@ mod stored_rows;
 pub use aggregation::{AggregationKey, BusParts};
 pub use circuit_match::{CircuitMismatch, check_circuit, check_family_circuit};
 pub(crate) use circuit_match::{have_wiring, keys_match};
-pub(crate) use family::MAX_INSTANCES;
 pub use family::{FamilyHeader, FamilyKey, FamilyType, SharedPoints};
+pub(crate) use family::{FamilyPoints, MAX_INSTANCES};
 pub use prover_keys::ProverKeys;
 pub use sections::{KeyFileError, SectionInfo, Sections, inspect_sections};
 pub use stored_rows::{StoredConstraint, stored_constraints};

@@ -10,13 +10,14 @@
 //!     BLAKE3 digest (32)
 //! ..  sections, each at a multiple of 4096
 //! ```
-//! All integers are little-endian. The file's digest is the BLAKE3 digest of header and table.
+//! All integers are little-endian. The file's digest is the BLAKE3 digest of header and table. A file
+//! has one form: sections follow one another in the order of the table without gaps, padding and
+//! reserved bytes are zero, and nothing follows the last section. So the digest fixes every byte.
 
 use super::map::{map, release};
-use crate::files::persist;
+use crate::files::{open_regular, persist};
 use bytemuck::{NoUninit, Pod};
 use memmap2::Mmap;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -185,6 +186,21 @@ impl Sections {
         }
     }
 
+    /// Checks that there are no sections other than these: one that no reader uses could carry
+    /// anything.
+    ///
+    /// # Errors
+    /// The first section with another name.
+    pub(crate) fn expect_only(&self, names: &[&str]) -> Result<(), KeyFileError> {
+        match self.sections.iter().find(|section| !names.contains(&section.name.as_str())) {
+            None => Ok(()),
+            Some(section) => {
+                let why = format!("a {} has no such section", self.kind);
+                Err(self.damaged(&section.name, why))
+            }
+        }
+    }
+
     /// Returns the error for a section whose content is invalid.
     pub fn damaged(&self, section: &str, why: String) -> KeyFileError {
         KeyFileError::Damaged {
@@ -330,10 +346,7 @@ struct Table {
 /// Maps a file and parses its header and table.
 fn open_table(path: &Path) -> Result<(Arc<Mmap>, Table), KeyFileError> {
     let io = |source| KeyFileError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
-    if file.metadata().map_err(io)?.is_dir() {
-        return Err(io(std::io::Error::other("is a directory, expected a key file")));
-    }
+    let file = open_regular(path).map_err(io)?;
     let map = Arc::new(map(&file).map_err(io)?);
     let table = parse_table(&map, path)?;
     Ok((map, table))
@@ -369,31 +382,52 @@ fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
     }
     let kind =
         unpadded(&map[16..48]).ok_or_else(|| damaged("header", "the kind is not text".into()))?;
-    let mut entries = Vec::with_capacity(count);
+    let mut entries: Vec<Entry> = Vec::with_capacity(count);
+    // Where the bytes before the next section end: those of the table, or of a section.
+    let mut end = table_end;
     for (i, entry) in map[HEADER..table_end].chunks_exact(ENTRY).enumerate() {
         let long = |at: usize| {
             let mut bytes = [0; 8];
             bytes.copy_from_slice(&entry[at..at + 8]);
             u64::from_le_bytes(bytes)
         };
-        // An end that overflows, or a section outside the file, would read beyond the mapping; an
-        // unaligned one could not be cast.
-        let (offset, len) = (long(24), long(32));
-        let inside = offset.checked_add(len).is_some_and(|end| end <= map.len() as u64);
-        let name = unpadded(&entry[..24]);
-        let Some(name) = name.filter(|_| inside && offset % ALIGN as u64 == 0) else {
-            return Err(damaged(
-                &format!("entry {i} of the table"),
-                format!(
-                    "invalid name, offset or length: {len} bytes at {offset} in a file of {} bytes",
-                    map.len()
-                ),
-            ));
+        let at = format!("entry {i} of the table");
+        let name = unpadded(&entry[..24]).filter(|name| !name.is_empty());
+        let Some(name) = name else {
+            return Err(damaged(&at, "the name of a section is not text padded with zeros".into()));
         };
+        if entries.iter().any(|other| other.name == name) {
+            return Err(damaged(&at, format!("a second section '{name}'")));
+        }
+        if entry[40..48] != [0; 8] {
+            return Err(damaged(&at, "reserved bytes are not zero".into()));
+        }
+        // Sections have one place each. An end that overflows, or a section outside of the file,
+        // would read beyond the mapping; an unaligned one could not be cast; overlaps and gaps would
+        // be other files of the same digest.
+        let (offset, len) = (long(24), long(32));
+        let start = end.next_multiple_of(ALIGN);
+        let fits = offset.checked_add(len).is_some_and(|end| end <= map.len() as u64);
+        if offset != start as u64 || !fits {
+            let length = map.len();
+            let why = format!(
+                "{len} bytes at {offset} in a file of {length} bytes, expected them at {start}"
+            );
+            return Err(damaged(&at, why));
+        }
+        if map[end..start].iter().any(|byte| *byte != 0) {
+            return Err(damaged(&at, format!("the padding before byte {start} is not zero")));
+        }
         let mut digest = [0; 32];
         digest.copy_from_slice(&entry[48..80]);
-        #[allow(clippy::cast_possible_truncation, reason = "both are at most the file's length")]
-        entries.push(Entry { name, offset: offset as usize, len: len as usize, digest });
+        #[allow(clippy::cast_possible_truncation, reason = "at most the file's length")]
+        let len = len as usize;
+        entries.push(Entry { name, offset: start, len, digest });
+        end = start + len;
+    }
+    if map.len() != end {
+        let why = format!("{} bytes follow the last section", map.len() - end);
+        return Err(damaged("end of the file", why));
     }
     let digest = *blake3::hash(&map[..table_end]).as_bytes();
     Ok(Table { entries, kind, digest })
@@ -407,10 +441,12 @@ fn padded(text: &str, len: usize) -> Vec<u8> {
     out
 }
 
-/// Returns the text before the first zero, if it is UTF-8.
+/// Returns the text before the first zero, if it is printable and only zeros follow.
 fn unpadded(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    String::from_utf8(bytes[..end].to_vec()).ok()
+    let padding = bytes[end..].iter().all(|b| *b == 0);
+    let text = padding.then(|| &bytes[..end]).filter(|text| !text.iter().any(u8::is_ascii_control));
+    String::from_utf8(text?.to_vec()).ok()
 }
 
 /// Information about a section, for people.
@@ -496,6 +532,50 @@ mod tests {
         }
         assert!(changed(48 + 24, &4097u64.to_le_bytes()).is_err(), "not aligned");
         assert!(changed(48, &[0xff]).is_err(), "a name that is not text");
+    }
+
+    /// A file has one form, so that its digest, which covers header and table, fixes every byte.
+    #[test]
+    fn files_of_another_form_are_refused() {
+        let good = file();
+        assert!(parse(&good).is_ok());
+        let says = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut file = good.clone();
+            change(&mut file);
+            parse(&file).map(drop).unwrap_err().to_string()
+        };
+        assert!(says(&|f| f.push(0)).contains("1 bytes follow the last section"));
+        assert!(says(&|f| f.extend([7; 5000])).contains("5000 bytes follow"));
+        for at in [208, 4095, 4120, 8191] {
+            assert!(says(&|f| f[at] = 1).contains("padding before"), "{at}");
+        }
+        // The names of the sections are at 48 and 128, each in an entry of 80 bytes.
+        let second = says(&|f| f.copy_within(48..72, 128));
+        assert!(second.contains("a second section 'numbers'"), "{second}");
+        assert!(says(&|f| f[48..72].fill(0)).contains("not text padded"));
+        assert!(says(&|f| f[71] = b'x').contains("not text padded"));
+        assert!(says(&|f| f[50] = 0x1b).contains("not text padded"));
+        assert!(says(&|f| f[88] = 1).contains("reserved bytes"));
+        assert!(says(&|f| f[47] = b'x').contains("kind is not text"));
+        // The second section over the first, or after a page of its own.
+        for offset in [4096u64, 12_288] {
+            let moved = says(&|f| {
+                f[152..160].copy_from_slice(&offset.to_le_bytes());
+                f.resize(16_384, 0);
+            });
+            assert!(moved.contains("expected them at 8192"), "{moved}");
+        }
+        let empty = |count: u32| [&good[..12], &count.to_le_bytes(), &good[16..48]].concat();
+        assert!(parse(&empty(0)).is_ok() && parse(&[empty(0), vec![0]].concat()).is_err());
+    }
+
+    #[test]
+    fn sections_that_no_reader_uses_are_refused() {
+        let mut sections = Sections::new("proving key");
+        sections.push("words", vec![1u64]);
+        assert!(sections.expect_only(&["words", "more"]).is_ok());
+        let why = sections.expect_only(&["more"]).unwrap_err().to_string();
+        assert!(why.contains("'words'") && why.contains("has no such section"), "{why}");
     }
 
     #[test]

@@ -148,6 +148,7 @@ impl ProvingKey {
     /// When a section is missing, has the wrong length, or refers to variables out of range.
     pub fn new(name: &str, sections: Sections) -> Result<Self, KeyFileError> {
         let bad = |section: &'static str, why: String| sections.damaged(section, why);
+        sections.expect_only(&Self::PARTS.concat())?;
         let shape: Shape = *sections.one("shape")?;
         let elements: Elements = *sections.one("elements")?;
         // Before anything is allocated by a number from the file, the number must match the file's

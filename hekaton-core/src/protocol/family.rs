@@ -2,7 +2,8 @@
 
 use super::setup::{Keep, Secrets, SetupError, SetupOptions, setup_types};
 use crate::keys::{
-    AggregationKey, FamilyHeader, FamilyKey, FamilyType, KeyFileError, MAX_INSTANCES, Sections,
+    AggregationKey, FamilyHeader, FamilyKey, FamilyPoints, FamilyType, KeyFileError, MAX_INSTANCES,
+    Sections,
 };
 use crate::mirage::{Bases, ProvingKey, wipe_stacks};
 use crate::pool::LocalEngine;
@@ -215,7 +216,7 @@ pub(crate) fn derive_wiring(
     // (spec: memory-check#stars).
     wiring.check_stars()?;
     let derivation = Derivation::new(family, wiring, &types)?;
-    let verifying = derivation.verifying_key(parameters)?;
+    let verifying = derivation.verifying_key(parameters);
     let aggregation = derivation.aggregation_key()?;
     // What is returned is what its readers would read: points of a family are not checked.
     let verifying = VerifyingKey::from_bytes(&verifying.to_bytes())?;
@@ -252,7 +253,9 @@ const CHUNK: usize = 64;
 
 /// The elements of derived keys, as points.
 struct Derivation<'a> {
-    family: &'a FamilyKey,
+    header: &'a FamilyHeader,
+    /// Everything below comes from this copy, whose digest the verifying key names.
+    points: FamilyPoints,
     wiring: &'a Wiring,
     types: &'a [usize],
     st: Vec<G1Point>,
@@ -269,7 +272,8 @@ impl<'a> Derivation<'a> {
         wiring: &'a Wiring,
         types: &'a [usize],
     ) -> Result<Self, KeyFileError> {
-        let ic = types.iter().map(|kind| family.ic(*kind)).collect::<Result<Vec<_>, _>>()?;
+        let points = family.copy(wiring.instances())?;
+        let ic: Vec<&[G1Point]> = types.iter().map(|kind| points.ic(*kind)).collect();
         let layouts: Vec<VariableLayout> =
             types.iter().map(|kind| family.header().types[*kind].variables()).collect();
         let instances: Vec<_> = wiring.preprocessed_by_instance().collect();
@@ -287,16 +291,15 @@ impl<'a> Derivation<'a> {
         let sg = per_type(&|layout| Some(layout.g()));
         let stag = per_type(&|layout| Some(layout.bus_challenges()?[0]));
         let buses = (!wiring.buses.is_empty()).then_some([stag, sv]);
-        let all = family.elements()?;
-        let elements = types.iter().map(|kind| all[*kind]).collect();
-        Ok(Self { family, wiring, types, st, sb, sg, buses, elements })
+        let elements = types.iter().map(|kind| points.elements[*kind]).collect();
+        let header = family.header();
+        Ok(Self { header, points, wiring, types, st, sb, sg, buses, elements })
     }
 
     fn aggregation_key(&self) -> Result<AggregationKey, KeyFileError> {
-        let powers = 2 * self.wiring.instances().next_power_of_two() - 1;
         let mut sections = Sections::new(AggregationKey::KIND);
-        sections.push("phi", self.family.phi()?[..powers].to_vec());
-        sections.push("psi", self.family.psi()?[..powers].to_vec());
+        sections.push("phi", self.points.phi.clone());
+        sections.push("psi", self.points.psi.clone());
         sections.push("st", self.st.clone());
         sections.push("sb", self.sb.clone());
         sections.push("sg", self.sg.clone());
@@ -305,19 +308,19 @@ impl<'a> Derivation<'a> {
             sections.push("sv", values.clone());
         }
         sections.push("type_of", self.wiring.type_of.clone());
-        sections.push("gamma", vec![*self.family.gamma()?]);
+        sections.push("gamma", vec![self.points.gamma]);
         sections.push("elements", self.elements.clone());
         AggregationKey::new(sections, self.wiring.instances(), self.wiring.types.len())
     }
 
     /// The verifying key, whose commitments are sums of pairings. Pads contribute nothing
     /// (spec: aggregation#padding).
-    fn verifying_key(&self, parameters: &str) -> Result<VerifyingKey, KeyFileError> {
-        let Self { family, wiring, st, sb, buses, .. } = self;
-        let (header, n) = (family.header(), wiring.instances());
+    fn verifying_key(&self, parameters: &str) -> VerifyingKey {
+        let Self { header, points, wiring, st, sb, buses, .. } = self;
+        let n = wiring.instances();
         // v_i = psi^2i and w_i = phi^2i, over n and not N (spec: aggregation#srs).
-        let v: Vec<G2Point> = family.psi()?.iter().step_by(2).take(n).copied().collect();
-        let w: Vec<G1Point> = family.phi()?.iter().step_by(2).take(n).copied().collect();
+        let v: Vec<G2Point> = points.psi.iter().step_by(2).take(n).copied().collect();
+        let w: Vec<G1Point> = points.phi.iter().step_by(2).take(n).copied().collect();
         let starts: Vec<usize> = (0..n).step_by(CHUNK).collect();
         let none = Vec::new();
         let sv = buses.as_ref().map_or(&none, |[_, values]| values);
@@ -345,7 +348,7 @@ impl<'a> Derivation<'a> {
             let column: Vec<G2Point> = self.elements.iter().map(|e| e[j]).collect();
             MillerLoop::new(&w_sums, &column)
         };
-        let gamma = MillerLoop::new(&[G1Point::sum(&w_sums)], &[*family.gamma()?]);
+        let gamma = MillerLoop::new(&[G1Point::sum(&w_sums)], &[points.gamma]);
         let sg = MillerLoop::new(&self.sg, &v_sums);
         let tags = match buses {
             Some([tags, _]) => MillerLoop::new(tags, &v_sums),
@@ -363,7 +366,7 @@ impl<'a> Derivation<'a> {
             product(2),
         ]);
         let [cm_st, cm_sg, cm_sb, cm_gamma, cm_delta, cm_eta, cm_theta, cm_tag, cm_value] = all;
-        Ok(VerifyingKey {
+        VerifyingKey {
             circuit: header.circuit.clone(),
             parameters: parameters.to_owned(),
             trust: header.trust,
@@ -372,7 +375,7 @@ impl<'a> Derivation<'a> {
             types: self.types.iter().map(|kind| header.types[*kind].kind.clone()).collect(),
             type_map: wiring.type_map_digest(),
             layout: wiring.digest(),
-            family: Some(family.digest()?),
+            family: Some(points.digest),
             public: wiring.public.clone(),
             constants: wiring.constants.clone(),
             cm_st,
@@ -387,7 +390,7 @@ impl<'a> Derivation<'a> {
             k: header.k,
             psi_1: header.psi_1,
             phi_2: header.phi_2,
-        })
+        }
     }
 }
 

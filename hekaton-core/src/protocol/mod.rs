@@ -30,9 +30,7 @@ pub use options::{Cancellation, ProveOptions};
 pub use prove::{ProvenRun, prove, prove_prepared};
 pub use setup::{SetupError, SetupOptions, setup, setup_into, setup_prepared};
 
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use setup::{Secrets, setup_wiring};
 #[cfg(test)]
-pub(crate) use {
-    family::derive_wiring,
-    prove::prove_with,
-    setup::{Secrets, setup_wiring},
-};
+pub(crate) use {family::derive_wiring, prove::prove_with};

@@ -476,6 +476,12 @@ impl VerifyingKey {
             let what = "cm_gamma, cm_delta, cm_eta, cm_Theta, e(alpha, beta)";
             return Err(reader.invalid(what, 192, "the neutral element is not allowed"));
         }
+        // Two equal commitments mean equal elements in every instance. With delta = gamma, say, C
+        // repairs any public part, and anybody can forge.
+        if (3..7).any(|i| gt[i + 1..7].contains(&gt[i])) {
+            let what = "cm_gamma, cm_delta, cm_eta, cm_Theta";
+            return Err(reader.invalid(what, 192, "two of them are equal"));
+        }
         let (k, psi_1, phi_2) = Self::read_bases(&mut reader)?;
         let content = bytes.len() - reader.left();
         let checksum: [u8; 32] = reader.array("checksum")?;

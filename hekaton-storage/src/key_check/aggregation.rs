@@ -1,0 +1,155 @@
+//! The aggregation key and the commitments of the verifying key to it.
+
+use super::checker::{Checker, randoms};
+use super::public::PublicSums;
+use super::relation::Relation;
+use super::{KeyCheckError, Shared};
+use hekaton_arith::{G1Point, G2Point, Group, Gt, MillerLoop, pairing};
+use hekaton_circuit::Masking;
+use hekaton_circuit::prover::Wiring;
+use hekaton_core::{Pool, ProverKeys};
+use std::collections::HashSet;
+
+impl<P: Pool> Checker<'_, P> {
+    /// Checks the points of the aggregation key.
+    pub(super) fn aggregation_points(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
+        let key = &keys.aggregation;
+        let mut lists =
+            vec![("phi", key.phi()?), ("st", key.st()?), ("sb", key.sb()?), ("sg", key.sg()?)];
+        if let Some(buses) = key.buses()? {
+            lists.extend([("stag", buses.tags), ("sv", buses.values)]);
+        }
+        for (section, points) in lists {
+            self.points(section, points)?;
+        }
+        self.points("psi", key.psi()?)?;
+        self.points("gamma", std::slice::from_ref(key.gamma()?))?;
+        self.points("elements", key.elements()?.as_flattened())
+    }
+
+    /// Checks that `[phi^i]_1` and `[psi^i]_2` are powers of the phi and psi of the verifying key
+    /// (spec: aggregation#srs).
+    pub(super) fn powers(&mut self, keys: &Shared<'_>) -> Result<(), KeyCheckError> {
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        let (phi, psi) = (keys.phi, keys.psi);
+        self.relation(Relation::Generators, phi[0] == g && psi[0] == h)?;
+        // One random combination each: shifting the vector by one place multiplies it by phi or
+        // psi.
+        let r = randoms(phi.len() - 1)?;
+        let (low, high) = (self.msm(&phi[..r.len()], &r), self.msm(&phi[1..], &r));
+        self.equal(Relation::Phi, &[(high, h)], &[(low, keys.phi_2)])?;
+        let (low, high) = (self.msm(&psi[..r.len()], &r), self.msm(&psi[1..], &r));
+        self.equal(Relation::Psi, &[(g, high)], &[(keys.psi_1, low)])
+    }
+
+    /// Checks that the verifying key commits to the elements of the aggregation key
+    /// (spec: aggregation#commitments, verifier#key).
+    pub(super) fn commitments(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
+        let (key, vk) = (&keys.aggregation, keys.verifying.fixed_elements());
+        let (phi, psi, n, k) = (key.phi()?, key.psi()?, key.instances(), key.types());
+        let type_of = key.type_of()?;
+        // Only the map of types is compared, which masks do not change.
+        let wiring = Wiring { type_of: type_of.to_vec(), ..Wiring::empty(Masking::Unmasked) };
+        self.relation(Relation::TypeMap, wiring.type_map_digest() == keys.verifying.type_map)?;
+        let v: Vec<G2Point> = psi.iter().step_by(2).take(n).copied().collect();
+        let w: Vec<G1Point> = phi.iter().step_by(2).take(n).copied().collect();
+        let part = n.div_ceil(self.pool.threads()).max(1);
+        let commit = |x: &[G1Point]| -> Gt {
+            let parts: Vec<_> = x.chunks(part).zip(v.chunks(part)).collect();
+            MillerLoop::product(self.pool.map(parts, |(x, v)| MillerLoop::new(x, v))).finish()
+        };
+        let (cm_st, cm_sb) = (commit(key.st()?), commit(key.sb()?));
+        let buses = key.buses()?;
+        let cm_sv = buses.map(|buses| commit(buses.values));
+        self.relation(Relation::CmSt, cm_st == vk.cm_st)?;
+        self.relation(Relation::CmSb, cm_sb == vk.cm_sb)?;
+        // An element that all instances of a type share is paired once, with the sum of their
+        // commitment keys.
+        let mut of_type: Vec<(Vec<G1Point>, Vec<G2Point>)> = vec![(Vec::new(), Vec::new()); k];
+        for (i, kind) in type_of.iter().enumerate() {
+            of_type[*kind as usize].0.push(w[i]);
+            of_type[*kind as usize].1.push(v[i]);
+        }
+        let sums: Vec<(G1Point, G2Point)> =
+            of_type.iter().map(|(w, v)| (G1Point::sum(w), G2Point::sum(v))).collect();
+        let v_sums: Vec<G2Point> = sums.iter().map(|s| s.1).collect();
+        let commit_types = |points: &[G1Point]| MillerLoop::new(points, &v_sums).finish();
+        self.relation(Relation::CmSg, commit_types(key.sg()?) == vk.cm_sg)?;
+        self.relation(Relation::Buses, buses.is_some() == vk.buses.is_some())?;
+        if let (Some(buses), Some([cm_tags, cm_values]), Some(cm_sv)) = (buses, vk.buses, cm_sv) {
+            self.relation(Relation::CmTags, commit_types(buses.tags) == cm_tags)?;
+            self.relation(Relation::CmValues, cm_sv == cm_values)?;
+        }
+        let cm_gamma = pairing(&G1Point::sum(&w), key.gamma()?);
+        self.relation(Relation::CmGamma, cm_gamma == vk.cm_gamma)?;
+        let w_sums: Vec<G1Point> = sums.iter().map(|s| s.0).collect();
+        let commitments = [
+            (Relation::CmDelta, vk.cm_delta),
+            (Relation::CmEta, vk.cm_eta),
+            (Relation::CmTheta, vk.cm_theta),
+        ];
+        for (j, (relation, cm)) in commitments.into_iter().enumerate() {
+            let column: Vec<G2Point> = key.elements()?.iter().map(|e| e[j]).collect();
+            self.relation(relation, MillerLoop::new(&w_sums, &column).finish() == cm)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the elements of types differ, and that none is zero. That K, psi and phi are neither
+    /// zero nor the generators, and e(alpha, beta) is not 1, is checked where keys are read.
+    pub(super) fn distinct(&mut self, keys: &Shared<'_>) -> Result<(), KeyCheckError> {
+        // If two of delta, eta and gamma were equal, over all types, anyone could forge proofs
+        // (spec: mirage#asserts).
+        let own = keys.elements.iter().flat_map(|[delta, eta, _]| [delta, eta]);
+        let mut seen = HashSet::new();
+        let distinct = own.chain([keys.gamma]).all(|point| seen.insert(point.to_compressed()));
+        let zero = keys.elements.iter().flatten().chain([keys.gamma]).any(Group::is_identity);
+        self.relation(Relation::Distinct, distinct && !zero)
+    }
+
+    /// Checks that keys have the shape of a layout, so that sums over it are those of their instances.
+    pub(super) fn same_layout(
+        &mut self,
+        keys: &ProverKeys,
+        wiring: &Wiring,
+    ) -> Result<(), KeyCheckError> {
+        let of_layout = wiring.types.iter().map(|kind| {
+            (
+                kind.name.as_str(),
+                kind.slots,
+                (kind.parameters, kind.pairs, !wiring.buses.is_empty()),
+            )
+        });
+        let of_keys = keys.types.iter().map(|key| {
+            let shape = key.layout().shape();
+            (key.name(), key.slots(), (shape.parameters, shape.pairs, shape.buses))
+        });
+        let same = of_layout.eq(of_keys)
+            && keys.aggregation.type_of()? == wiring.type_of
+            && keys.aggregation.buses()?.is_some() != wiring.buses.is_empty();
+        // Whatever is left out of the check: the sums below would be cut to the shorter list.
+        match same {
+            true => self.relation(Relation::Layout, true),
+            false => {
+                let (key, relation) = (self.key.clone(), Relation::Layout);
+                Err(KeyCheckError::Relation { key, relation })
+            }
+        }
+    }
+
+    /// Computes a random combination of the public sums of each type's instances, and of what they
+    /// should be combinations of.
+    pub(super) fn public_sums(
+        &mut self,
+        keys: &ProverKeys,
+        wiring: &Wiring,
+    ) -> Result<Vec<PublicSums>, KeyCheckError> {
+        let r = randoms(wiring.instances())?;
+        let mut out: Vec<PublicSums> =
+            keys.types.iter().map(|key| PublicSums::new(key.layout())).collect();
+        for (i, (kind, slots, constants)) in wiring.preprocessed_by_instance().enumerate() {
+            out[kind as usize].add(i, r[i], slots, &constants);
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,264 @@
+//! A thorough check of keys from elsewhere: group membership of every point, and pairing relations
+//! that tie every element of the keys to the matrices and the layout (spec: soundness#keys-verify).
+//!
+//! Opening keys checks digests, that is, that the files are as they were written. This check shows
+//! that nobody without trapdoors can have changed what an honest setup wrote. A relation between
+//! vectors is checked by one random combination, which a false relation passes with probability
+//! 2^-64.
+//!
+//! Limits: whoever ran the setup knows the trapdoors, and can make keys that pass and forge under
+//! them. What the report lists as not covered follows from no relation.
+
+mod aggregation;
+mod checker;
+mod proving_key;
+mod public;
+mod relation;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use relation::Relation;
+
+use checker::Checker;
+use hekaton_arith::{G1Point, G2Point, Gt};
+use hekaton_circuit::prover::Wiring;
+use hekaton_core::keys::KeyFileError;
+use hekaton_core::mirage::ProvingKey;
+use hekaton_core::{FamilyKey, Pool, ProverKeys};
+use proving_key::TypeCheck;
+use std::sync::{Mutex, PoisonError};
+
+/// Why keys are rejected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyCheckError {
+    /// A section cannot be read.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// A point is not in its group.
+    #[error("{key}, section '{section}': point {index} is not a reduced point of the subgroup")]
+    Point {
+        /// The key.
+        key: String,
+        /// The section of the key.
+        section: &'static str,
+        /// The index of the first bad point.
+        index: usize,
+    },
+    /// A point is at infinity where no honest setup has one.
+    #[error(
+        "{key}, section '{section}': point {index} is at infinity: these keys do not come from an \
+         honest setup"
+    )]
+    Infinity {
+        /// The key.
+        key: String,
+        /// The section of the key.
+        section: &'static str,
+        /// The index of the first such point.
+        index: usize,
+    },
+    /// A relation does not hold.
+    #[error("{key}: '{relation}' does not hold: these keys do not come from an honest setup")]
+    Relation {
+        /// The key.
+        key: String,
+        /// The relation.
+        relation: Relation,
+    },
+    /// The operating system provides no randomness.
+    #[error("the operating system provides no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+}
+
+/// The extent of a successful check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyCheckReport {
+    /// The number of points whose group membership was checked.
+    pub points: u64,
+    /// The number of relations that were checked.
+    pub relations: u64,
+    /// What no relation covers, one clause each; empty for most keys.
+    pub not_covered: Vec<String>,
+}
+
+/// Checks all points and relations of keys. `wiring` is that of the circuit's layout, with masks if the
+/// keys have them; without it, nothing says which addresses and multiplicities the keys should have.
+/// `step` receives the name of each step before it starts.
+///
+/// # Errors
+/// The first point or relation that is wrong.
+pub fn check_keys(
+    keys: &ProverKeys,
+    wiring: Option<&Wiring>,
+    pool: &impl Pool,
+    step: impl FnMut(&str) + Send,
+) -> Result<KeyCheckReport, KeyCheckError> {
+    check_keys_without(keys, wiring, pool, step, None)
+}
+
+fn check_keys_without(
+    keys: &ProverKeys,
+    wiring: Option<&Wiring>,
+    pool: &impl Pool,
+    step: impl FnMut(&str) + Send,
+    without: Option<Relation>,
+) -> Result<KeyCheckReport, KeyCheckError> {
+    let step = Steps::new(step);
+    let mut check = Checker::new(pool, "aggregation key", without);
+    step.say("aggregation key: points");
+    check.aggregation_points(keys)?;
+    let (key, vk) = (&keys.aggregation, keys.verifying.fixed_elements());
+    let shared = Shared {
+        phi: key.phi()?,
+        psi: key.psi()?,
+        gamma: key.gamma()?,
+        elements: key.elements()?,
+        alpha_beta: vk.alpha_beta,
+        k: vk.k,
+        psi_1: vk.psi_1,
+        phi_2: vk.phi_2,
+        types: &keys.types,
+    };
+    step.say("aggregation key: powers");
+    check.powers(&shared)?;
+    step.say("aggregation key: commitments of the verifying key");
+    check.commitments(keys)?;
+    check.distinct(&shared)?;
+    let sums = match wiring {
+        Some(wiring) => {
+            step.say("aggregation key: sums of public points");
+            check.same_layout(keys, wiring)?;
+            Some(check.public_sums(keys, wiring)?)
+        }
+        None => {
+            let all = "St, Sb and SV: there is no layout to compare them with";
+            check.report.not_covered.push(all.to_owned());
+            None
+        }
+    };
+    let of_types = check_types(&shared, pool, &step, without, |check, of_type, rows| {
+        check.instances(keys, sums.as_ref().map(|sums| &sums[of_type.kind]), of_type, rows)
+    })?;
+    check.add(of_types);
+    Ok(check.report)
+}
+
+/// Checks all points and relations of the keys of a family, whose proving keys are `types`. `step`
+/// receives the name of each step before it starts.
+///
+/// # Errors
+/// The first point or relation that is wrong.
+pub fn check_family(
+    family: &FamilyKey,
+    types: &[ProvingKey],
+    pool: &impl Pool,
+    step: impl FnMut(&str) + Send,
+) -> Result<KeyCheckReport, KeyCheckError> {
+    check_family_without(family, types, pool, step, None)
+}
+
+fn check_family_without(
+    family: &FamilyKey,
+    types: &[ProvingKey],
+    pool: &impl Pool,
+    step: impl FnMut(&str) + Send,
+    without: Option<Relation>,
+) -> Result<KeyCheckReport, KeyCheckError> {
+    let step = Steps::new(step);
+    let mut check = Checker::new(pool, "family key", without);
+    step.say("family key: points");
+    let points = family.header().shared_points();
+    let shared = Shared {
+        phi: family.phi()?,
+        psi: family.psi()?,
+        gamma: family.gamma()?,
+        elements: family.elements()?,
+        alpha_beta: points.alpha_beta,
+        k: points.k,
+        psi_1: points.psi_1,
+        phi_2: points.phi_2,
+        types,
+    };
+    let of_family = family.header().types.iter();
+    let of_family = of_family.map(|kind| (kind.kind.name.as_str(), kind.variables()));
+    let same = of_family.eq(types.iter().map(|key| (key.name(), key.layout())));
+    check.relation(Relation::Types, same)?;
+    check.points("phi", shared.phi)?;
+    check.points("psi", shared.psi)?;
+    check.points("gamma", std::slice::from_ref(shared.gamma))?;
+    check.points("elements", shared.elements.as_flattened())?;
+    for kind in 0..types.len() {
+        check.points("ic", family.ic(kind)?)?;
+    }
+    step.say("family key: powers");
+    check.powers(&shared)?;
+    check.distinct(&shared)?;
+    let of_types = check_types(&shared, pool, &step, without, |check, of_type, rows| {
+        check.family_public(family.ic(of_type.kind)?, of_type, rows)
+    })?;
+    check.add(of_types);
+    Ok(check.report)
+}
+
+/// Checks the proving keys of all types, each with `more`.
+fn check_types<P: Pool>(
+    shared: &Shared<'_>,
+    pool: &P,
+    step: &Steps<'_>,
+    without: Option<Relation>,
+    more: impl Fn(&mut Checker<'_, P>, &TypeCheck<'_>, &rows::Rows<'_>) -> Result<(), KeyCheckError>
+    + Sync,
+) -> Result<KeyCheckReport, KeyCheckError> {
+    let reports = pool.map((0..shared.types.len()).collect(), |kind: usize| {
+        let key = &shared.types[kind];
+        let mut check = Checker::new(pool, format!("key of type '{}'", key.name()), without);
+        step.say(&format!("type '{}': points", key.name()));
+        check.type_points(key)?;
+        step.say(&format!("type '{}': relations", key.name()));
+        check.shared_elements(shared, kind)?;
+        let mut of_type = check.queries(shared, kind)?;
+        let rows = check.columns(&mut of_type)?;
+        more(&mut check, &of_type, &rows)?;
+        // Mapped keys need not stay in memory until all types are done.
+        key.sections().release_all();
+        Ok::<_, KeyCheckError>(check.report)
+    });
+    let mut all = KeyCheckReport::default();
+    for report in reports {
+        let report = report?;
+        all.points += report.points;
+        all.relations += report.relations;
+        all.not_covered.extend(report.not_covered);
+    }
+    Ok(all)
+}
+
+/// What the types of a setup share, from the aggregation key and the verifying key, or from the key
+/// of a family.
+struct Shared<'a> {
+    phi: &'a [G1Point],
+    psi: &'a [G2Point],
+    gamma: &'a G2Point,
+    elements: &'a [[G2Point; 3]],
+    alpha_beta: Gt,
+    k: G1Point,
+    psi_1: G1Point,
+    phi_2: G2Point,
+    types: &'a [ProvingKey],
+}
+
+/// Reports steps, from several threads.
+struct Steps<'a>(Mutex<Box<dyn FnMut(&str) + Send + 'a>>);
+
+impl<'a> Steps<'a> {
+    fn new(step: impl FnMut(&str) + Send + 'a) -> Self {
+        Self(Mutex::new(Box::new(step)))
+    }
+
+    fn say(&self, text: &str) {
+        // A panic in the display of another step leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)(text);
+    }
+}
