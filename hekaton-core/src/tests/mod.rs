@@ -12,10 +12,12 @@ mod buses;
 mod completeness;
 mod constants;
 mod family;
+mod leaks;
 mod library;
 mod memory;
 mod mirage;
 mod parsing;
+mod rewired;
 mod setup;
 mod sparse;
 #[cfg(target_os = "linux")]
