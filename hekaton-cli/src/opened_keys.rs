@@ -6,10 +6,10 @@ use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
 use crate::program::Program;
-use crate::terminal::output;
+use crate::terminal::{output, shell};
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
-use hekaton_plan::{MemoryPlan, type_sizes};
+use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;
 use hekaton_storage::{FamilyStore, KeyStore, Manifest, TypeEntry};
@@ -29,7 +29,7 @@ pub(crate) struct OpenedKeys {
     pub(crate) keys: ProverKeys,
     pub(crate) engine: Arc<LocalEngine>,
     pub(crate) plan: MemoryPlan,
-    /// What `verify --key` takes.
+    /// What follows `verify --key` in a command.
     pub(crate) key: String,
 }
 
@@ -51,14 +51,14 @@ impl OpenedKeys {
                 let family = OpenedFamily::open(path)?;
                 let circuit = family.circuit(program, &ParameterMap::new(), Some(input))?;
                 let (manifest, keys) = circuit.derive(engine)?;
-                let key = format!("{}{}", path.display(), circuit.options);
+                let key = format!("{}{}", shell::path(path), circuit.options);
                 Ok((manifest, keys, circuit.circuit, key))
             }
             _ => {
                 let opened = KeyStore::open(path).map_err(|e| explain(&e));
                 let (manifest, keys) = opened.or_fail(exit::BAD_FILE)?;
                 let circuit = circuit_of(program, path, &manifest)?;
-                let key = path.join("verifying.key").display().to_string();
+                let key = shell::path(&path.join("verifying.key"));
                 Ok((manifest, keys, circuit, key))
             }
         })
@@ -72,7 +72,10 @@ impl OpenedKeys {
     ) -> Result<Self, Failure> {
         let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
         let (manifest, mut keys, circuit, key) = open(&engine)?;
-        let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
+        let mut sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
+        if manifest.circuit == imported::NAME {
+            sizes = sizes.into_iter().map(TypeSize::imported).collect();
+        }
         let plan =
             MemoryPlan::new(&sizes, engine.threads(), limit).map_err(output::not_enough_memory)?;
         if plan.release {

@@ -5,16 +5,17 @@
 //! are 0, 1, short or long), and from a simulation of the queue from which provers take
 //! subcircuits.
 
+use crate::calibration::{Calibration, Units, long_scalars};
 use crate::memory::{MemoryPlan, NotEnoughMemory, TypeSize};
 use ark_ff::{Field, Zero};
-use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, MillerLoop, MsmWork, Scalars};
+use hekaton_arith::{Fr, G1Point, G2Point, MsmWork, Scalars};
 use hekaton_circuit::prover::{Matrices, Wiring};
 use hekaton_circuit::{
     CheckError, Execution, ExecutionError, Layout, Masking, MemoryChallenges, PreparedCircuit,
     R1cs, TypeId,
 };
+use hekaton_core::Proof;
 use hekaton_core::system::Clock;
-use hekaton_core::{Pool, Proof};
 
 /// The cost of the aggregation per element of its padded vectors, in Miller loops of one pair.
 /// Fitted, like `AGGREGATE_ONCE`, to n = 64 .. 512 with the portable kernels (`benches --bin
@@ -28,149 +29,6 @@ const SINGLE_PRODUCTS: f64 = 2.5;
 /// The time to load a key (digest, page faults, check of the matrices) over that of the digest
 /// alone.
 const LOAD: f64 = 3.0;
-
-/// Seconds per unit of each kernel.
-#[derive(Clone, Copy, Debug, Default)]
-struct Units {
-    /// An addition in G1: in the bucket method, and in a plain sum.
-    g1: [f64; 2],
-    /// The same in G2.
-    g2: [f64; 2],
-    /// A butterfly: `to_coset` of N values takes N log2 N of them.
-    butterfly: f64,
-    /// A pair in a product of Miller loops.
-    miller: f64,
-    /// A final exponentiation.
-    finish: f64,
-    /// One byte of a digest.
-    hash: f64,
-}
-
-/// The speed of this machine's kernels, in seconds per unit on one thread while all threads work:
-/// the median of three measurements, with the lowest and the highest.
-#[derive(Clone, Copy, Debug)]
-pub struct Calibration {
-    low: Units,
-    median: Units,
-    high: Units,
-    /// The part of the processors that the measuring threads had.
-    share: f64,
-}
-
-/// The CPU times of three calls of a function, in ascending order.
-fn time<R>(mut f: impl FnMut() -> R) -> [f64; 3] {
-    let mut times = [0.0; 3];
-    for t in &mut times {
-        let start = Clock::start();
-        std::hint::black_box(f());
-        *t = start.elapsed().cpu_seconds;
-    }
-    times.sort_by(f64::total_cmp);
-    times
-}
-
-/// Full-size scalars that are quick to generate.
-pub(crate) fn long_scalars(n: usize) -> Vec<Fr> {
-    let step = Fr::from(u64::MAX).square().square() + Fr::from(12345u64);
-    let mut x = Fr::from(3u64);
-    std::iter::repeat_with(|| {
-        x = x * step + Fr::ONE;
-        x
-    })
-    .take(n)
-    .collect()
-}
-
-/// Distinct points that are quick to generate: each step doubles their number by adding a shift.
-pub(crate) fn points<G: Group>(n: usize) -> Vec<G> {
-    let step = G::generator().mul(&Fr::from(0x1234_5678_9abcu64));
-    let mut out = vec![G::generator()];
-    while out.len() < n {
-        let shift = step.mul(&Fr::from(out.len() as u64));
-        let mut more = out.clone();
-        G::batch_add(&mut more, &vec![shift; out.len()]);
-        out.extend(more);
-    }
-    out.truncate(n);
-    out
-}
-
-/// Seconds per addition in the bucket method and in a plain sum, from vectors of 2^`log` points.
-fn group<G: Group>(log: u32) -> [[f64; 3]; 2] {
-    let n = 1 << log;
-    let points = points::<G>(n);
-    let long = Scalars::new(&long_scalars(n));
-    let ones = Scalars::new(&vec![Fr::ONE; n]);
-    let additions = long.work().additions;
-    let bucket = time(|| G::msm_prepared(&points, &long)).map(|t| t / additions);
-    let sum = time(|| G::msm_prepared(&points, &ones)).map(|t| t / n as f64);
-    [bucket, sum]
-}
-
-impl Units {
-    /// The means of several threads.
-    fn mean<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
-        let n = all.clone().count().max(1) as f64;
-        let mean = |f: &dyn Fn(&Self) -> f64| all.clone().map(f).sum::<f64>() / n;
-        Self {
-            g1: [mean(&|u| u.g1[0]), mean(&|u| u.g1[1])],
-            g2: [mean(&|u| u.g2[0]), mean(&|u| u.g2[1])],
-            butterfly: mean(&|u| u.butterfly),
-            miller: mean(&|u| u.miller),
-            finish: mean(&|u| u.finish),
-            hash: mean(&|u| u.hash),
-        }
-    }
-
-    fn msm(unit: [f64; 2], work: MsmWork) -> f64 {
-        unit[0] * work.additions + unit[1] * work.ones
-    }
-}
-
-impl Calibration {
-    /// Measures for about two seconds, on all threads at once: memory bandwidth and clock are then
-    /// those of a run. Times are CPU times, so that other work on this machine does not change them.
-    pub fn measure(pool: &impl Pool) -> Self {
-        let all = pool.map(vec![(); pool.threads()], |()| {
-            let clock = Clock::start();
-            let found = Self::one_thread();
-            let times = clock.elapsed();
-            (found, (times.cpu_seconds / times.seconds).clamp(0.01, 1.0))
-        });
-        let units = |i: usize| Units::mean(all.iter().map(move |(found, _)| &found[i]));
-        Self {
-            low: units(0),
-            median: units(1),
-            high: units(2),
-            share: all.iter().map(|(_, share)| share).sum::<f64>() / all.len().max(1) as f64,
-        }
-    }
-
-    /// The lowest, median and highest times of three measurements.
-    fn one_thread() -> [Units; 3] {
-        let log = 15;
-        let (mut values, n) = (long_scalars(1 << log), (1u64 << log) as f64);
-        let butterfly = match Domain::new(1 << log) {
-            Ok(domain) => time(|| domain.to_coset(&mut values)).map(|t| t / (n * f64::from(log))),
-            Err(_) => [0.0; 3],
-        };
-        let (a, b) = (points::<G1Point>(64), points::<G2Point>(64));
-        let miller = time(|| MillerLoop::new(&a, &b)).map(|t| t / 64.0);
-        let product = MillerLoop::new(&a, &b);
-        let finish = time(|| product.finish());
-        let bytes = vec![1u8; 1 << 22];
-        let hash = time(|| blake3::hash(&bytes)).map(|t| t / bytes.len() as f64);
-        let (g1, g2) = (group::<G1Point>(14), group::<G2Point>(12));
-        [0, 1, 2].map(|i| Units {
-            g1: g1.map(|times| times[i]),
-            g2: g2.map(|times| times[i]),
-            butterfly: butterfly[i],
-            miller: miller[i],
-            finish: finish[i],
-            hash: hash[i],
-        })
-    }
-}
 
 /// The estimate for one type of subcircuits.
 #[derive(Clone, Debug)]
@@ -289,27 +147,11 @@ pub fn estimate(
     let n = wiring.instances();
     let padded = n.next_power_of_two();
     let key_bytes = sizes.iter().map(|s| s.key_bytes).sum::<u64>() + aggregation_key_bytes(n);
-    // The engine hands out the largest subcircuits first, so that no rank starts a long one at the
-    // end.
-    let mut order: Vec<&TypeEstimate> =
-        wiring.type_of.iter().map(|kind| &types[*kind as usize]).collect();
-    order.sort_by_key(|t| std::cmp::Reverse(t.size.constraints));
-    let provers = memory.provers * workers.ranks;
-    let round =
-        |seconds: &dyn Fn(&TypeEstimate) -> f64| queue(order.iter().map(|t| seconds(t)), provers);
-    let threads = (workers.threads * workers.ranks) as f64;
-    let units = &calibration.median;
-    let miller_loops = padded as f64 / threads * units.miller;
-    let phases = [
-        key_bytes as f64 * units.hash * LOAD,
-        execute,
-        round(&|t| t.commit_seconds) + miller_loops,
-        round(&|t| t.prove_seconds),
-        AGGREGATE_EACH * miller_loops + AGGREGATE_ONCE * units.finish,
-    ];
-    let rounds: f64 = order.iter().map(|t| t.commit_seconds + t.prove_seconds).sum();
-    let aggregation = (1.0 + AGGREGATE_EACH) * padded as f64 * units.miller;
-    let cpu_seconds = phases[0] + execute + rounds + aggregation + AGGREGATE_ONCE * units.finish;
+    let times: Vec<TypeTimes<'_>> = (types.iter())
+        .map(|t| TypeTimes { size: &t.size, commit: t.commit_seconds, prove: t.prove_seconds })
+        .collect();
+    let RunTimes { phases, cpu_seconds } =
+        run_times(&times, &calibration.median, workers, memory.provers, key_bytes, execute);
     Ok(Estimate {
         cpu_seconds,
         share: calibration.share,
@@ -321,6 +163,53 @@ pub fn estimate(
         phases,
         types,
     })
+}
+
+/// A type, with the seconds that one of its subcircuits takes in both rounds.
+pub(crate) struct TypeTimes<'a> {
+    pub(crate) size: &'a TypeSize,
+    pub(crate) commit: f64,
+    pub(crate) prove: f64,
+}
+
+/// The time of a run: by phase, as [`Estimate::phases`] has them, and of all processors together.
+pub(crate) struct RunTimes {
+    pub(crate) phases: [f64; 5],
+    pub(crate) cpu_seconds: f64,
+}
+
+/// The time of a run whose subcircuits take these times, with `provers` at once on each rank.
+pub(crate) fn run_times(
+    types: &[TypeTimes<'_>],
+    units: &Units,
+    workers: Workers,
+    provers: usize,
+    key_bytes: u64,
+    execute: f64,
+) -> RunTimes {
+    // The engine hands out the largest subcircuits first, so that no rank starts a long one at the
+    // end.
+    let mut order: Vec<&TypeTimes<'_>> = types.iter().collect();
+    order.sort_by_key(|t| std::cmp::Reverse(t.size.constraints));
+    let count = |t: &TypeTimes<'_>| usize::try_from(t.size.instances).unwrap_or(usize::MAX);
+    let round = |seconds: &dyn Fn(&TypeTimes<'_>) -> f64| {
+        let jobs = order.iter().flat_map(|t| std::iter::repeat_n(seconds(t), count(t)));
+        queue(jobs, provers * workers.ranks)
+    };
+    let padded = types.iter().map(count).sum::<usize>().next_power_of_two();
+    let threads = (workers.threads * workers.ranks) as f64;
+    let miller_loops = padded as f64 / threads * units.miller;
+    let phases = [
+        key_bytes as f64 * units.hash * LOAD,
+        execute,
+        round(&|t| t.commit) + miller_loops,
+        round(&|t| t.prove),
+        AGGREGATE_EACH * miller_loops + AGGREGATE_ONCE * units.finish,
+    ];
+    let rounds: f64 = types.iter().map(|t| t.size.instances as f64 * (t.commit + t.prove)).sum();
+    let aggregation = (1.0 + AGGREGATE_EACH) * padded as f64 * units.miller;
+    let cpu_seconds = phases[0] + execute + rounds + aggregation + AGGREGATE_ONCE * units.finish;
+    RunTimes { phases, cpu_seconds }
 }
 
 /// The size of the aggregation key: two powers per padded instance in each group, and two points
@@ -348,6 +237,12 @@ impl Sample<'_> {
         let match_seconds = start.elapsed().cpu_seconds;
         let members = self.wiring.type_of.iter().filter(|k| **k == index).count() as u64;
         let size = TypeSize::of_r1cs(&r1cs, members);
+        // A circuit that can say what its first constraint is in a source was imported.
+        let mut instances = self.layout.instance_ids().zip(&self.wiring.type_of);
+        let first = instances.find(|(_, kind)| **kind == index);
+        let described = first
+            .and_then(|(id, _)| self.circuit.describe(id, r1cs.layout.rows(), self.wiring.masking));
+        let size = if described.is_some() { size.imported() } else { size };
         let Some(first) = self.wiring.type_of.iter().position(|k| *k == index) else {
             return Ok(TypeEstimate {
                 size,
@@ -440,9 +335,9 @@ fn time_rows(matrices: &Matrices, z: &[Fr]) -> f64 {
 }
 
 /// The transforms and multi-scalar multiplications of one proof (spec: mirage#prove).
-struct Kernels {
-    g1: [MsmWork; 4],
-    g2: MsmWork,
+pub(crate) struct Kernels {
+    pub(crate) g1: [MsmWork; 4],
+    pub(crate) g2: MsmWork,
     butterflies: f64,
 }
 
@@ -459,23 +354,23 @@ impl Kernels {
             let list: Vec<u32> = (0..end).filter(|j| used[*j]).map(|j| j as u32).collect();
             Scalars::select(z, &list).work()
         };
-        let n = size.domain as f64;
-        Self {
-            g1: [
-                Scalars::new(&z[auxiliary.clone()]).work(),
-                used(0, z.len()),
-                used(2, auxiliary.start),
-                // values on the coset are full-size
-                MsmWork::of_long(size.domain as usize),
-            ],
-            g2: used(1, z.len()),
-            // A layer of radix 3 has as many products per element as two layers of radix 2, so
-            // 3 * 2^k elements take k + 2 layers each.
-            butterflies: 2.0 * n * n.log2().ceil(),
-        }
+        let own = Scalars::new(&z[auxiliary.clone()]).work();
+        Self::new(size, [own, used(0, z.len()), used(2, auxiliary.start)], used(1, z.len()))
     }
 
-    fn seconds(&self, units: &Units) -> f64 {
+    /// The kernels of a type's size, with multi-scalar multiplications over its own values, and the
+    /// variables of A, C and B.
+    pub(crate) fn new(size: &TypeSize, [own, a, c]: [MsmWork; 3], b: MsmWork) -> Self {
+        let n = size.domain as f64;
+        // Values on the coset are full-size.
+        #[allow(clippy::cast_possible_truncation, reason = "a type has at most 2^28 rows")]
+        let coset = MsmWork::of_long(size.domain as usize);
+        // A layer of radix 3 has as many products per element as two layers of radix 2, so
+        // 3 * 2^k elements take k + 2 layers each.
+        Self { g1: [own, a, c, coset], g2: b, butterflies: 2.0 * n * n.log2().ceil() }
+    }
+
+    pub(crate) fn seconds(&self, units: &Units) -> f64 {
         let g1: f64 = self.g1.iter().map(|work| Units::msm(units.g1, *work)).sum();
         let g2 = Units::msm(units.g2, self.g2);
         self.butterflies * units.butterfly + g1 + g2 + SINGLE_PRODUCTS * units.finish

@@ -2,9 +2,13 @@
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "small numbers of tests"))]
 
+mod calibration;
+mod cuts;
 mod estimate;
 mod memory;
 pub mod simulate;
 
-pub use estimate::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
+pub use calibration::Calibration;
+pub use cuts::{CutCost, CutType, cut_cost};
+pub use estimate::{Estimate, EstimateError, TypeEstimate, Workers, estimate};
 pub use memory::{MemoryPlan, NotEnoughMemory, TypeSize, prover_bytes, type_sizes};

@@ -11,8 +11,14 @@ use hekaton_core::ProverKeys;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::{Elements, ProvingKey};
 
-/// Private bytes of a prover per element of the domain.
+/// Private bytes of a prover per element of the domain, where there are no more variables than these.
 const PROVER: u64 = 172;
+/// With more variables: per variable, its value and its encoding in the job; in addition per element of
+/// the domain while h is computed, or per variable in the multi-scalar multiplication over these.
+/// Measured on imported circuits with up to 400 wires per constraint.
+const VARIABLE: u64 = 65;
+const ROW: u64 = PROVER - VARIABLE;
+const PRODUCT: u64 = 60;
 /// Private bytes of a prover that do not depend on the domain.
 const PROVER_FIXED: u64 = 4 << 20;
 /// Bytes of the Fourier transform's tables per element of the domain: 72 in lanes, 64 otherwise.
@@ -23,9 +29,14 @@ const SHAPE: u64 = 32;
 const MATCH_ENTRY: u64 = 24;
 const MATCH_ROW: u64 = 300;
 /// Bytes of the program, stacks and allocator.
-const PROCESS: u64 = 16 << 20;
+const PROCESS: u64 = 20 << 20;
 /// Bytes per slot of each subcircuit: value, address, multiplicity, and the entries of the layout.
 const SLOT: u64 = 160;
+/// The same for imported circuits, which have a wire, what is done with it, and a public name in addition.
+const IMPORTED_SLOT: u64 = 512;
+/// Bytes per variable of each subcircuit of an imported circuit: its encoded value, which is kept between
+/// the rounds.
+const IMPORTED_VARIABLE: u64 = 33;
 /// Bytes per subcircuit: answers, and the aggregation's vectors with their folds.
 const INSTANCE: u64 = 4096;
 
@@ -51,6 +62,18 @@ pub struct TypeSize {
     pub largest_part: u64,
     /// The number of entries of the three matrices.
     pub entries: u64,
+    /// Bytes that a run keeps for each subcircuit from one round to the next.
+    pub kept_bytes: u64,
+}
+
+/// The variables for which a key has points: own ones, and those of A, of B, and of C that are not own
+/// ones. And the number of different coefficients.
+pub(crate) struct Columns {
+    pub(crate) own: u64,
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+    pub(crate) c: u64,
+    pub(crate) coefficients: u64,
 }
 
 impl TypeSize {
@@ -66,6 +89,7 @@ impl TypeSize {
             key_bytes: key.bytes(),
             largest_part: key.largest_part(),
             entries: key.entries(),
+            kept_bytes: SLOT * key.slots() as u64,
         }
     }
 
@@ -83,23 +107,7 @@ impl TypeSize {
         let count = |used: &[bool]| used.iter().filter(|u| **u).count() as u64;
         let [a, b, c] = [0, 1, 2].map(columns);
         let entries: u64 = r1cs.matrices.sides.iter().map(|m| m.entries.len() as u64).sum();
-        let coefficients = r1cs.matrices.coefficients.len();
-        let matrices = 8 * entries + 3 * 4 * (constraints + 1) + 32 * coefficients as u64;
-        // The sizes in a key file: two coordinates of 48 bytes per point of G1, four per point of
-        // G2, and indices of 4 bytes (spec: mirage#queries).
-        const G1: u64 = size_of::<G1Point>() as u64;
-        const G2: u64 = size_of::<G2Point>() as u64;
-        const INDEX: u64 = size_of::<u32>() as u64;
-        let single = size_of::<Elements>() as u64 + SHAPE;
         let below_auxiliary = layout.auxiliary(r1cs.variables).start;
-        let parts = [
-            matrices,
-            G1 * domain,
-            G1 * layout.auxiliary(r1cs.variables).len() as u64,
-            (G1 + INDEX) * count(&a),
-            (G2 + INDEX) * count(&b),
-            (G1 + INDEX) * count(&c[..below_auxiliary]) + G1 * slots + single,
-        ];
         Self {
             name: r1cs.name.clone(),
             constraints,
@@ -107,15 +115,52 @@ impl TypeSize {
             domain,
             slots,
             instances,
-            key_bytes: parts.iter().sum(),
-            largest_part: parts.into_iter().max().unwrap_or_default(),
+            key_bytes: 0,
+            largest_part: 0,
             entries,
+            kept_bytes: SLOT * slots,
         }
+        .with_key(Columns {
+            own: layout.auxiliary(r1cs.variables).len() as u64,
+            a: count(&a),
+            b: count(&b),
+            c: count(&c[..below_auxiliary]),
+            coefficients: r1cs.matrices.coefficients.len() as u64,
+        })
+    }
+
+    /// The sizes of a type of an imported circuit.
+    #[must_use]
+    pub fn imported(self) -> Self {
+        let kept_bytes = IMPORTED_SLOT * self.slots + IMPORTED_VARIABLE * self.variables;
+        Self { kept_bytes, ..self }
+    }
+
+    /// With the sizes of the key that setup would write.
+    pub(crate) fn with_key(self, columns: Columns) -> Self {
+        let Columns { own, a, b, c, coefficients } = columns;
+        // The sizes in a key file: two coordinates of 48 bytes per point of G1, four per point of
+        // G2, and indices of 4 bytes (spec: mirage#queries).
+        const G1: u64 = size_of::<G1Point>() as u64;
+        const G2: u64 = size_of::<G2Point>() as u64;
+        const INDEX: u64 = size_of::<u32>() as u64;
+        let single = size_of::<Elements>() as u64 + SHAPE;
+        let parts = [
+            8 * self.entries + 3 * 4 * (self.constraints + 1) + 32 * coefficients,
+            G1 * self.domain,
+            G1 * own,
+            (G1 + INDEX) * a,
+            (G2 + INDEX) * b,
+            (G1 + INDEX) * c + G1 * self.slots + single,
+        ];
+        let key_bytes = parts.iter().sum();
+        let largest_part = parts.into_iter().max().unwrap_or_default();
+        Self { key_bytes, largest_part, ..self }
     }
 
     /// The private memory of a prover of this type, in bytes.
     pub fn prover_bytes(&self) -> u64 {
-        PROVER * self.domain + PROVER_FIXED
+        prover_bytes_of(self.domain, self.variables)
     }
 
     /// The private memory that comparing this type's key with its circuit's code takes, in bytes.
@@ -124,10 +169,15 @@ impl TypeSize {
     }
 }
 
-/// The private memory of a prover of subcircuits with this number of rows, in bytes.
-pub fn prover_bytes(rows: u64) -> u64 {
+/// The private memory of a prover of subcircuits with this number of rows and variables, in bytes.
+pub fn prover_bytes(rows: u64, variables: u64) -> u64 {
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-    PROVER * Domain::size_for(rows) as u64 + PROVER_FIXED
+    prover_bytes_of(Domain::size_for(rows) as u64, variables)
+}
+
+fn prover_bytes_of(domain: u64, variables: u64) -> u64 {
+    let most = VARIABLE * variables + (ROW * domain).max(PRODUCT * variables);
+    (PROVER * domain).max(most) + PROVER_FIXED
 }
 
 /// Returns the sizes of all types of a set of keys.
@@ -205,7 +255,7 @@ fn peak(types: &[TypeSize], provers: usize, release: bool) -> u64 {
         .saturating_add(sum(&|t| TABLES * t.domain))
         // Keys are compared with the code before anything is proven.
         .saturating_add(provers * most(&|t| t.prover_bytes().max(t.match_bytes())))
-        .saturating_add(sum(&|t| t.instances * (INSTANCE + SLOT * t.slots)))
+        .saturating_add(sum(&|t| t.instances * (INSTANCE + t.kept_bytes)))
 }
 
 #[cfg(test)]
@@ -235,6 +285,16 @@ mod tests {
         }
     }
 
+    /// Wires count where they are more than rows.
+    #[test]
+    fn provers_have_memory_for_their_variables() {
+        let domain = 1 << 10;
+        let at = |variables: u64| prover_bytes(domain, variables) - PROVER_FIXED;
+        assert_eq!((at(1), at(domain)), (PROVER * domain, PROVER * domain));
+        assert!(at(2 * domain) > at(domain));
+        assert_eq!(at(200 * domain), 125 * 200 * domain);
+    }
+
     #[test]
     fn plans_keep_to_their_limit() {
         let size = |name: &str, domain: u64, instances: u64| TypeSize {
@@ -247,6 +307,7 @@ mod tests {
             entries: 2 * domain,
             key_bytes: 450 * domain,
             largest_part: 100 * domain,
+            kept_bytes: SLOT * 4,
         };
         let types = [size("large", 1 << 20, 100), size("small", 1 << 12, 5)];
         let free = MemoryPlan::new(&types, 8, None).unwrap();

@@ -4,7 +4,9 @@ use crate::checker::{LocalRow, PartitionError, PartitionReport, check_partition}
 use crate::directory::{DirectoryError, Source, Summary, WriteError, public_label, write};
 use crate::error::FileError;
 use crate::imported::Imported;
-use crate::partition::{DoesNotFit, Occurrences, Plan, Step};
+use crate::partition::{
+    Choice, DoesNotFit, Occurrences, PartSizes, Plan, Price, Step, choose, one_part, part_sizes,
+};
 use crate::r1cs_file::R1csFile;
 use crate::symbols::Symbols;
 use crate::system::System;
@@ -142,6 +144,28 @@ impl Monolith {
     /// If a constraint and its wires are more than that.
     pub fn cut(&self, most: u64, step: impl FnMut(Step)) -> Result<Plan, ImportError> {
         Ok(Plan::new(&self.system, &self.occurrences, most, step)?)
+    }
+
+    /// Cuts it into parts of the size that costs least, by a price for parts.
+    ///
+    /// # Errors
+    /// If no size has room for a constraint and its wires.
+    pub fn choose(
+        &self,
+        price: impl Fn(&[PartSizes]) -> Price + Sync,
+        step: impl FnMut(Step),
+    ) -> Result<Choice, ImportError> {
+        Ok(choose(&self.system, &self.occurrences, price, step)?)
+    }
+
+    /// The parts of a plan, as their price is counted from them.
+    pub fn sizes(&self, plan: &Plan) -> Vec<PartSizes> {
+        part_sizes(&self.system, &self.occurrences, &plan.parts)
+    }
+
+    /// The circuit in one part, as its price is counted from it.
+    pub fn in_one_part(&self) -> PartSizes {
+        one_part(&self.system, &self.occurrences)
     }
 
     /// Writes a cut as a circuit directory, reads it again, and checks it. Nothing is left at `path`

@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 const LEAST_SAVED: usize = 4;
 /// The least number of bits in a pack.
 const LEAST_BITS: usize = 8;
-/// The most terms of a combination: longer ones become sums of sums.
-const MOST_TERMS: usize = 4096;
+/// The most terms of a combination in parts with room for three of them: longer ones become sums of
+/// sums.
+const MOST_TERMS: u64 = 4096;
 /// Wires of more parts than this are not looked at: they are nearly everywhere.
 const MANY: usize = 64;
 
@@ -80,7 +81,10 @@ pub(super) fn split_long(system: &System, most: u64) -> Option<System> {
     if all <= most || !has_room_for_numbers(system) {
         return None;
     }
-    let is_long = |row: &usize| system.row(*row).iter().any(|side| side.len() > MOST_TERMS);
+    // A row with three sides of this length fits into a part of its own.
+    let longest = MOST_TERMS.min(most.saturating_sub(1 + FIXED_ROWS) / 3).max(2);
+    let longest = usize::try_from(longest).unwrap_or(usize::MAX);
+    let is_long = |row: &usize| system.row(*row).iter().any(|side| side.len() > longest);
     (0..system.rows()).find(is_long)?;
     let constants = Constants::new(system);
     let mut definitions = Definitions::new(system.coefficients(), system.derived());
@@ -92,9 +96,9 @@ pub(super) fn split_long(system: &System, most: u64) -> Option<System> {
             // The constant stays: it is in all parts.
             let (constant, mut side): (Vec<Term>, Vec<Term>) =
                 side.iter().copied().partition(|term| term.wire == 0);
-            while side.len() > MOST_TERMS {
+            while side.len() > longest {
                 let mut next = Vec::new();
-                for piece in side.chunks(MOST_TERMS) {
+                for piece in side.chunks(longest) {
                     if let [alone] = piece {
                         next.push(*alone);
                         continue;
@@ -424,7 +428,7 @@ fn contains(terms: &[Term], term: &Term) -> bool {
 
 /// The wire of which a row says that it is 0 or 1, and nothing else: (a w + a') (b w + b') - (c w + c')
 /// is a multiple of w (w - 1).
-fn bit_of_row(system: &System, row: usize) -> Option<u32> {
+pub(super) fn bit_of_row(system: &System, row: usize) -> Option<u32> {
     let sides = system.row(row);
     if sides.iter().any(|side| side.len() > 2) {
         return None;

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 const RANGE: usize = 1 << 22;
 /// How much larger than others a part may become, in thousandths.
 const IMBALANCE: i32 = 20;
-/// How often fewer rows a part are tried until all fit.
-const TRIES: usize = 6;
+/// How often fewer rows a part are tried until all fit, if time plays no role.
+pub(super) const TRIES: usize = 6;
 
 /// The part of each of these rows, from 0, cut into about equal parts that share few wires: a graph
 /// of rows with weight 1 and of wires without weight, and an edge for each occurrence. `None` if
@@ -82,26 +82,29 @@ pub(super) fn assignment(system: &System, rows: &[u32], room: usize) -> Option<(
     Some((all, parts))
 }
 
-/// A cut by the partitioner whose parts have at most `most` rows, slots included.
+/// A cut by the partitioner whose parts have at most `most` rows, slots included, if it is found in
+/// this number of tries; and how many it took.
 pub(super) fn graph(
     system: &System,
     occurrences: &Occurrences,
     rows: &[u32],
     most: u64,
-) -> Option<Cut> {
+    tries: usize,
+) -> (Option<Cut>, usize) {
     let mut room = usize::try_from(most.saturating_sub(FIXED_ROWS)).unwrap_or(usize::MAX);
-    for _ in 0..TRIES {
-        let (parts_of, parts) = assignment(system, rows, room)?;
+    for tried in 1..=tries {
+        let Some((parts_of, parts)) = assignment(system, rows, room) else { return (None, tried) };
         let mut cut = Cut { part_of: vec![0; rows.len()], parts };
         rows.iter().zip(parts_of).for_each(|(row, part)| cut.part_of[*row as usize] = part);
         cut.drop_empty();
         let largest = cut.cost(system, occurrences).largest();
         if largest <= most {
-            return Some(cut);
+            return (Some(cut), tried);
         }
-        room = less(room, largest, most)?;
+        let Some(smaller) = less(room, largest, most) else { return (None, tried) };
+        room = smaller;
     }
-    None
+    (None, tries)
 }
 
 /// Fewer rows a part, when the largest part was too large.

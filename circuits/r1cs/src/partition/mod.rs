@@ -13,6 +13,7 @@
 //! S = sum of max(lambda_w, 1) over public w, and of lambda_w over private w with lambda_w >= 2
 //! ```
 
+mod choice;
 mod contiguous;
 mod derive;
 mod graph;
@@ -23,13 +24,14 @@ mod parts;
 mod plan;
 mod repeats;
 
+pub use choice::{Choice, Considered, Depth, PartSizes, Price, choose, one_part, part_sizes};
 pub use contiguous::{DoesNotFit, contiguous};
 pub use derive::derived_parts;
 pub use moves::improve;
 pub use occurrences::Occurrences;
 pub use order::{Order, order};
 pub use parts::{Access, Part, PartType, Parts, Rows, parts};
-pub use plan::{Plan, Step, default_size};
+pub use plan::{Plan, Step};
 
 use crate::system::System;
 
@@ -50,17 +52,29 @@ pub struct Cut {
 pub struct Cost {
     /// The number of constraints of each part.
     pub rows: Vec<u64>,
-    /// The number of shared wires that occur in each part. A public wire that occurs in no row
-    /// counts for the part with the fewest rows.
+    /// The number of shared wires that each part has: those that occur in it, and `unread`.
     pub slots: Vec<u64>,
+    /// The number of public wires that occur in no row and that each part has all the same: the
+    /// emptiest parts, as many as they have room for without becoming larger than the largest.
+    pub unread: Vec<u64>,
     /// The number of shared wires, public ones included.
     pub shared: u64,
 }
 
 impl Cost {
-    /// The first part with the fewest rows, which reads the public wires that no row has.
-    fn emptiest<N: Ord>(rows: &[N]) -> Option<usize> {
-        (0..rows.len()).min_by_key(|part| &rows[*part])
+    /// Shares public wires that occur in no row among parts of these sizes.
+    fn share(sizes: &[u64], unread: u64) -> Vec<u64> {
+        let all = sizes.iter().sum::<u64>() + unread;
+        let largest = sizes.iter().copied().max().unwrap_or_default();
+        let level = largest.max(all.div_ceil(sizes.len().max(1) as u64));
+        let mut emptiest: Vec<usize> = (0..sizes.len()).collect();
+        emptiest.sort_by_key(|part| sizes[*part]);
+        let (mut left, mut shares) = (unread, vec![0; sizes.len()]);
+        for part in emptiest {
+            shares[part] = left.min(level - sizes[part]);
+            left -= shares[part];
+        }
+        shares
     }
 
     /// The number of occurrences of shared wires, S.
@@ -127,9 +141,9 @@ impl Cut {
                 unread += 1;
             }
         }
-        if let Some(emptiest) = Cost::emptiest(&rows) {
-            slots[emptiest] += unread;
-        }
-        Cost { rows, slots, shared }
+        let sizes: Vec<u64> = rows.iter().zip(&slots).map(|(rows, slots)| rows + slots).collect();
+        let unread = Cost::share(&sizes, unread);
+        slots.iter_mut().zip(&unread).for_each(|(slots, unread)| *slots += unread);
+        Cost { rows, slots, unread, shared }
     }
 }

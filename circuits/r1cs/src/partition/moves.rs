@@ -23,16 +23,27 @@ impl<'a> Counts<'a> {
         let mut shared = HashMap::new();
         let mut parts = Vec::new();
         for wire in 1..system.wires() {
-            parts.clear();
-            parts.extend(occurrences.rows(wire).iter().map(|row| cut.part_of[*row as usize]));
-            if parts.iter().all(|part| *part == parts[0]) {
+            let mut of_rows = occurrences.rows(wire).iter().map(|row| cut.part_of[*row as usize]);
+            let first = of_rows.next();
+            if of_rows.all(|part| Some(part) == first) {
                 continue;
             }
+            parts.clear();
+            parts.extend(occurrences.rows(wire).iter().map(|row| cut.part_of[*row as usize]));
             parts.sort_unstable();
             let count = |same: &[u32]| (same[0], u32::try_from(same.len()).unwrap_or(u32::MAX));
             shared.insert(wire, parts.chunk_by(|a, b| a == b).map(count).collect());
         }
         Self { occurrences, shared }
+    }
+
+    /// For each row, whether one of its wires is in several parts, but not in nearly all.
+    fn rows(&self, system: &System) -> Vec<bool> {
+        let mut rows = vec![false; system.rows()];
+        let shared = self.shared.iter().filter(|(_, parts)| parts.len() <= MANY);
+        let all = shared.flat_map(|(wire, _)| self.occurrences.rows(*wire));
+        all.for_each(|row| rows[*row as usize] = true);
+        rows
     }
 
     /// The number of rows of a wire in a part.
@@ -119,11 +130,15 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let mut moves = Moves { cut, counts, sizes, most, public: system.public() };
     let alone = rows_alone(system);
+    let mut nearby = moves.counts.rows(system);
     let mut moved = 0;
     let (mut wires, mut unit, mut targets) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PASSES {
         let before = moved;
         for row in 0..system.rows() {
+            if !nearby[row] {
+                continue;
+            }
             wires_of(system, row, &mut wires);
             parts_nearby(&wires, &moves.counts, &mut targets);
             if targets.is_empty() {
@@ -131,6 +146,7 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
             }
             unit.clear();
             unit.extend(wires.iter().map(|wire| (*wire, None)));
+            let until_now = moved;
             moved += usize::from(moves.try_move(row, &unit, &targets));
             let from = moves.cut.part_of[row];
             for (wire, with) in &mut unit {
@@ -140,6 +156,11 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
             }
             if unit.iter().any(|(_, with)| with.is_some()) {
                 moved += usize::from(moves.try_move(row, &unit, &targets));
+            }
+            if moved > until_now {
+                // Wires that were in one part may now be in two.
+                let rows = wires.iter().flat_map(|wire| occurrences.rows(*wire).iter().take(MANY));
+                rows.for_each(|row| nearby[*row as usize] = true);
             }
         }
         if moved == before {
@@ -152,10 +173,12 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
 /// For each wire the first row that has no other wire; `u32::MAX` if there is none.
 fn rows_alone(system: &System) -> Vec<u32> {
     let mut alone = vec![u32::MAX; system.wires() as usize];
-    let mut wires = Vec::new();
     for (row, number) in (0..system.rows()).zip(0u32..) {
-        wires_of(system, row, &mut wires);
-        if let [wire] = wires[..] {
+        let terms = system.row(row).into_iter().flatten();
+        let mut wires = terms.map(|term| term.wire).filter(|wire| *wire != 0);
+        if let Some(wire) = wires.next()
+            && wires.all(|other| other == wire)
+        {
             let first = &mut alone[wire as usize];
             *first = number.min(*first);
         }

@@ -1,6 +1,5 @@
 //! The order in which rows are cut into contiguous parts.
 
-use super::occurrences::Occurrences;
 use crate::system::{System, Term};
 
 /// An order of rows.
@@ -37,41 +36,61 @@ fn largest(system: &System, row: u32) -> u32 {
     last.into_iter().max().unwrap_or_default()
 }
 
-/// For each boundary between two rows of an order, how many wires occur on both sides: element p is
-/// about the boundary before position p, and there is one more at the end.
-pub(super) fn live(rows: &[u32], system: &System, occurrences: &Occurrences) -> Vec<u32> {
-    let mut position = vec![0u32; rows.len()];
-    for (at, row) in (0u32..).zip(rows) {
-        position[*row as usize] = at;
-    }
-    let mut changes = vec![0i64; rows.len() + 2];
-    for wire in 1..system.wires() {
-        let at = || occurrences.rows(wire).iter().map(|row| position[*row as usize] as usize);
-        if let (Some(first), Some(last)) = (at().min(), at().max())
-            && first < last
-        {
-            // It is live at the boundaries before first + 1 up to last.
-            changes[first + 1] += 1;
-            changes[last + 1] -= 1;
+/// The rows of a system in an order, with the places in it between which each wire lives.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    pub(super) system: &'a System,
+    pub(super) order: Order,
+    /// The rows in order.
+    pub(super) rows: Vec<u32>,
+    /// The positions of the first and the last row of each wire that occurs; [`NOWHERE`] for others.
+    pub(super) ends: Vec<[u32; 2]>,
+    /// How many wires occur on both sides of each boundary between two rows: element p is about the
+    /// boundary before position p, and there is one more at the end.
+    pub(super) live: Vec<u32>,
+}
+
+/// The first and the last position of a wire in no row.
+const NOWHERE: [u32; 2] = [u32::MAX, 0];
+
+impl<'a> Line<'a> {
+    pub(super) fn new(system: &'a System, order: Order) -> Self {
+        let rows = order.rows(system);
+        let mut ends = vec![NOWHERE; system.wires() as usize];
+        for (at, row) in (0u32..).zip(&rows) {
+            for term in system.row(*row as usize).into_iter().flatten() {
+                let [first, last] = &mut ends[term.wire as usize];
+                (*first, *last) = ((*first).min(at), at);
+            }
         }
+        let mut changes = vec![0i64; rows.len() + 2];
+        for [first, last] in ends.iter().skip(1).filter(|[first, last]| first < last) {
+            // It is live at the boundaries before first + 1 up to last.
+            changes[*first as usize + 1] += 1;
+            changes[*last as usize + 1] -= 1;
+        }
+        let mut live = 0i64;
+        let sum = |change: &i64| {
+            live += change;
+            u32::try_from(live).unwrap_or(u32::MAX)
+        };
+        let live = changes[..=rows.len()].iter().map(sum).collect();
+        Self { system, order, rows, ends, live }
     }
-    let mut live = 0i64;
-    let sum = |change: &i64| {
-        live += change;
-        u32::try_from(live).unwrap_or(u32::MAX)
-    };
-    changes[..=rows.len()].iter().map(sum).collect()
+
+    /// How many wires live at the boundaries of this number of equal parts.
+    pub(super) fn crossings(&self, parts: usize) -> u64 {
+        // Many boundaries are as good as all of them.
+        let parts = parts.min(1 << 16);
+        let boundary = |part: usize| self.rows.len() * part / parts.max(1);
+        (1..parts).map(|part| u64::from(self.live[boundary(part)])).sum()
+    }
 }
 
 /// The better of both orders for cuts into `parts` parts: the one with fewer live wires at the
 /// boundaries of equal parts.
-pub fn order(system: &System, occurrences: &Occurrences, parts: u32) -> Order {
-    let cost = |order: Order| -> u64 {
-        let rows = order.rows(system);
-        let live = live(&rows, system, occurrences);
-        let boundary = |part: u32| rows.len() * part as usize / parts.max(1) as usize;
-        (1..parts).map(|part| u64::from(live[boundary(part)])).sum()
-    };
+pub fn order(system: &System, parts: u32) -> Order {
+    let cost = |order| Line::new(system, order).crossings(parts as usize);
     match cost(Order::LargestWire) < cost(Order::Source) {
         true => Order::LargestWire,
         false => Order::Source,

@@ -1,6 +1,6 @@
 //! From a cut to parts: the rows of each, with wires renamed, and equal parts as one type.
 
-use super::{Cost, Cut, FIXED_ROWS, Occurrences, Order};
+use super::{Cut, FIXED_ROWS, Occurrences, Order};
 use crate::derived::Derived;
 use crate::system::{System, Term};
 use hekaton_circuit::Fr;
@@ -159,13 +159,16 @@ pub(super) fn parts_in(
     }
     let shared = shared_wires(system, occurrences, cut);
     let unread = unread_public(system, occurrences);
-    let emptiest = Cost::emptiest(&rows_of.iter().map(Vec::len).collect::<Vec<_>>());
+    let mut unread = unread.as_slice();
+    let shares = cut.cost(system, occurrences).unread;
     let mut renamer = Renamer { local: vec![0; system.wires() as usize] };
     let mut drafts: Vec<Draft> = Vec::new();
     let mut by_shape: HashMap<[u8; 32], Vec<usize>> = HashMap::new();
     let mut all = Vec::with_capacity(count);
-    for (number, rows) in (0u32..).zip(&rows_of) {
-        let extra = if Some(number as usize) == emptiest { unread.as_slice() } else { &[] };
+    for ((number, rows), share) in (0u32..).zip(&rows_of).zip(shares) {
+        let share = usize::try_from(share).unwrap_or(usize::MAX).min(unread.len());
+        let (extra, rest) = unread.split_at(share);
+        unread = rest;
         let part = renamer.rename(system, rows, extra, &shared);
         let candidates = by_shape.entry(part.digest()).or_default();
         let fits = candidates.iter().copied().find(|at| drafts[*at].takes(&part, most));
@@ -310,7 +313,7 @@ impl Draft {
     /// Whether a part has the same rows, and the union of slots costs little.
     fn takes(&self, part: &Renamed, most: u64) -> bool {
         // Equality is what counts, and not the digest.
-        if self.shape != part.shape || self.extra != 0 || part.extra != 0 {
+        if self.shape != part.shape || self.extra != part.extra {
             return false;
         }
         let slots = |shared: &[bool]| shared.iter().filter(|slot| **slot).count() as u64;

@@ -1,17 +1,16 @@
-//! From a constraint system to parts: tries what there is, and takes the best.
+//! From a constraint system to parts of one size: tries what there is, and takes the best.
 
+use super::contiguous::contiguous_in;
 use super::derive::{Derivation, derive, split_long};
-use super::graph::{graph, pays};
+use super::graph::{TRIES, graph, pays};
+use super::order::Line;
 use super::parts::parts_in;
-use super::repeats::repeating;
-use super::{Cost, Cut, DoesNotFit, FIXED_ROWS, Occurrences, Order, PartType, Parts};
-use super::{contiguous, improve, order};
+use super::repeats::Repeats;
+use super::{Cost, Cut, DoesNotFit, FIXED_ROWS, Occurrences, Order, PartType, Parts, improve};
 use crate::system::System;
+use std::collections::HashSet;
+use std::sync::OnceLock;
 
-/// The sizes of parts that are chosen from, as powers of two.
-const SIZES: std::ops::RangeInclusive<u32> = 14..=20;
-/// The least number of parts per prover, so that none waits long for the last one.
-const PARTS_PER_PROVER: u64 = 4;
 /// What fewer types may cost, as a fraction of the constraints: 2 in 100, and 5 in 100 for a quarter of
 /// them.
 const FOR_FEWER_TYPES: [u64; 2] = [2, 100];
@@ -32,6 +31,8 @@ pub struct Plan {
     pub cost: Cost,
     /// The number of constraints of the source.
     source_rows: u64,
+    /// The number of public wires.
+    public: u64,
 }
 
 /// A step of [`Plan::new`].
@@ -40,14 +41,12 @@ pub struct Plan {
 pub enum Step {
     /// The order of constraints is chosen.
     Order,
-    /// Boundaries are looked for.
+    /// Boundaries, and constraints that repeat, are looked for.
     Cut,
     /// Single constraints are moved.
     Moves,
     /// Equal parts are looked for.
     Types,
-    /// Constraints that repeat are looked for.
-    Repeats,
     /// A graph partitioner looks for a better cut.
     Graph,
 }
@@ -56,20 +55,12 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Order => "choosing an order of the constraints",
-            Self::Cut => "cutting where few wires live",
+            Self::Cut => "cutting where few wires live and where constraints repeat",
             Self::Moves => "moving constraints to where their wires are",
             Self::Types => "looking for equal parts",
             Self::Graph => "looking for a better cut with METIS",
-            Self::Repeats => "looking for constraints that repeat",
         })
     }
-}
-
-/// The largest power of two in 2^14 to 2^20 for which there are at least four parts per prover.
-pub fn default_size(rows: usize, provers: usize) -> u64 {
-    let parts = PARTS_PER_PROVER.saturating_mul(provers as u64);
-    let mut sizes = SIZES.rev().map(|log| 1u64 << log);
-    sizes.find(|size| (rows as u64).div_ceil(*size) >= parts).unwrap_or(1 << SIZES.start())
 }
 
 /// What proving takes for slots and for other rows, in tenths of a row of small values: a slot's row
@@ -78,22 +69,159 @@ fn burden(slots: u64, rows: u64) -> u64 {
     36 * slots + 10 * rows
 }
 
-/// What plans are of.
-struct Cutter<'a> {
-    system: &'a System,
-    occurrences: &'a Occurrences,
-    order: Order,
-    rows: Vec<u32>,
-    most: u64,
+/// A system to cut, with what all sizes of parts have in common.
+#[derive(Debug)]
+pub(super) struct Cutter<'a> {
+    pub(super) system: &'a System,
+    pub(super) occurrences: &'a Occurrences,
+    /// The number of constraints of the source, some of which may have been split.
     source_rows: u64,
+    lines: [Line<'a>; 2],
+    /// What repeats along each of them, found when it is needed.
+    repeats: [OnceLock<Repeats>; 2],
 }
 
-impl Cutter<'_> {
+/// The cuts of one size that are found without a look at single rows.
+pub(super) struct Drafts<'a> {
+    pub(super) most: u64,
+    line: &'a Line<'a>,
+    repeats: &'a Repeats,
+    /// Contiguous parts.
+    still: Cut,
+    /// Parts along periods.
+    repeating: Vec<Cut>,
+}
+
+impl<'a> Cutter<'a> {
+    pub(super) fn new(system: &'a System, occurrences: &'a Occurrences, source_rows: u64) -> Self {
+        let line = |order| Line::new(system, order);
+        let lines = std::thread::scope(|scope| {
+            let other = scope.spawn(|| line(Order::LargestWire));
+            let first = line(Order::Source);
+            [first, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))]
+        });
+        Self { system, occurrences, source_rows, lines, repeats: Default::default() }
+    }
+
+    /// The better order for parts of a size, by its place: the one with fewer live wires at the
+    /// boundaries of equal parts.
+    fn best_line(&self, most: u64) -> usize {
+        let room = most.saturating_sub(FIXED_ROWS).max(1);
+        let count = (self.system.rows() as u64).div_ceil(room);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let [source, largest] = &self.lines;
+        usize::from(largest.crossings(count) < source.crossings(count))
+    }
+
+    /// The first cuts of a size.
+    pub(super) fn drafts(&self, most: u64) -> Result<Drafts<'_>, DoesNotFit> {
+        let at = self.best_line(most);
+        let line = &self.lines[at];
+        let still = contiguous_in(line, self.occurrences, most)?;
+        let repeats = self.repeats[at].get_or_init(|| Repeats::new(line));
+        let repeating = match still.parts {
+            1 => Vec::new(),
+            _ => repeats.cuts(line, self.occurrences, most),
+        };
+        Ok(Drafts { most, line, repeats, still, repeating })
+    }
+
+    /// Turns the first cuts of a size into parts. The graph partitioner is tried at most `tries` times; the
+    /// number of these is returned.
+    pub(super) fn plan(
+        &self,
+        drafts: &Drafts<'_>,
+        tries: usize,
+        mut step: impl FnMut(Step),
+    ) -> (Plan, usize) {
+        let Self { system, occurrences, source_rows, .. } = *self;
+        let Drafts { most, line, still, .. } = drafts;
+        let at = Size { cutter: self, line, most: *most };
+        // Derived wires are tried before and after moves, which can take their chance away.
+        let improved = |cut: &Cut| {
+            let mut cut = cut.clone();
+            improve(&mut cut, system, occurrences, *most);
+            cut.drop_empty();
+            cut
+        };
+        step(Step::Moves);
+        let mut best = (improved(still), true);
+        let cost = best.0.cost(system, occurrences);
+        if cost.largest() > *most {
+            // Public wires in no row have gone to a part that has no room for them.
+            best = (still.clone(), false);
+        }
+        let mut lightest = at.lightest(&best.0).1;
+        let mut tried = 0;
+        if tries > 0 && pays(&cost) {
+            step(Step::Graph);
+            let found;
+            (found, tried) = graph(system, occurrences, &line.rows, *most, tries);
+            if let Some(cut) = found {
+                for found in [(improved(&cut), true), (cut, false)] {
+                    let fits = found.0.cost(system, occurrences).largest() <= *most;
+                    let burden = at.lightest(&found.0).1;
+                    if fits && burden < lightest {
+                        (best, lightest) = (found, burden);
+                    }
+                }
+            }
+        }
+        step(Step::Types);
+        let mut best = at.plan(&best.0, best.1);
+        // Equal parts share a key, and rows that moved make them unequal. A type has a key, which is
+        // made, stored and read.
+        let first = (best.more_rows(), best.parts.types.len());
+        let is_cheap = |other: &Plan| {
+            let more = other.more_rows().saturating_sub(first.0);
+            let few = 4 * other.parts.types.len() <= first.1;
+            let [part, of] = if few { FOR_FEW_TYPES } else { FOR_FEWER_TYPES };
+            more * of <= source_rows * part
+        };
+        let key = |plan: &Plan| (plan.parts.types.len(), burden(plan.slots(), plan.parts.rows()));
+        for cut in drafts.repeating.iter().chain([still]) {
+            let kinds = drafts.kinds(cut).into_iter().collect::<HashSet<_>>().len();
+            let [types, parts] = [&best.parts.types.len(), &(cut.parts as usize)];
+            // Parts of other shapes are other types.
+            if kinds > *types || (kinds == *types && kinds == *parts) {
+                continue;
+            }
+            let other = at.plan(cut, false);
+            let is_better = key(&other) < key(&best);
+            if is_better && is_cheap(&other) && other.parts.largest() <= *most {
+                best = other;
+            }
+        }
+        (best, tried)
+    }
+}
+
+impl Drafts<'_> {
+    /// The cuts.
+    pub(super) fn cuts(&self) -> impl Iterator<Item = &Cut> {
+        std::iter::once(&self.still).chain(&self.repeating)
+    }
+
+    /// A number for each part of a cut, the same for equal parts.
+    pub(super) fn kinds(&self, cut: &Cut) -> Vec<u64> {
+        self.repeats.kinds(self.line, cut)
+    }
+}
+
+/// A size of parts, and the order in which they are cut.
+struct Size<'a> {
+    cutter: &'a Cutter<'a>,
+    line: &'a Line<'a>,
+    most: u64,
+}
+
+impl Size<'_> {
     /// The derived wires that make a cut lighter, if there are any, and about what proving it takes.
     fn lightest(&self, cut: &Cut) -> (Option<Derivation>, u64) {
+        let Cutter { system, occurrences, .. } = self.cutter;
         let of = |cost: &Cost| burden(cost.occurrences(), cost.rows.iter().sum());
-        let plain = of(&cut.cost(self.system, self.occurrences));
-        let found = derive(self.system, self.occurrences, cut, &self.rows, self.most);
+        let plain = of(&cut.cost(system, occurrences));
+        let found = derive(system, occurrences, cut, &self.line.rows, self.most);
         let with_burden = found.and_then(|found| {
             let cost = found.cut.cost(&found.system, &found.occurrences);
             (cost.largest() <= self.most && of(&cost) < plain).then(|| (Some(found), of(&cost)))
@@ -103,20 +231,21 @@ impl Cutter<'_> {
 
     /// The parts of a cut, with derived wires if they make it lighter.
     fn plan(&self, cut: &Cut, moved: bool) -> Plan {
-        let Self { most, order, source_rows, .. } = *self;
-        let (found, _) = self.lightest(cut);
-        let (parts, cost) = match found {
+        let Self { cutter, line, most } = *self;
+        let Cutter { system, occurrences, source_rows, .. } = *cutter;
+        let (parts, cost) = match self.lightest(cut).0 {
             Some(found) => {
                 let Derivation { system, occurrences, cut } = &found;
                 let parts = parts_in(system, occurrences, cut, &found.rows(), most);
                 (parts, cut.cost(system, occurrences))
             }
             None => {
-                let parts = parts_in(self.system, self.occurrences, cut, &self.rows, most);
-                (parts, cut.cost(self.system, self.occurrences))
+                let parts = parts_in(system, occurrences, cut, &line.rows, most);
+                (parts, cut.cost(system, occurrences))
             }
         };
-        Plan { most, order, moved, parts, cost, source_rows }
+        let public = line.system.public().into();
+        Plan { most, order: line.order, moved, parts, cost, source_rows, public }
     }
 }
 
@@ -131,63 +260,40 @@ impl Plan {
         most: u64,
         mut step: impl FnMut(Step),
     ) -> Result<Self, DoesNotFit> {
-        let source_rows = system.rows() as u64;
         let split = split_long(system, most).map(|system| (Occurrences::new(&system), system));
+        let source_rows = system.rows() as u64;
         let (occurrences, system) = match &split {
             Some((occurrences, system)) => (occurrences, system),
             None => (occurrences, system),
         };
         step(Step::Order);
-        let rows = system.rows() as u64;
-        let room = most.saturating_sub(FIXED_ROWS).max(1);
-        let count = u32::try_from(rows.div_ceil(room)).unwrap_or(u32::MAX);
-        let order = order(system, occurrences, count);
-        let in_order = order.rows(system);
-        let cutter = Cutter { system, occurrences, order, rows: in_order, most, source_rows };
+        let cutter = Cutter::new(system, occurrences, source_rows);
         step(Step::Cut);
-        let still = contiguous(system, occurrences, order, most)?;
-        step(Step::Moves);
-        // Derived wires are tried before and after moves, which can take their chance away.
-        let improved = |cut: &Cut| {
-            let mut cut = cut.clone();
-            improve(&mut cut, system, occurrences, most);
-            cut.drop_empty();
-            cut
-        };
-        let mut best = (improved(&still), true);
-        let mut lightest = cutter.lightest(&best.0).1;
-        if pays(&best.0.cost(system, occurrences)) {
-            step(Step::Graph);
-            if let Some(cut) = graph(system, occurrences, &cutter.rows, most) {
-                for found in [(improved(&cut), true), (cut, false)] {
-                    let burden = cutter.lightest(&found.0).1;
-                    if burden < lightest {
-                        (best, lightest) = (found, burden);
-                    }
-                }
-            }
-        }
-        step(Step::Types);
-        let mut best = cutter.plan(&best.0, best.1);
-        // Equal parts share a key, and rows that moved make them unequal. A type has a key, which is
-        // made, stored and read.
-        step(Step::Repeats);
-        let first = (best.more_rows(), best.parts.types.len());
-        let is_cheap = |other: &Self| {
-            let more = other.more_rows().saturating_sub(first.0);
-            let few = 4 * other.parts.types.len() <= first.1;
-            let [part, of] = if few { FOR_FEW_TYPES } else { FOR_FEWER_TYPES };
-            more * of <= rows * part
-        };
-        let key = |plan: &Self| (plan.parts.types.len(), burden(plan.slots(), plan.parts.rows()));
-        for cut in repeating(system, occurrences, order, most).into_iter().chain([still]) {
-            let other = cutter.plan(&cut, false);
-            let is_better = key(&other) < key(&best);
-            if is_better && is_cheap(&other) && other.parts.largest() <= most {
-                best = other;
-            }
-        }
-        Ok(best)
+        let drafts = cutter.drafts(most)?;
+        Ok(cutter.plan(&drafts, TRIES, step).0)
+    }
+
+    /// All of a system in one part, which has room for it.
+    pub(super) fn whole(system: &System, occurrences: &Occurrences, most: u64) -> Self {
+        let (cut, order) = (Cut::whole(system), Order::Source);
+        let parts = parts_in(system, occurrences, &cut, &order.rows(system), most);
+        let cost = cut.cost(system, occurrences);
+        let source_rows = system.rows() as u64;
+        Self { most, order, moved: false, parts, cost, source_rows, public: system.public().into() }
+    }
+
+    /// The rows beyond those that a single part would have, with a slot for each public wire, as a
+    /// fraction of these.
+    #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
+    pub fn beyond_one_part(&self) -> f64 {
+        let [all, one] = [self.slots() + self.parts.rows(), self.source_rows + self.public];
+        all.saturating_sub(one) as f64 / one.max(1) as f64
+    }
+
+    /// The number of parts that the constraints and public wires need, if no other wire were shared.
+    pub fn least_parts(&self) -> u64 {
+        let room = self.most.saturating_sub(FIXED_ROWS).max(1);
+        (self.source_rows + self.public).div_ceil(room)
     }
 
     /// The number of slots of all parts, unused ones included.

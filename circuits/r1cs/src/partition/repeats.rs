@@ -2,12 +2,13 @@
 //! again, over other wires. Parts that begin at the same place of such a period are equal, and share
 //! a key.
 
-use super::contiguous::{at_boundaries, segment};
+use super::contiguous::{Filler, at_boundaries, segment};
 use super::graph::{assignment, less};
-use super::order::live;
-use super::{Cut, FIXED_ROWS, Occurrences, Order};
+use super::order::Line;
+use super::{Cut, FIXED_ROWS, Occurrences};
 use crate::system::System;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The numbers of rows that are compared when periods are looked for: short periods repeat within
 /// long ones.
@@ -110,46 +111,63 @@ fn runs(shapes: &[u64], period: usize, least: usize) -> Vec<Run> {
     runs
 }
 
-/// Cuts of rows that repeat, with boundaries at the same places of each period; the rest is cut as
-/// [`contiguous`](super::contiguous) does it. The ones for different periods, in no order; none if
-/// nothing repeats. Each has at most `most` rows a part, slots included.
-pub(super) fn repeating(
-    system: &System,
-    occurrences: &Occurrences,
-    order: Order,
-    most: u64,
-) -> Vec<Cut> {
-    let rows = order.rows(system);
-    let shapes = shapes(&rows, system);
-    let room = usize::try_from(most.saturating_sub(FIXED_ROWS)).unwrap_or(usize::MAX).max(1);
-    let mut periods: Vec<usize> =
-        WINDOWS.iter().flat_map(|window| distances(&shapes, *window)).collect();
-    periods.sort_unstable();
-    periods.dedup();
-    let found = periods.iter().map(|period| runs(&shapes, *period, 2 * room.min(shapes.len() / 4)));
-    let found: Vec<Vec<Run>> = found.filter(|runs| !runs.is_empty()).collect();
-    if found.is_empty() {
-        return Vec::new();
+/// What repeats along an order of rows.
+#[derive(Debug)]
+pub(super) struct Repeats {
+    shapes: Vec<u64>,
+    periods: Vec<usize>,
+}
+
+impl Repeats {
+    /// Looks for periods.
+    pub(super) fn new(line: &Line<'_>) -> Self {
+        let shapes = shapes(&line.rows, line.system);
+        let mut periods: Vec<usize> =
+            WINDOWS.iter().flat_map(|window| distances(&shapes, *window)).collect();
+        periods.sort_unstable();
+        periods.dedup();
+        Self { shapes, periods }
     }
-    let live = live(&rows, system, occurrences);
-    let cut = |runs: &Vec<Run>| fitting(system, occurrences, &rows, &live, runs, room, most);
-    found.iter().filter_map(cut).collect()
+
+    /// Cuts of rows that repeat, with boundaries at the same places of each period; the rest is cut as
+    /// [`contiguous`](super::contiguous) does it. The ones for different periods, in no order; none if
+    /// nothing repeats. Each has at most `most` rows a part, slots included.
+    pub(super) fn cuts(&self, line: &Line<'_>, occurrences: &Occurrences, most: u64) -> Vec<Cut> {
+        let room = usize::try_from(most.saturating_sub(FIXED_ROWS)).unwrap_or(usize::MAX).max(1);
+        let least = 2 * room.min(self.shapes.len() / 4);
+        let found = self.periods.iter().map(|period| runs(&self.shapes, *period, least));
+        found.filter_map(|runs| fitting(line, occurrences, &runs, room, most)).collect()
+    }
+
+    /// The shapes of all rows of each part, as one number: equal parts have the same.
+    pub(super) fn kinds(&self, line: &Line<'_>, cut: &Cut) -> Vec<u64> {
+        let mut kinds = vec![0u64; cut.parts as usize];
+        for (row, shape) in line.rows.iter().zip(&self.shapes) {
+            let kind = &mut kinds[cut.part_of[*row as usize] as usize];
+            *kind = mix(kind.wrapping_add(*shape));
+        }
+        kinds
+    }
 }
 
 /// The cut along runs with the largest parts that fit.
 fn fitting(
-    system: &System,
+    line: &Line<'_>,
     occurrences: &Occurrences,
-    rows: &[u32],
-    live: &[u32],
     runs: &[Run],
     room: usize,
     most: u64,
 ) -> Option<Cut> {
+    if runs.is_empty() {
+        return None;
+    }
+    let Line { system, rows, live, .. } = line;
+    let mut filler = Filler::new(line);
     // Slots take room, too: less and less for constraints, until all parts fit.
     let mut room = room;
     for _ in 0..6 {
-        let (boundaries, inside) = boundaries(rows.len(), live, runs, room);
+        let rest = |range| filler.parts(range, most).map(|filled| filled.ends);
+        let (boundaries, inside) = boundaries(rows.len(), live, runs, room, rest)?;
         let mut cut = at_boundaries(rows, &boundaries);
         for copies in &inside {
             cut_copies(&mut cut, system, rows, copies, room)?;
@@ -182,8 +200,14 @@ fn cut_copies(cut: &mut Cut, system: &System, rows: &[u32], run: &Run, room: usi
 }
 
 /// Where parts end, and the runs, from their first boundary to their last, whose periods are longer
-/// than a part.
-fn boundaries(rows: usize, live: &[u32], runs: &[Run], room: usize) -> (Vec<usize>, Vec<Run>) {
+/// than a part. `rest` returns the ends of parts of what is between runs, or `None` if it cannot be cut.
+fn boundaries(
+    rows: usize,
+    live: &[u32],
+    runs: &[Run],
+    room: usize,
+    mut rest: impl FnMut(Range<usize>) -> Option<Vec<usize>>,
+) -> Option<(Vec<usize>, Vec<Run>)> {
     let (mut ends, mut long) = (Vec::new(), Vec::new());
     let mut done = 0;
     for run in runs {
@@ -195,7 +219,7 @@ fn boundaries(rows: usize, live: &[u32], runs: &[Run], room: usize) -> (Vec<usiz
         if pieces == 0 {
             continue;
         }
-        segment(done, start, live, room, &mut ends);
+        ends.extend(rest(done..start)?);
         if period <= room {
             let parts = pieces.div_ceil(room / period);
             let each = pieces.div_ceil(parts);
@@ -213,8 +237,8 @@ fn boundaries(rows: usize, live: &[u32], runs: &[Run], room: usize) -> (Vec<usiz
         }
         done = start + pieces * period;
     }
-    segment(done, rows, live, room, &mut ends);
-    (ends, long)
+    ends.extend(rest(done..rows)?);
+    Some((ends, long))
 }
 
 #[cfg(test)]
@@ -245,17 +269,30 @@ mod tests {
         let mut live = vec![50; 1301];
         // The fewest wires live 30 rows into each period.
         (0..12).for_each(|i| live[130 + 100 * i] = 1);
-        let (ends, long) = boundaries(1300, &live, &[run], 250);
+        let rest = |room: usize| {
+            move |range: Range<usize>| {
+                Some(
+                    range
+                        .clone()
+                        .step_by(room)
+                        .map(|start| (start + room).min(range.end))
+                        .collect(),
+                )
+            }
+        };
+        let (ends, long) = boundaries(1300, &live, &[run], 250, rest(250)).unwrap();
         assert!(long.is_empty());
         // Before, five parts of two periods, after.
         assert_eq!(ends, [130, 330, 530, 730, 930, 1130, 1300]);
-        let (ends, long) = boundaries(1300, &live, &[run], 60);
+        let (ends, long) = boundaries(1300, &live, &[run], 60, rest(60)).unwrap();
         assert_eq!(long, [Run { start: 130, end: 1130, period: 100 }]);
         let inside: Vec<usize> =
             ends.iter().filter(|end| (130..1130).contains(*end)).map(|e| e % 100).collect();
         assert_eq!(inside.len(), 20);
         assert!(inside.chunks(2).all(|pair| pair == &inside[..2]), "{inside:?}");
         assert_eq!(ends.last(), Some(&1300));
+        // What is between runs cannot be cut.
+        assert!(boundaries(1300, &live, &[run], 250, |_| None).is_none());
         assert!(ends.windows(2).all(|w| w[0] < w[1] && w[1] - w[0] <= 70), "{ends:?}");
     }
 }

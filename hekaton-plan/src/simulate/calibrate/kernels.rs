@@ -2,7 +2,7 @@
 
 use super::super::constants::{Constant, Constants};
 use super::clock::{Measurement, per_call, thread};
-use crate::estimate::{long_scalars, points};
+use crate::calibration::{long_scalars, points};
 use hekaton_arith::{Domain, G1Point, G2Point, Group, MillerLoop, Scalars};
 use hekaton_core::Pool;
 
