@@ -203,7 +203,7 @@ impl Tree {
         for (block, link) in nodes.iter().filter(|(block, _)| self.links.contains_key(block)) {
             match places.get(block) {
                 Some(at) if *at <= kept => {
-                    if link.pending || link.aside {
+                    if link.pending || link.aside || link.refused {
                         published.push(*block);
                     }
                 }
@@ -229,5 +229,121 @@ impl Tree {
     pub(crate) fn lowest(&self) -> Option<B256> {
         let key = |(block, link): &(&B256, &Link)| (!link.pending, link.number, **block);
         self.links.iter().min_by_key(key).map(|(block, _)| *block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(name: u64) -> B256 {
+        B256::left_padding_from(&name.to_be_bytes())
+    }
+
+    fn text(name: u64) -> String {
+        alloy_primitives::hex::encode(block(name))
+    }
+
+    /// Blocks as (name, parent, height), in the order of their payloads.
+    fn tree(blocks: &[(u64, u64, u64)]) -> Tree {
+        let mut tree = Tree::default();
+        for (name, parent, number) in blocks {
+            let (parent, number, order) = (block(*parent), *number, (tree.next(), 0));
+            let [job, refused, aside] = [false; 3];
+            let link = Link { parent, number, order, pending: true, job, refused, aside };
+            tree.insert(block(*name), link);
+        }
+        tree
+    }
+
+    fn names(blocks: &[B256]) -> Vec<u64> {
+        blocks.iter().map(|it| u64::from_be_bytes(it.0[24..].try_into().unwrap())).collect()
+    }
+
+    /// What is wanted, aside, and floats, after a genesis 1 and what is published.
+    fn plan(blocks: &[(u64, u64, u64)], published: &[(u64, u64)]) -> [Vec<u64>; 3] {
+        let mut path = Path::new(&text(1));
+        published.iter().for_each(|(name, height)| path.push(&text(*name), *height));
+        let plan = tree(blocks).follow(&path);
+        [&plan.wanted, &plan.aside, &plan.floating].map(|blocks| names(blocks))
+    }
+
+    #[test]
+    fn the_branch_of_the_last_payload_is_followed() {
+        let (a, b, c) = ((2, 1, 1), (3, 2, 2), (4, 3, 3));
+        let (x, y) = ((13, 2, 2), (14, 13, 3));
+        let none = vec![];
+        // In order, out of order, and before the link has come.
+        assert_eq!(plan(&[a, b, c], &[]), [vec![2, 3, 4], none.clone(), none.clone()]);
+        assert_eq!(plan(&[c, a, b], &[]), [vec![2, 3, 4], none.clone(), none.clone()]);
+        assert_eq!(plan(&[a, c], &[]), [vec![2], none.clone(), vec![4]]);
+        assert_eq!(plan(&[c, b], &[]), [none.clone(), none.clone(), vec![3, 4]]);
+        // A competing block, and one that comes back by its child.
+        assert_eq!(plan(&[a, b, c, x], &[]), [vec![2, 13], vec![3, 4], none.clone()]);
+        assert_eq!(plan(&[a, b, x, c], &[]), [vec![2, 3, 4], vec![13], none.clone()]);
+        // The child of a competing block was there first.
+        assert_eq!(plan(&[a, b, y, c, x], &[]), [vec![2, 13, 14], vec![3, 4], none.clone()]);
+        // A common ancestor that comes last decides nothing.
+        assert_eq!(plan(&[b, c, x, a], &[]), [vec![2, 13], vec![3, 4], none.clone()]);
+        assert_eq!(plan(&[x, b, c, a], &[]), [vec![2, 3, 4], vec![13], none.clone()]);
+        // What is published is not wanted again, and what others have published is known.
+        assert_eq!(plan(&[a, b, c], &[(2, 1), (3, 2)]), [vec![4], none.clone(), none.clone()]);
+        assert_eq!(plan(&[c], &[(2, 1), (3, 2)]), [vec![4], none.clone(), none.clone()]);
+        assert_eq!(plan(&[a, b, c, x], &[(2, 1), (3, 2)]), [vec![13], vec![3, 4], none.clone()]);
+        // A published block that comes again does not tear off what others have published after it.
+        assert_eq!(plan(&[a], &[(2, 1), (3, 2)]), [none.clone(), none.clone(), none]);
+    }
+
+    #[test]
+    fn a_branch_forks_off_where_it_leaves_the_path() {
+        let mut path = Path::new(&text(1));
+        [(2, 1), (3, 2), (4, 3)].iter().for_each(|(name, height)| path.push(&text(*name), *height));
+        let plan = tree(&[(13, 2, 2)]).follow(&path);
+        assert_eq!((plan.base, plan.torn), (Some((block(2), 1)), 2));
+        path.revert(&text(2), 1);
+        let plan = tree(&[(13, 2, 2)]).follow(&path);
+        assert_eq!((plan.base, plan.torn), (Some((block(2), 1)), 0));
+        let plan = tree(&[(13, 1, 1)]).follow(&path);
+        assert_eq!((plan.base, plan.torn, names(&plan.wanted)), (Some((block(1), 0)), 1, vec![13]));
+    }
+
+    #[test]
+    fn paths_reach_as_far_down_as_branches_may_fork_off() {
+        let mut path = Path::new(&text(1));
+        let count = DEPTH as u64 + 5;
+        (1..=count).for_each(|height| path.push(&text(1 + height), height));
+        let forks = |after: u64| tree(&[(1 << 40, after, after)]).follow(&path);
+        // The last block that may follow: as many as DEPTH are taken back.
+        let lowest = 1 + count - DEPTH as u64;
+        assert_eq!((forks(lowest).torn, forks(lowest).wanted.len()), (DEPTH, 1));
+        let deeper = forks(lowest - 1);
+        assert_eq!((deeper.torn, deeper.wanted.len(), deeper.floating.len()), (0, 0, 1));
+        assert_eq!(deeper.floor, Some(count));
+        // One that is taken back further than is known is all that is known.
+        path.revert(&text(3), 2);
+        assert_eq!(path.height(), Some(2));
+        assert_eq!(names(&tree(&[(1 << 40, 3, 3)]).follow(&path).wanted), [1 << 40]);
+    }
+
+    #[test]
+    fn what_cannot_matter_is_forgotten() {
+        let mut known = tree(&[(2, 1, 1), (3, 2, 2), (4, 3, DEPTH as u64)]);
+        let link = *known.get(&block(2)).unwrap();
+        known.insert(block(2), Link { pending: false, ..link });
+        let mut path = Path::new(&text(1));
+        path.push(&text(9), DEPTH as u64 + 2);
+        known.forget(&path);
+        // One that is pending stays.
+        assert!(known.get(&block(2)).is_none() && known.get(&block(3)).is_some());
+        assert_eq!((known.count_pending(), known.next()), (2, 4));
+        assert_eq!(known.lowest(), Some(block(3)));
+    }
+
+    #[test]
+    fn hashes_have_one_spelling() {
+        assert_eq!(hash(&text(5)), Some(block(5)));
+        for wrong in ["", "0x5", &text(5).to_uppercase().replace('5', "A"), &text(5)[1..]] {
+            assert_eq!(hash(wrong), None, "{wrong}");
+        }
     }
 }

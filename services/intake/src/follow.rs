@@ -8,7 +8,7 @@ use crate::branch::{Link, Path, Plan, hash};
 use crate::desk::{Desk, Jobs};
 use crate::record::Record;
 use alloy_primitives::{B256, hex};
-use hekaton_orchestrator::http::{ChainBody, ChainState, JobBody, JobStatus, JobView, RevertBody};
+use hekaton_orchestrator::http::{ChainBody, ChainState, JobBody, JobStatus, JobView, ReorgBody};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{ClientError, Digest};
 use std::collections::BTreeMap;
@@ -21,6 +21,12 @@ const PRUNE: Duration = Duration::from_secs(3_600);
 
 /// How often jobs are compared with records when nothing arrives.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// How long to wait after the orchestrator has failed for the first time, and twice as long each time after that.
+const SOON: Duration = Duration::from_millis(500);
+
+/// Why a block is not followed that is not above what is published.
+const NOT_LINKED: &str = "its branch does not meet the last 1,024 blocks that the chain has published: if it is right, revert the chain to where they part";
 
 /// What is known of the orchestrator's chain.
 #[derive(Debug, Default)]
@@ -136,9 +142,12 @@ impl Desk {
                 .map_or(published.path.height(), |base| Some(base.1)),
         );
         self.note(&plan);
-        let made = self.follow(jobs, &chain, &plan)?;
-        self.cancel_aside(jobs, &plan)?;
-        Ok(made)
+        let made = self.follow(jobs, &chain, &plan);
+        // Also if it takes no more jobs now; but not if it is away.
+        if !matches!(made, Err(ClientError::Failed { .. })) {
+            self.cancel_aside(jobs, &plan)?;
+        }
+        made
     }
 
     /// Asks the orchestrator for the chain, where jobs are made.
@@ -215,7 +224,9 @@ impl Desk {
         let mut made = 0;
         if let (Some((base, height)), 1..) = (plan.base, plan.torn) {
             tracing::warn!(blocks = plan.torn, "published blocks are taken back");
-            self.revert(jobs, &base, height)?;
+            if let Some(next) = plan.wanted.first() {
+                self.revert(jobs, &base, height, next)?;
+            }
         }
         let tip = chain.tip.as_deref().and_then(hash);
         // Up to the orchestrator's tip, all jobs are there.
@@ -228,7 +239,7 @@ impl Desk {
             let Some(link) = self.link(block) else { continue };
             // Somebody else may have submitted it, or the process died before it was noted.
             if !link.job {
-                self.place(jobs, block, Link { refused: false, ..link })?;
+                self.place(jobs, block, Link { refused: false, ..link }, Order::Strict)?;
             }
             if let Some(record) = self.read_known(block) {
                 self.revise(&record, |record| Record { pending: false, refused: None, ..record });
@@ -237,15 +248,15 @@ impl Desk {
         let mut before = plan.base;
         for (at, block) in plan.wanted.iter().enumerate() {
             let Some(link) = self.link(block) else { continue };
-            // The next one to be published is always looked at, for its reason.
-            let is_settled = at > 0 && at < there && link.job && !link.pending;
+            // The next one to be published is always looked at, for what it waits for; others, if that is not the same any more.
+            let is_settled = at > 0 && at < there && link.job && !link.pending && !link.refused;
             if !is_settled {
-                let mut placed = self.place(jobs, block, link)?;
+                let mut placed = self.place(jobs, block, link, Order::Strict)?;
                 if let (Placed::Taken(why), Some((parent, height))) = (&placed, before) {
                     tracing::warn!(block = name(block), why, "another branch is in its place");
-                    self.revert(jobs, &parent, height)?;
+                    self.revert(jobs, &parent, height, block)?;
                     there = 0;
-                    placed = self.place(jobs, block, link)?;
+                    placed = self.place(jobs, block, link, Order::Strict)?;
                 }
                 match placed {
                     Placed::Made => made += 1,
@@ -258,9 +269,9 @@ impl Desk {
         for block in &plan.floating {
             let Some(link) = self.link(block) else { continue };
             if plan.floor.is_some_and(|floor| link.number <= floor) {
-                self.refuse(block, "its branch does not meet what the chain has published");
+                self.leave(jobs, block)?;
             } else if link.pending || !link.job {
-                match self.place(jobs, block, link)? {
+                match self.place(jobs, block, link, Order::Strict)? {
                     Placed::Made => made += 1,
                     Placed::Taken(why) => self.refuse(block, &why),
                     Placed::There | Placed::Refused => {}
@@ -270,9 +281,30 @@ impl Desk {
         Ok(made)
     }
 
-    fn revert(&self, jobs: &Jobs, to: &B256, height: u64) -> Result<(), ClientError> {
+    /// Gives up a block that is not above what is published, and whose link to it has not come.
+    fn leave(&self, jobs: &Jobs, block: &B256) -> Result<(), ClientError> {
+        let Some(record) = self.read_known(block) else { return Ok(()) };
+        if record.refused.as_deref() == Some(NOT_LINKED) {
+            return Ok(());
+        }
+        let is_published = match &record.job {
+            Some(job) => !withdraw(jobs, job)?,
+            None => false,
+        };
+        self.revise(&record, |record| match is_published {
+            true => Record { pending: false, refused: None, ..record },
+            false => {
+                Record { pending: true, job: None, refused: Some(NOT_LINKED.into()), ..record }
+            }
+        });
+        Ok(())
+    }
+
+    /// Tears the chain off after a block, unless the next one follows it already.
+    fn revert(&self, jobs: &Jobs, to: &B256, height: u64, next: &B256) -> Result<(), ClientError> {
         tracing::warn!(to = name(to), height, "the chain is reverted to follow another branch");
-        jobs.client.revert(&jobs.chain, &RevertBody { to: name(to), block: height })?;
+        let body = ReorgBody { to: name(to), block: height, next: Some(name(next)) };
+        jobs.client.reorg(&jobs.chain, &body)?;
         self.counts.reverts.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -286,7 +318,13 @@ impl Desk {
     }
 
     /// Sees that the job of a block is there.
-    fn place(&self, jobs: &Jobs, block: &B256, link: Link) -> Result<Placed, ClientError> {
+    fn place(
+        &self,
+        jobs: &Jobs,
+        block: &B256,
+        link: Link,
+        order: Order,
+    ) -> Result<Placed, ClientError> {
         let Some(mut record) = self.read_known(block) else { return Ok(Placed::Refused) };
         if let (Some(job), false) = (&record.job, record.pending) {
             match jobs.client.job(job, 0) {
@@ -314,7 +352,7 @@ impl Desk {
         } else if link.refused && !link.pending {
             return Ok(Placed::Refused);
         }
-        let outcome = self.submit_one(jobs, &record);
+        let outcome = self.submit_one(jobs, &record, order);
         let outcome = match outcome {
             Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {
                 match self.same_block(jobs, &record)? {
@@ -330,6 +368,8 @@ impl Desk {
                 self.counts.jobs.fetch_add(1, Ordering::Relaxed);
                 Ok(Placed::Made)
             }
+            // A blob that is gone is no reason to hold up other blocks: sending its block again brings it back.
+            Err(ClientError::File { .. }) => Ok(Placed::Refused),
             Err(error) if is_final(&error) => Ok(Placed::Refused),
             Err(error) => Err(error),
         }
@@ -354,10 +394,17 @@ impl Desk {
         });
     }
 
-    /// Takes note of a job that is under way.
-    fn heed(&self, record: &Record, _found: &JobStatus) {
-        if record.refused.is_some() {
-            self.revise(record, |record| Record { refused: None, ..record });
+    /// Takes note of a job that is under way, and of what it waits for.
+    fn heed(&self, record: &Record, found: &JobStatus) {
+        let missing = found.missing.join("', '");
+        let refused = (!missing.is_empty()).then(|| {
+            format!("its job waits for the back-end '{missing}', which no process of the orchestrator has")
+        });
+        if refused != record.refused {
+            if let Some(why) = &refused {
+                tracing::warn!(block = record.block, job = found.job, why);
+            }
+            self.revise(record, |record| Record { refused, ..record });
         }
     }
 
@@ -386,12 +433,9 @@ impl Desk {
                 }
                 (job, _) => job.clone(),
             };
-            match job.map(|job| jobs.client.cancel(&job)) {
-                None | Some(Ok(_)) => {}
-                // Another block is in its place; or it is done, and its proof is kept for the branch to come back.
-                Some(Err(ClientError::Problem { problem, .. }))
-                    if [404, 409].contains(&problem.status) => {}
-                Some(Err(error)) => return Err(error),
+            // One that is published is taken back with the next revert, and its proof is kept for the branch to come back.
+            if let Some(job) = job {
+                withdraw(jobs, &job)?;
             }
             tracing::info!(block = record.block, "another branch is followed");
             self.revise(&record, |record| Record {
@@ -412,7 +456,7 @@ impl Desk {
         let pending = self.tree().pending();
         for block in pending {
             let Some(link) = self.link(&block) else { continue };
-            match self.place(jobs, &block, link)? {
+            match self.place(jobs, &block, link, Order::None)? {
                 Placed::Made => made += 1,
                 Placed::Taken(why) => self.refuse(&block, &why),
                 Placed::There | Placed::Refused => {}
@@ -421,7 +465,12 @@ impl Desk {
         Ok(made)
     }
 
-    fn submit_one(&self, jobs: &Jobs, record: &Record) -> Result<String, ClientError> {
+    fn submit_one(
+        &self,
+        jobs: &Jobs,
+        record: &Record,
+        order: Order,
+    ) -> Result<String, ClientError> {
         let digest: Digest = record.witness.parse().unwrap_or_else(|_| Digest::of(b""));
         if !jobs.client.has_blob(&digest)? {
             jobs.client.put_file(&self.blobs.path(&digest))?;
@@ -430,7 +479,7 @@ impl Desk {
             chain: jobs.chain.clone(),
             block: record.number,
             id: Some(record.block.clone()),
-            parent: Some(record.parent.clone()),
+            parent: (order == Order::Strict).then(|| record.parent.clone()),
             backend: Some(jobs.backend.clone()),
             inputs: BTreeMap::from([("input".into(), vec![record.witness.clone()])]),
             ..JobBody::default()
@@ -446,8 +495,21 @@ impl Desk {
     /// ([`prune`](Self::prune)) every hour, the first time after one, when the clock is likely to be right.
     pub fn keep_submitting(&self, wake: &std::sync::mpsc::Receiver<()>, keep: Option<Duration>) {
         let mut pruned = Instant::now();
+        let mut soon = SOON;
         loop {
-            match (self.submit(), keep) {
+            let submitted = self.submit();
+            // An orchestrator that is back is noticed soon.
+            let pause = match &submitted {
+                Ok(_) => {
+                    soon = SOON;
+                    LOOK
+                }
+                Err(_) => {
+                    let later = LOOK.min(2 * soon);
+                    std::mem::replace(&mut soon, later)
+                }
+            };
+            match (submitted, keep) {
                 (Err(error), _) => tracing::warn!(%error, "jobs are submitted later"),
                 (Ok(_), Some(age)) if pruned.elapsed() >= PRUNE => {
                     pruned = Instant::now();
@@ -458,7 +520,7 @@ impl Desk {
                 }
                 (Ok(_), _) => {}
             }
-            match wake.recv_timeout(LOOK) {
+            match wake.recv_timeout(pause) {
                 Ok(()) => while wake.try_recv().is_ok() {},
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
@@ -475,6 +537,17 @@ fn is_final(error: &ClientError) -> bool {
         ClientError::Failed { .. } | ClientError::File { .. } | ClientError::OtherBlob { .. } => {
             false
         }
+    }
+}
+
+/// Cancels a job. Returns false where that is too late: it is published.
+fn withdraw(jobs: &Jobs, job: &str) -> Result<bool, ClientError> {
+    match jobs.client.cancel(job) {
+        Ok(_) => Ok(true),
+        // Another block is in its place.
+        Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(true),
+        Err(ClientError::Problem { problem, .. }) if problem.status == 409 => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

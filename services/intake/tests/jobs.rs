@@ -1,72 +1,30 @@
 //! Each accepted witness becomes a job of an orchestrator, whatever happens in between.
 
+#[path = "common/orchestrator.rs"]
+mod orchestrator;
+
 use hekaton_intake::canonical::Options as Strictness;
 use hekaton_intake::codec::{Witness, encode_witness};
 use hekaton_intake::desk::{Desk, Jobs};
 use hekaton_intake::record::{Origin, Record, Source};
 use hekaton_intake::stand_in::Block;
-use hekaton_orchestrator::backend::{Failure, Helper};
-use hekaton_orchestrator::http::RevertBody;
-use hekaton_orchestrator::service::{self, Options, Place, Stop};
-use hekaton_orchestrator::settings::Settings;
-use hekaton_orchestrator::{Backend, Client, Library, Name, Progress, Prover, Strategies, Traces};
-use std::collections::BTreeMap;
-use std::net::TcpListener;
+use hekaton_orchestrator::Client;
+use hekaton_orchestrator::http::{ChainBody, RevertBody};
+use hekaton_orchestrator::record::Order;
+use orchestrator::orchestrator;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio_util::sync::CancellationToken;
-
-/// "Proves" a witness by counting its nodes.
-struct Counts;
-
-impl Prover for Counts {
-    fn prove(
-        &self,
-        inputs: &[Vec<u8>],
-        _: &CancellationToken,
-        _: &Progress,
-    ) -> Result<Vec<u8>, Failure> {
-        let witness = Witness::decode(&inputs[0]);
-        let witness = witness.map_err(|error| Failure::Impossible(error.to_string()))?;
-        Ok(format!("{} nodes", witness.state.len()).into_bytes())
-    }
-
-    fn verify(&self, _: &[Vec<u8>], output: &[u8]) -> Result<(), String> {
-        if output.ends_with(b" nodes") { Ok(()) } else { Err("it does not count".into()) }
-    }
-}
-
-/// Starts an orchestrator on a folder. Returns its address and what stops it.
-fn orchestrator(folder: &Path) -> (String, Stop) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let name: Name = "witness".parse().unwrap();
-    let backend: Arc<dyn Backend> = Arc::new(Library::new(Counts));
-    let options = Options {
-        data: folder.to_owned(),
-        place: Place::Folder,
-        settings: Settings::default(),
-        listener: Some(listener),
-        collects: true,
-        grace: Duration::from_secs(1),
-        helper: Helper::new("none".into()),
-        backends: BTreeMap::from([(name, backend)]),
-        strategies: Strategies::default(),
-        traces: Traces::default(),
-    };
-    let stop = Stop::default();
-    let asked = stop.clone();
-    std::thread::spawn(move || service::run(options, &asked).unwrap());
-    (address, stop)
-}
 
 fn desk(folder: &Path, address: &str) -> Desk {
+    desk_for(folder, address, "blocks", "witness")
+}
+
+fn desk_for(folder: &Path, address: &str, chain: &str, backend: &str) -> Desk {
     let jobs = Jobs {
         client: Client::new(address, None),
-        chain: "blocks".into(),
+        chain: chain.into(),
         genesis: None,
-        backend: "witness".into(),
+        backend: backend.into(),
     };
     Desk::open(folder, Strictness::default(), Some(jobs)).unwrap()
 }
@@ -340,6 +298,62 @@ fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
     client.get_blob(&published[1].outputs[0].parse().unwrap(), &output).unwrap();
     let nodes = back.record(&hashes[1]).unwrap().unwrap().nodes;
     assert_eq!(std::fs::read_to_string(output).unwrap(), format!("{nodes} nodes"));
+    stop.ask();
+    stop.ask();
+}
+
+/// What holds up the next block is said in its record: a dead job, and a back-end that no process has.
+#[test]
+fn what_holds_up_the_next_block_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (address, stop) = orchestrator(&folder.path().join("jobs"));
+    let client = Client::new(&address, None);
+    let block = Block::new(1, 5, 5_000);
+    let only = root_alone(&block);
+    let only = Witness::decode(&only).unwrap();
+    let dies = desk(&folder.path().join("dies"), &address);
+    dies.accept(Source::Push, &block.parameters.envelope, None, &only, &[]).unwrap();
+    let reason = |desk: &Desk, part: &str| {
+        until(|| {
+            desk.submit().unwrap();
+            let record = desk.record(&hash_of(&block)).unwrap().unwrap();
+            record.refused.is_some_and(|why| !record.pending && why.contains(part))
+        });
+    };
+    reason(&dies, "one node is not enough");
+    // It is not made again by itself, which would change nothing, but when its block is sent again.
+    let job = dies.record(&hash_of(&block)).unwrap().unwrap().job.unwrap();
+    assert_eq!((dies.submit().unwrap(), &client.job(&job, 0).unwrap().state[..]), (0, "dead"));
+    let generation = client.job(&job, 0).unwrap().generation;
+    accept(&dies, &block);
+    assert_eq!(dies.submit().unwrap(), 1);
+    assert_eq!(client.job(&job, 0).unwrap().generation, generation + 1);
+    let misses = desk_for(&folder.path().join("misses"), &address, "others", "elsewhere");
+    accept(&misses, &block);
+    reason(&misses, "the back-end 'elsewhere'");
+    stop.ask();
+    stop.ask();
+}
+
+/// In a chain without order there are no branches: all is proven, and nothing is taken back.
+#[test]
+fn a_chain_without_order_has_no_branches() {
+    let folder = tempfile::tempdir().unwrap();
+    let (address, stop) = orchestrator(&folder.path().join("jobs"));
+    let client = Client::new(&address, None);
+    let body = ChainBody { order: Order::None, genesis: None, bundles: None };
+    until(|| client.make_chain("blocks", &body).is_ok());
+    let desk = desk(&folder.path().join("intake"), &address);
+    let blocks = Block::chain(1, 5, 3, 5_000);
+    let all = [&blocks[..], &Block::branch(&blocks, b"other")].concat();
+    all.iter().rev().for_each(|block| drop(accept(&desk, block)));
+    assert_eq!((desk.submit().unwrap(), desk.submit().unwrap()), (6, 0));
+    for block in &all {
+        let record = desk.record(&hash_of(block)).unwrap().unwrap();
+        assert!(!record.pending && !record.aside && record.refused.is_none(), "{record:?}");
+        assert_eq!(client.job(&record.job.unwrap(), 60).unwrap().state, "done");
+    }
+    until(|| client.proofs("blocks", 0).unwrap().proofs.len() == 6);
     stop.ask();
     stop.ask();
 }

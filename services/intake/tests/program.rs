@@ -6,6 +6,92 @@ use std::process::{Child, Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hekaton-intake");
 
+/// Witnesses alone, in JSON and in SSZ, are checked and pushed with the parameters of their block; what is written is canonical.
+#[test]
+fn witnesses_alone_are_checked_and_pushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let make = ["--parameters", "block.json", "--witness", "witness.json", "--bytes", "9000"];
+    assert!(run(&[&["stand-in", "block.ssz"], &make[..]].concat(), path).status.success());
+    let good = |arguments: &[&str], says: &str| {
+        let out = run(arguments, path);
+        assert!(out.status.success(), "{arguments:?}: {}", text(&out.stderr));
+        assert!(text(&out.stdout).contains(says), "{arguments:?}: {}", text(&out.stdout));
+        text(&out.stdout)
+    };
+    good(&["check", "block.ssz", "--output", "canonical.ssz"], "block 2, 2 headers");
+    // Alone, with its block, in an answer of JSON-RPC, and as a body.
+    good(&["check", "witness.json", "--output", "same.ssz"], "block 2, 2 headers");
+    let read = |name: &str| std::fs::read(path.join(name)).unwrap();
+    assert_eq!(read("same.ssz"), read("canonical.ssz"));
+    let mut witness: serde_json::Value = serde_json::from_slice(&read("witness.json")).unwrap();
+    witness["state"].as_array_mut().unwrap().reverse();
+    witness["state"][0] = "0x80".into();
+    let answer = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": witness });
+    std::fs::write(path.join("answer.json"), answer.to_string()).unwrap();
+    good(&["check", "--parameters", "block.json", "answer.json"], "left out: 1 empty items");
+    let parameters: serde_json::Value = serde_json::from_slice(&read("block.json")).unwrap();
+    let body = serde_json::json!({ "parameters": parameters, "witness": witness });
+    std::fs::write(path.join("body.json"), body.to_string()).unwrap();
+    let counted = good(&["--json", "check", "body.json"], "\"left_out\":{\"codes\":0,\"empty\":1");
+    assert!(serde_json::from_str::<serde_json::Value>(&counted).is_ok(), "{counted}");
+    good(&["check", "--parameters", "block.json", "canonical.ssz"], "block 2");
+
+    let service = start(&["serve", "--data", "pushed"], path);
+    let to = ["--to", &service.address];
+    for files in [
+        &["block.ssz"][..],
+        &["body.json"],
+        &["--parameters", "block.json", "answer.json", "witness.json", "canonical.ssz"],
+    ] {
+        good(&[&["push"], files, &to].concat(), "block 2 ");
+    }
+    assert_eq!(std::fs::read_dir(path.join("pushed/blocks")).unwrap().count(), 1);
+
+    let mut sorted = read("canonical.ssz");
+    std::fs::write(path.join("cut.ssz"), sorted.split_off(40)).unwrap();
+    let error = serde_json::json!({ "error": { "code": -32_000, "message": "pruned" } });
+    std::fs::write(path.join("error.json"), error.to_string()).unwrap();
+    std::fs::write(path.join("other.json"), "[]").unwrap();
+    // Without contents.
+    std::fs::File::create(path.join("long.ssz")).unwrap().set_len(1 << 32).unwrap();
+    let nobody = ["--to", "http://127.0.0.1:9"];
+    for (arguments, code, why) in [
+        (&["check", "error.json"][..], 1, "pruned"),
+        (&["check", "block.json"], 1, "block.json: "),
+        (&["check", "--parameters", "block.json", "cut.ssz"], 1, "cut.ssz: "),
+        (&["check", "--parameters", "other.json", "witness.json"], 3, "other.json: "),
+        (&["check", "long.ssz"], 3, "more than"),
+        (&["check", "block.ssz", "body.json", "--output", "x"], 2, "one file"),
+        (&["push", "witness.json"], 1, "--parameters"),
+        (&[&["push", "block.ssz"], &nobody[..]].concat(), 4, "refused"),
+        (
+            &["serve", "--data", "d", "--orchestrator", "x", "--genesis", "0x12"],
+            2,
+            "64 hexadecimal",
+        ),
+    ] {
+        let out = run(arguments, path);
+        assert_eq!(out.status.code(), Some(code), "{arguments:?}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(why), "{arguments:?}: {}", text(&out.stderr));
+    }
+}
+
+/// A log that is a file has no colors.
+#[test]
+fn files_get_no_colors() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = ["--node", "http://127.0.0.1:9", "--orchestrator", "http://127.0.0.1:9"];
+    let mut command = Command::new(PROGRAM);
+    command.args(["serve", "--data", "d", "--listen", "127.0.0.1:0"]).args(node);
+    command.current_dir(&folder).env_remove("NO_COLOR").env_remove("RUST_LOG");
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut service = Running { child: command.spawn().unwrap(), address: String::new() };
+    let mut line = String::new();
+    BufReader::new(service.child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("WARN") && !line.contains('\u{1b}'), "{line:?}");
+}
+
 /// A service or a node, killed at the end of its test.
 struct Running {
     child: Child,

@@ -1,7 +1,12 @@
 //! The branch of the last payload is published, in whichever order blocks arrive, branches change, answers are lost, and processes die.
 
+#[path = "../common/forest.rs"]
+mod forest;
 mod orchestrator;
+mod real;
 
+use forest::{Random, arrivals, expected, forest, id, parent};
+use hekaton_intake::DEPTH;
 use hekaton_intake::canonical::Options;
 use hekaton_intake::codec::Witness;
 use hekaton_intake::desk::{Desk, Jobs};
@@ -9,83 +14,8 @@ use hekaton_intake::record::{Record, Source};
 use hekaton_intake::stand_in::Block;
 use hekaton_orchestrator::Client;
 use orchestrator::{Fault, Orchestrator};
-use std::collections::BTreeMap;
 use std::path::Path;
 use tokio::sync::watch;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end.max(1) as u64).unwrap()
-    }
-}
-
-fn name(bytes: &[u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn id(block: &Block) -> String {
-    name(&block.parameters.envelope.payload.block_hash)
-}
-
-fn parent(block: &Block) -> String {
-    name(&block.parameters.envelope.payload.parent_hash)
-}
-
-/// The branch that must be published: what the last payload belongs to, said as in the guide, over names alone.
-fn expected(blocks: &[Block], accepted: &[usize]) -> Vec<String> {
-    let mut last: BTreeMap<String, usize> = BTreeMap::new();
-    for (at, block) in accepted.iter().enumerate() {
-        last.insert(id(&blocks[*block]), at);
-    }
-    // When the last payload of a block or of those after it came.
-    fn newest(blocks: &[Block], last: &BTreeMap<String, usize>, block: &Block) -> usize {
-        let own = last[&id(block)];
-        let after = blocks.iter().filter(|it| parent(it) == id(block));
-        after.map(|it| newest(blocks, last, it)).max().map_or(own, |after| after.max(own))
-    }
-    let mut head = &blocks[*accepted.last().unwrap()];
-    loop {
-        let after = blocks.iter().filter(|it| parent(it) == id(head));
-        match after.max_by_key(|it| newest(blocks, &last, it)) {
-            Some(next) => head = next,
-            None => break,
-        }
-    }
-    let mut branch = vec![id(head)];
-    while let Some(before) = blocks.iter().find(|it| id(it) == parent(head)) {
-        branch.push(id(before));
-        head = before;
-    }
-    branch.reverse();
-    branch
-}
-
-/// A trunk with branches, and branches of branches.
-fn forest(random: &mut Random, trunk: usize) -> Vec<Block> {
-    let trunk = Block::chain(random.next(), 5, trunk, 1_500);
-    let mut chains = vec![trunk.clone()];
-    let mut blocks = trunk;
-    for at in 0..1 + random.below(3) {
-        let from = &chains[random.below(chains.len())];
-        let begin = random.below(from.len());
-        let count = 1 + random.below(from.len() - begin);
-        let branch = Block::branch(&from[begin..begin + count], &[b'b', at as u8]);
-        blocks.extend(branch.iter().cloned());
-        chains.push(branch);
-    }
-    blocks
-}
 
 struct World {
     runtime: tokio::runtime::Runtime,
@@ -183,16 +113,7 @@ fn run(world: &World, number: u64) {
     let folder = folder();
     let genesis = parent(&blocks[0]);
     let mut now = desk(folder.path(), &address, &genesis);
-    // All at least once, in any order or nearly in theirs.
-    let mut arrivals: Vec<usize> = (0..blocks.len()).collect();
-    for _ in 0..random.below(6) {
-        arrivals.push(random.below(blocks.len()));
-    }
-    let swaps = if random.below(2) == 0 { 3 } else { 30 };
-    for _ in 0..swaps {
-        let (one, two) = (random.below(arrivals.len()), random.below(arrivals.len()));
-        arrivals.swap(one, two);
-    }
+    let mut arrivals = arrivals(&mut random, blocks.len());
     let mut accepted = Vec::new();
     arrivals.reverse();
     while let Some(next) = arrivals.last().copied() {
@@ -256,5 +177,33 @@ fn the_last_branch_is_published_in_any_schedule() {
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&world, number)));
         assert!(ran.is_ok(), "schedule {number}");
     }
+    world.end.send_replace(true);
+}
+
+/// A branch that parts too far below what is published is left to operators, and its record says so.
+#[test]
+fn a_deep_branch_waits_for_an_operator() {
+    let world = World::new();
+    let (orchestrator, address) = world.orchestrator();
+    let blocks = Block::chain(3, 5, 1, 1_500);
+    let from = parent(&blocks[0]);
+    let heights = 4..5 + DEPTH as u64 + 1;
+    orchestrator.chain().publish_all(&from, heights.clone());
+    let folder = folder();
+    let desk = desk(folder.path(), &address, &"0".repeat(64));
+    accept(&desk, &blocks[0]);
+    let refused = || {
+        desk.submit().unwrap();
+        let record = desk.record(&id(&blocks[0])).unwrap().unwrap();
+        assert!(record.pending == record.refused.is_some(), "{record:?}");
+        record.refused
+    };
+    assert!(refused().is_some_and(|why| why.contains("does not meet")));
+    assert_eq!((orchestrator.chain().reverts, desk.waiting()), (0, 1));
+    // Once an operator has taken it back that far, it is followed.
+    orchestrator.chain().revert(&from, 4, None).unwrap();
+    assert_eq!(refused(), None);
+    settle(&desk, &orchestrator);
+    assert_eq!(orchestrator.chain().path().pop(), Some((id(&blocks[0]), 5)));
     world.end.send_replace(true);
 }

@@ -32,7 +32,7 @@ struct Files {
 #[command(after_help = "Examples:
   hekaton-intake check block.ssz
   hekaton-intake check --parameters block.json witness.json
-  hekaton-intake check witness.json
+  hekaton-intake check witness.json --output witness.ssz
 
 A witness in JSON alone, without --parameters, is checked as that of the block after its last header.")]
 pub(crate) struct Check {
@@ -40,6 +40,9 @@ pub(crate) struct Check {
     /// block itself
     #[arg(long)]
     lenient: bool,
+    /// Write the witness of the only file into this one, in SSZ and in canonical form, as `hekaton prove` takes it
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     files: Files,
 }
@@ -61,11 +64,15 @@ pub(crate) struct Push {
 
 /// Reads a file of at most `limit` bytes.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
+    let too_long = || failure(3, format!("{}: it has more than {limit} bytes", path.display()));
     let file = std::fs::File::open(path).map_err(bad_file(path))?;
+    if file.metadata().map_err(bad_file(path))?.len() > limit {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes).map_err(bad_file(path))?;
     match bytes.len() as u64 > limit {
-        true => Err(failure(3, format!("{}: it has more than {limit} bytes", path.display()))),
+        true => Err(too_long()),
         false => Ok(bytes),
     }
 }
@@ -133,6 +140,9 @@ fn has_parameters(text: &[u8]) -> bool {
 }
 
 pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
+    if arguments.output.is_some() && arguments.files.files.len() > 1 {
+        return Err(failure(2, "--output takes the witness of one file: name one"));
+    }
     let block = arguments.files.parameters.as_deref().map(parameters).transpose()?;
     for path in &arguments.files.files {
         let found = Found::read(path, block.as_ref())?;
@@ -140,7 +150,11 @@ pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
         let checked = check_one(&found, options);
         let (number, admitted) =
             checked.map_err(|error| failure(1, format!("{}: {error}", path.display())))?;
-        let Admitted { summary, left_out, .. } = admitted;
+        let Admitted { summary, changed, left_out } = admitted;
+        if let Some(path) = &arguments.output {
+            let witness = changed.as_ref().unwrap_or(&found.witness);
+            std::fs::write(path, witness).map_err(bad_file(path))?;
+        }
         let mut text = format!(
             "{}: block {number}, {} headers, {} nodes, {} codes, {} not there",
             path.display(),

@@ -72,10 +72,10 @@ struct Place {
     /// A file with the orchestrator's token
     #[arg(long, value_name = "FILE", requires = "orchestrator")]
     token: Option<PathBuf>,
-    /// The chain of the jobs. One that does not exist is made, with strict order
+    /// The chain of the jobs. One that does not exist is made, with strict order. It follows the branch of the last payload
     #[arg(long, default_value = "blocks")]
     chain: String,
-    /// The hash of the block before the first one of a new chain [default: the parent of the first block that arrives]
+    /// The hash of the block before the first one of a new chain [default: the parent of the lowest block that has arrived]
     #[arg(long, value_name = "HASH", requires = "orchestrator", value_parser = block_hash)]
     genesis: Option<String>,
     /// The orchestrator's back-end that proves
@@ -123,8 +123,8 @@ struct Serve {
     /// The node that `POST /v1/fetch` asks
     #[arg(long, value_name = "ADDRESS")]
     node: Option<String>,
-    /// Remove blocks and their witnesses that are older than this [default: keep all]. With --orchestrator, blocks still waiting for
-    /// a job are kept
+    /// Remove blocks and their witnesses that are older than this [default: keep all]. With --orchestrator, blocks that are not
+    /// published are kept
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
     keep_days: Option<u64>,
     /// Pass all other requests on to the node, and keep a copy of the witnesses in its answers
