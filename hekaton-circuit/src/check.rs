@@ -7,12 +7,13 @@ use crate::checked_instance::Instance;
 use crate::circuit::Circuit;
 use crate::ids::TypeId;
 use crate::memory::Masking;
-use crate::mutation::{Mutation, Unnoticed, mutate};
+use crate::mutation::{Mutation, Unnoticed, mutate, public_places};
 use crate::notices::{Notice, notices};
 use crate::prepared::PreparedCircuit;
 use crate::r1cs::R1cs;
 use crate::violation::{Violation, violations};
 use hekaton_arith::Fr;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a check does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,9 @@ pub struct CheckReport {
     pub notices: Vec<Notice>,
     /// With [`CheckOptions::mutate`]: slots whose change no constraint noticed in any instance.
     pub unnoticed: Vec<Unnoticed>,
+    /// With [`CheckOptions::mutate`]: the number of slots of types that were not changed, since the
+    /// circuit declares them to be in no constraint.
+    pub not_mutated: usize,
 }
 
 /// Runs all subcircuits on an input without proving and without keys. `progress` receives the
@@ -108,7 +112,9 @@ pub fn check_with(
         notices: notices(layout, &types, circuit.stored().is_some()),
         ..CheckReport::default()
     };
-    let (mut mutations, mut balance) = (Vec::new(), Balance::default());
+    let (mut mutations, mut left_out) = (Vec::new(), BTreeSet::new());
+    let mut balance = Balance::default();
+    let public = if options.mutate { public_places(layout) } else { BTreeMap::new() };
     for (instance, (kind, slots)) in layout.instance_ids().zip(wiring.by_instance()) {
         let r1cs = &types[kind as usize];
         let checked = Instance::new(circuit, &execution, instance, slots, r1cs)?;
@@ -119,7 +125,7 @@ pub fn check_with(
         report.violations.extend(checked.with_labels(found.list)?);
         balance.add(instance.index(), checked.entries());
         if options.mutate {
-            mutate(&checked, &mut mutations);
+            mutate(&checked, &public, &mut mutations, &mut left_out);
         }
         report.instances += 1;
         report.constraints += r1cs.constraints();
@@ -128,6 +134,7 @@ pub fn check_with(
     report.unbalanced = balance.unbalanced(layout);
     report.unbalanced.truncate(options.violations);
     report.unnoticed = Mutation::summarize(layout, mutations);
+    report.not_mutated = left_out.len();
     Ok(report)
 }
 

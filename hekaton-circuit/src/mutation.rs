@@ -5,12 +5,12 @@
 //! value of a slot, and constrains that witness, has tied nothing to the slot.
 
 use crate::checked_instance::Instance;
-use crate::ids::TypeId;
+use crate::ids::{TypeId, WireId};
 use crate::layout::Layout;
 use crate::violation::sides;
 use ark_ff::{AdditiveGroup, Field};
 use hekaton_arith::Fr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A slot whose change no constraint noticed, in any instance of its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,21 +24,28 @@ pub struct Unnoticed {
     /// Whether the instances of the type write or read the slot: the values of slots that are only
     /// read come from elsewhere, so those may be meant.
     pub written: bool,
+    /// The first public value that is in the slot, by its place among all, if there is one: the verifier
+    /// has it from the prover, who may then claim any other.
+    pub public: Option<usize>,
 }
 
 impl std::fmt::Display for Unnoticed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { kind, slot, instances, written } = self;
-        let what = if *written {
-            "a prover could write any value there"
-        } else {
-            "what it reads there has no effect"
+        let Self { kind, slot, instances, written, public } = self;
+        let what = match (written, public) {
+            (true, _) => "a prover could write any value there",
+            (false, Some(_)) => "a prover could claim any public value there",
+            (false, None) => "what it reads there has no effect",
         };
         write!(
             f,
             "{slot} of type '{kind}' was changed in {instances} instances, and no constraint \
              noticed: {what}"
-        )
+        )?;
+        match public {
+            Some(index) => write!(f, "; it is public value {index}, counted from 0"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -49,41 +56,70 @@ pub(crate) struct Mutation {
     slot: usize,
     noticed: bool,
     written: bool,
+    public: Option<usize>,
+}
+
+/// What is known of a slot of a type from its instances.
+#[derive(Default)]
+struct OfSlot {
+    instances: usize,
+    noticed: bool,
+    written: bool,
+    public: Option<usize>,
 }
 
 impl Mutation {
     /// The slots that were changed in some instances and noticed in none.
     pub(crate) fn summarize(layout: &Layout, mutations: Vec<Self>) -> Vec<Unnoticed> {
-        let mut slots: BTreeMap<(TypeId, usize), (usize, bool, bool)> = BTreeMap::new();
-        for Self { kind, slot, noticed, written } in mutations {
+        let mut slots: BTreeMap<(TypeId, usize), OfSlot> = BTreeMap::new();
+        for Self { kind, slot, noticed, written, public } in mutations {
             let entry = slots.entry((kind, slot)).or_default();
-            *entry = (entry.0 + 1, entry.1 || noticed, entry.2 || written);
+            entry.instances += 1;
+            entry.noticed |= noticed;
+            entry.written |= written;
+            entry.public = entry.public.or(public);
         }
-        let unnoticed = slots.into_iter().filter(|(_, (_, noticed, _))| !noticed);
-        let describe = |((kind, slot), (instances, _, written)): ((TypeId, usize), _)| Unnoticed {
+        let unnoticed = slots.into_iter().filter(|(_, slot)| !slot.noticed);
+        let describe = |((kind, slot), found): ((TypeId, usize), OfSlot)| Unnoticed {
             kind: layout.type_name(kind).to_owned(),
             slot: layout.slot_label(kind, slot),
-            instances,
-            written,
+            instances: found.instances,
+            written: found.written,
+            public: found.public,
         };
         unnoticed.map(describe).collect()
     }
 }
 
-/// Changes each slot of an instance that holds a wire.
-pub(crate) fn mutate(instance: &Instance<'_>, mutations: &mut Vec<Mutation>) {
+/// The places of the public wires among the public values.
+pub(crate) fn public_places(layout: &Layout) -> BTreeMap<WireId, usize> {
+    layout.public_wires().enumerate().map(|(index, wire)| (wire, index)).collect()
+}
+
+/// Changes each slot of an instance that holds a wire. Slots that the circuit declares to be in no
+/// constraint are left out and counted, unless they hold a public wire: what the verifier is told there
+/// matters to it.
+pub(crate) fn mutate(
+    instance: &Instance<'_>,
+    public: &BTreeMap<WireId, usize>,
+    mutations: &mut Vec<Mutation>,
+    left_out: &mut BTreeSet<(TypeId, usize)>,
+) {
     let layout = instance.circuit.layout();
     let kind = instance.kind;
     let wires: Vec<_> = layout.wires_of(instance.id).collect();
     for (slot, wire) in wires.into_iter().enumerate() {
-        if wire.is_none() || layout.is_unconstrained(kind, slot) {
+        let Some(wire) = wire else { continue };
+        let public = public.get(&wire).copied();
+        if public.is_none() && layout.is_unconstrained(kind, slot) {
+            left_out.insert((kind, slot));
             continue;
         }
         let noticed = changes(instance.values[slot])
             .into_iter()
             .any(|value| is_noticed(instance, slot, value));
         let written = layout.writes_slot(instance.id, slot);
-        mutations.push(Mutation { kind, slot, noticed, written });
+        mutations.push(Mutation { kind, slot, noticed, written, public });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Circuits behind one object-safe interface, so that commands work with any of them.
 
+use crate::exit::Failure;
 use hekaton_circuit::named::{
     Description, Family, InputFile, NamedCircuit, ParameterMap, create, create_family, describe,
 };
@@ -68,6 +69,18 @@ pub(crate) trait OpenCircuit: Sync {
 
     /// An input of the right size.
     fn sample(&self) -> InputFile;
+
+    /// The names that the circuit's author gave its public values, if the layout does not have them:
+    /// one each and all distinct, or none.
+    fn public_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Reads everything of the circuit once that a check or a setup will need, and returns what is
+    /// allowed in it and probably not meant.
+    fn inspect(&self) -> Result<Vec<String>, Failure> {
+        Ok(Vec::new())
+    }
 }
 
 impl dyn OpenCircuit + '_ {

@@ -11,7 +11,7 @@ use hekaton_storage::{KeyStoreError, RunError};
 use std::error::Error;
 
 /// What finds a constraint that is not satisfied.
-const CHECK: &str = "`hekaton check` names the constraint and its wires";
+pub(crate) const CHECK: &str = "`hekaton check` names the constraint and its wires";
 
 /// The error's text, with a hint if there is one.
 pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {

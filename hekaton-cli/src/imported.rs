@@ -2,10 +2,13 @@
 
 use crate::application::{Application, OpenCircuit, OpenFamily};
 use crate::exit::{self, Failure, OrFail};
+use crate::public_values::distinct;
+use crate::terminal::output::one_line;
 use hekaton_circuit::named::{Description, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
-use hekaton_r1cs::directory::PROVING_FILES;
-use hekaton_r1cs::{Directory, FileError, Imported, Monolith, WitnessFile};
+use hekaton_core::VerifyingKey;
+use hekaton_r1cs::directory::{DirectoryError, PROVING_FILES, Summary};
+use hekaton_r1cs::{Directory, FileError, ImportError, Imported, Monolith, WitnessFile};
 use hekaton_storage::{KeyStore, Manifest};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -78,6 +81,8 @@ impl OpenCircuit for Opened {
             (None, _) => WitnessFile::from_bytes(input.read()?)?,
         };
         witness.check_wires(wires)?;
+        // Now, and not when the first part with a damaged value is proven.
+        witness.check_values()?;
         then(PreparedCircuit::with_input(&self.0, &witness));
         Ok(())
     }
@@ -85,6 +90,63 @@ impl OpenCircuit for Opened {
     fn sample(&self) -> InputFile {
         InputFile::from_bytes(SAMPLE)
     }
+
+    fn public_names(&self) -> Vec<String> {
+        names_in(self.0.directory().summary())
+    }
+
+    fn inspect(&self) -> Result<Vec<String>, Failure> {
+        let directory = self.0.directory();
+        directory.check_files().or_fail(exit::BAD_FILE)?;
+        directory.notices().or_fail(exit::BAD_FILE)
+    }
+}
+
+/// The names of public values in a circuit directory, where a `.sym` had names; none, where two are
+/// equal.
+fn names_in(summary: &Summary) -> Vec<String> {
+    let name = |(index, name): (usize, &String)| match name.is_empty() {
+        true => format!("public[{index}]"),
+        false => name.clone(),
+    };
+    distinct(summary.public_names.iter().enumerate().map(name).collect())
+}
+
+/// The names of public values that lie beside a verifying key in its key store, if the key says that
+/// they are its own: its parameters have the digest of the file with them. A key elsewhere has none.
+pub(crate) fn names_beside(path: &Path, key: &VerifyingKey) -> Vec<String> {
+    if key.circuit != NAME {
+        return Vec::new();
+    }
+    let path = path.parent().unwrap_or(Path::new("")).join(IN_KEYS).join("circuit.json");
+    let parameters: Value = serde_json::from_str(&key.parameters).unwrap_or(Value::Null);
+    let names = exit::read_at_most(&path, exit::KEY_LIMIT).ok().and_then(|text| {
+        let digest = blake3::hash(&text).to_hex().to_string();
+        if parameters["directory"].as_str() != Some(digest.as_str()) {
+            return None;
+        }
+        serde_json::from_slice(&text).ok().map(|summary| names_in(&summary))
+    });
+    names.filter(|names| names.len() == key.public.len()).unwrap_or_default()
+}
+
+/// What keys are for, for people: the circuit and its parameters, or the file that was imported.
+pub(crate) fn describe(circuit: &str, parameters: &Value) -> String {
+    let field = |name: &str| parameters[name].as_str();
+    // All of it may be somebody else's text.
+    let text = match (circuit == NAME, field("source"), field("directory")) {
+        (true, Some(source), Some(directory)) => {
+            let short = |digest: &str| digest.chars().take(16).collect::<String>();
+            let name = field("name").map(|name| format!(" {name}")).unwrap_or_default();
+            format!(
+                "imported circuit{name} (source {}, circuit {})",
+                short(source),
+                short(directory)
+            )
+        }
+        _ => format!("{circuit} {parameters}"),
+    };
+    one_line(&text).into_owned()
 }
 
 /// Opens a circuit directory. Returns the circuit, and its parameters: digests of the source and of
@@ -93,8 +155,9 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn OpenCircuit>, ParameterMap), 
     let imported = Imported::open(path).or_fail(exit::BAD_FILE)?;
     let directory = imported.directory();
     let mut parameters = ParameterMap::new();
-    let source = directory.summary().source.digest.clone();
-    parameters.insert("source".to_owned(), Value::String(source));
+    let source = &directory.summary().source;
+    parameters.insert("name".to_owned(), Value::String(source.name.clone()));
+    parameters.insert("source".to_owned(), Value::String(source.digest.clone()));
     let digest = hex::encode(directory.digest());
     parameters.insert("directory".to_owned(), Value::String(digest));
     Ok((Box::new(Opened(imported)), parameters))
@@ -104,7 +167,9 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn OpenCircuit>, ParameterMap), 
 pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCircuit>, Failure> {
     let path = keys.join(IN_KEYS);
     let (circuit, parameters) = open(&path)?;
-    match Value::Object(parameters) == manifest.parameters {
+    // The name of the source is no more than a name, and keys of earlier versions do not have it.
+    let same = |name: &str| parameters.get(name) == manifest.parameters.get(name);
+    match same("directory") && same("source") {
         true => Ok(circuit),
         false => {
             let why =
@@ -114,17 +179,31 @@ pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCi
     }
 }
 
-/// Checks that a circuit directory is whole before keys are made from it; with its source, also that
-/// it says what the source says.
-pub(crate) fn check(directory: &Path, source: Option<&Path>) -> Result<(), Failure> {
-    let files = Directory::open(directory).and_then(|directory| directory.check_files());
-    files.or_fail(exit::BAD_FILE)?;
-    let Some(source) = source else { return Ok(()) };
+/// Compares a circuit directory with its source before keys are made from it.
+pub(crate) fn compare(directory: &Path, source: &Path) -> Result<(), Failure> {
     let monolith = Monolith::read(source, None, |_, _| {}).or_fail(exit::BAD_FILE)?;
-    let found = monolith.check(directory);
-    let name = directory.display();
-    found.map_err(|e| format!("{name}: not {}: {e}", source.display())).or_fail(exit::BAD_FILE)?;
-    Ok(())
+    let (name, other) = (directory.display(), source.display());
+    let opened = Directory::open(directory).or_fail(exit::BAD_FILE)?;
+    let imported = &opened.summary().source;
+    let same_file = imported.digest == monolith.source().digest;
+    let remedy = match same_file {
+        true => "import it again, or get the circuit from somebody you trust".to_owned(),
+        false => format!("pass the file {} that was imported, or import this one", imported.name),
+    };
+    let refuse = |why: String| Failure::new(exit::BAD_FILE, format!("{name}: {why}; {remedy}"));
+    match monolith.check(directory) {
+        Ok(_) if same_file => Ok(()),
+        // Keys say which file they are for, and `keys verify --r1cs` would refuse them with this one.
+        Ok(_) => Err(refuse(format!(
+            "it has the constraints of {other}, but was imported from another file ({}, digest {}; \
+             that of {other} is {})",
+            imported.name,
+            imported.digest,
+            monolith.source().digest
+        ))),
+        Err(ImportError::Partition(e)) => Err(refuse(format!("not the circuit of {other}: {e}"))),
+        Err(e) => Err(refuse(format!("cannot be compared with {other}: {e}"))),
+    }
 }
 
 /// Copies into unfinished keys what proving needs of a circuit directory.
@@ -153,8 +232,30 @@ pub(crate) fn files_in_keys(manifest: &Manifest) -> Vec<PathBuf> {
 /// The failure for an input that cannot be opened or executed. Files of other tools say themselves
 /// where they are wrong.
 pub(crate) fn input_failure(path: &Path, error: &CircuitError, code: u8) -> Failure {
-    match error.downcast_ref::<FileError>() {
+    if let Some(FileError { place, problem, .. }) = error.downcast_ref() {
+        // By the path that was given: a pipe was read into memory.
+        return Failure::new(exit::BAD_FILE, format!("{}: {place}{problem}", path.display()));
+    }
+    match error.downcast_ref::<DirectoryError>() {
         Some(error) => Failure::new(exit::BAD_FILE, error),
         None => Failure::new(code, format!("{}: {error}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_described_by_the_file_that_was_imported() {
+        let digests =
+            json!({ "name": "sha.r1cs", "source": "ab".repeat(32), "directory": "c".repeat(64) });
+        let shown = "imported circuit sha.r1cs (source abababababababab, circuit cccccccccccccccc)";
+        assert_eq!(describe(NAME, &digests), shown);
+        let without = json!({ "source": "ab".repeat(32), "directory": "c".repeat(64) });
+        assert!(describe(NAME, &without).starts_with("imported circuit (source abab"));
+        assert_eq!(describe("chain", &json!({ "links": 2 })), r#"chain {"links":2}"#);
+        // Not keys that `setup` made.
+        assert_eq!(describe(NAME, &json!({ "directory": 3 })), r#"r1cs {"directory":3}"#);
     }
 }

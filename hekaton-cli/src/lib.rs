@@ -24,6 +24,7 @@ mod opened_keys;
 mod options;
 mod program;
 mod programs;
+mod public_values;
 mod ranks;
 mod report;
 mod run;

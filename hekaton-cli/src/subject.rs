@@ -4,6 +4,7 @@ use crate::exit::{self, Failure};
 use crate::machine::Machine;
 use crate::opened_keys::OpenedKeys;
 use crate::program::Program;
+use crate::terminal::shell;
 use hekaton_circuit::Fr;
 use hekaton_circuit::named::InputFile;
 use std::num::NonZeroUsize;
@@ -70,15 +71,13 @@ impl Subject<'_> {
         }
     }
 
-    /// The arguments of the command that verifies a proof.
-    pub(crate) fn verify_command(&self, proof: &str, key: &str, public: &str) -> String {
+    /// The arguments of the command that verifies a proof. `key` is what follows `--key` there, and
+    /// `public` the public values, or `@` and their file.
+    pub(crate) fn verify_command(&self, proof: &Path, key: &str, public: &str) -> String {
+        let proof = shell::path(proof);
         match self {
-            Self::File(_) => {
-                // JSON needs quotes in a shell; the text forms of circuits do not.
-                let quote = if public.starts_with(['{', '[']) { "'" } else { "" };
-                format!("verify {proof} --key {key} --public {quote}{public}{quote}")
-            }
-            Self::Machine(machine) => machine.verify_command(proof, key),
+            Self::File(_) => format!("verify {proof} --key {key} --public {}", shell::word(public)),
+            Self::Machine(machine) => machine.verify_command(&proof, key),
         }
     }
 }

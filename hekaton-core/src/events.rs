@@ -232,8 +232,12 @@ pub enum Event {
         bytes: u64,
         /// The public values as text, in the form that the verifying program reads.
         public: String,
+        /// The public values for people: by name where they have names, the first few where there are
+        /// many; empty in files of earlier versions.
+        #[serde(default)]
+        shown: String,
         /// What the verifying program takes as its key: the verifying key's file, or a key family
-        /// and the parameters that it leaves open, as options of the command.
+        /// and the parameters that it leaves open, as words of a command, quoted for a shell.
         key: String,
         /// The arguments of the command that verifies it; empty in files of earlier versions.
         #[serde(default)]

@@ -4,6 +4,7 @@ use crate::exit::{self, Failure};
 use crate::imported;
 use crate::options::Check;
 use crate::program::{Chosen, Program};
+use crate::public_values;
 use crate::terminal::output;
 use hekaton_circuit::{
     CheckError, CheckOptions, CheckReport, SynthesizeError, Violation, check_with,
@@ -15,6 +16,7 @@ use std::io::{IsTerminal, Write};
 pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
     let Chosen { name, circuit, .. } = program.choose(&command.circuit, Some(&input))?;
+    let notices = circuit.inspect()?;
     let terminal = std::io::stderr().is_terminal();
     let options = CheckOptions::new().mutate(command.mutate);
     let report = circuit.on_input(&input, |prepared| {
@@ -49,7 +51,7 @@ pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), 
             "violated": report.violated,
             "violations": report.violations.iter().map(violation).collect::<Vec<_>>(),
         });
-        let message = format!("a constraint is not satisfied: {first}{more}");
+        let message = format!("a constraint is not satisfied: {}{more}", shown(first, &name));
         return Err(Failure { code: exit::REFUSED, message, details });
     }
     if let Some(first) = report.unbalanced.first() {
@@ -62,43 +64,76 @@ pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), 
         let details = json!({ "unbalanced": shown });
         return Err(Failure { code: exit::REFUSED, message, details });
     }
-    result(&report, program, &name, command.mutate, json)
+    let checked = Checked { report, notices, names: circuit.public_names(), name };
+    result(&checked, program, command.mutate, json)
+}
+
+/// A violation for people. The constraints of an imported circuit have the numbers of their source, and
+/// no others are shown.
+fn shown(violation: &Violation, circuit: &str) -> String {
+    let Violation { instance, kind, label, sides, .. } = violation;
+    if circuit != imported::NAME || label.trim() == "memory check" {
+        return violation.to_string();
+    }
+    let [a, b, c] = sides.each_ref().map(hekaton_circuit::show);
+    format!("{label}: {a} * {b} is not {c} (in part {instance}, of type {kind})")
+}
+
+/// A check without violations.
+struct Checked {
+    report: CheckReport,
+    /// What is pointed out in addition to the report's notices.
+    notices: Vec<String>,
+    /// The names of public values, if the circuit has others than the layout.
+    names: Vec<String>,
+    name: String,
 }
 
 /// Prints the report of a check without violations.
-fn result(
-    report: &CheckReport,
-    program: &Program,
-    name: &str,
-    mutated: bool,
-    json: bool,
-) -> Result<(), Failure> {
+fn result(checked: &Checked, program: &Program, mutated: bool, json: bool) -> Result<(), Failure> {
+    let Checked { report, notices, names, name } = checked;
     let values = &report.public_values;
     let public = program.get(name).and_then(|application| application.show_public(values));
     let public = public
         .unwrap_or_else(|| values.iter().map(hekaton_circuit::show).collect::<Vec<_>>().join(", "));
+    let numbered = || (0..values.len()).map(|i| format!("public[{i}]")).collect();
+    let shown = public_values::for_people(&public, names, numbered, values);
     let text = |list: &[&dyn std::fmt::Display]| -> Vec<String> {
         list.iter().map(ToString::to_string).collect()
     };
-    let notices = text(&report.notices.iter().map(|n| n as _).collect::<Vec<_>>());
-    let unnoticed = text(&report.unnoticed.iter().map(|n| n as _).collect::<Vec<_>>());
+    let mut all_notices = text(&report.notices.iter().map(|n| n as _).collect::<Vec<_>>());
+    all_notices.extend_from_slice(notices);
+    // Public values have the author's names, where there are some.
+    let unnoticed = report.unnoticed.iter().map(|slot| {
+        let name = slot.public.and_then(|index| names.get(index));
+        name.map_or_else(|| slot.to_string(), |name| format!("{slot} ({name})"))
+    });
+    let unnoticed: Vec<String> = unnoticed.collect();
     let object = json!({
         "ok": true, "subcircuits": report.instances, "constraints": report.constraints,
-        "public": public, "notices": notices, "mutated": mutated, "unnoticed": unnoticed,
+        "public": public, "notices": all_notices, "mutated": mutated, "unnoticed": unnoticed,
+        "not_mutated": report.not_mutated,
     });
     let mut lines = format!(
-        "all {} constraints of {} subcircuits hold\npublic values: {public}",
+        "all {} constraints of {} subcircuits hold\npublic values: {shown}",
         output::count(report.constraints as u64),
         report.instances
     );
-    for notice in &notices {
+    for notice in &all_notices {
         lines += &format!("\nnotice: {notice}");
     }
     for slot in &unnoticed {
         lines += &format!("\nunnoticed: {slot}");
     }
     if mutated && unnoticed.is_empty() {
-        lines += "\na constraint noticed the change of every slot";
+        lines += match report.not_mutated {
+            0 => "\na constraint noticed the change of every slot".to_owned(),
+            n => format!(
+                "\na constraint noticed the change of every slot but {n} of types, which the circuit \
+                 declares to be in no constraint and which were not changed"
+            ),
+        }
+        .as_str();
     }
     output::result(json, &object, &lines)
 }

@@ -7,6 +7,7 @@ use crate::hints::explain;
 use crate::imported;
 use crate::options::Hash;
 use crate::program::Program;
+use crate::public_values::by_name;
 use crate::terminal::output;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_circuit::{ExecutionError, Masking};
@@ -28,7 +29,11 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
         .map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED))?
         .map_err(|e| inside(&e))
         .or_fail(exit::FAILED)?;
-    let by_name = values_to_json(&public, &values).or_fail(exit::FAILED)?;
+    let names = circuit.public_names();
+    let by_name = match names.len() == values.len() && !names.is_empty() {
+        true => by_name(&names, &values),
+        false => values_to_json(&public, &values).or_fail(exit::FAILED)?,
+    };
     let text = program.get(&name).and_then(|application| application.show_public(&values));
     let text = text.unwrap_or_else(|| by_name.to_string());
     output::result(

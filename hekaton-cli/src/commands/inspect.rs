@@ -3,9 +3,11 @@
 use crate::commands::family;
 use crate::exit::{self, BAD_FILE, Failure, OrFail};
 use crate::hints::explain;
+use crate::imported;
 use crate::options::Inspect;
 use crate::program::Program;
-use crate::terminal::output;
+use crate::terminal::output::{self, one_line};
+use hekaton_core::files::open_regular;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
 use hekaton_r1cs::Directory;
@@ -36,13 +38,17 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
     // reads all files and compares them with the manifest, so what is shown is true of the keys
     let (manifest, _) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(BAD_FILE)?;
     let mut lines = vec![
-        format!("key store for circuit {} {}", manifest.circuit, manifest.parameters),
+        format!(
+            "key store for {}{}",
+            if manifest.circuit == imported::NAME { "" } else { "circuit " },
+            imported::describe(&manifest.circuit, &manifest.parameters)
+        ),
         format!("subcircuits     {}", output::count(manifest.instances as u64)),
         format!("constraints     {}", output::count(manifest.total_constraints())),
         format!("zero knowledge  {}", if manifest.zero_knowledge { "yes" } else { "NO" }),
         format!("verifying key   {}", manifest.verifying_key_digest),
         format!("layout          {}", manifest.layout_digest),
-        format!("written by      {}", manifest.written_by),
+        format!("written by      {}", one_line(&manifest.written_by)),
     ];
     for t in &manifest.types {
         lines.push(format!(
@@ -64,20 +70,20 @@ fn circuit(path: &Path) -> Result<(Value, String), Failure> {
     let summary = directory.summary();
     let source = &summary.source;
     let mut lines = vec![
-        format!("imported circuit {}", source.name),
-        format!("source digest   {}", source.digest),
+        format!("imported circuit {}", one_line(&source.name)),
+        format!("source digest   {}", one_line(&source.digest)),
         format!("digest          {}", hex::encode(directory.digest())),
         format!("constraints     {}", output::count(source.rows)),
         format!("wires           {}", output::count(source.wires.into())),
         format!("public values   {} outputs, {} inputs", source.outputs, source.inputs),
         format!("parts           {} of {} types", summary.parts, summary.types.len()),
         format!("slots           {}", output::count(summary.slots)),
-        format!("written by      {}", summary.written_by),
+        format!("written by      {}", one_line(&summary.written_by)),
     ];
     for t in &summary.types {
         lines.push(format!(
             "type {:<14} {} constraints, {} slots, {} own wires, {} parts",
-            t.name,
+            one_line(&t.name),
             output::count(t.rows.into()),
             t.slots,
             output::count(t.own.into()),
@@ -91,7 +97,7 @@ fn file(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
     let mut head = [0; 8];
     {
         use std::io::Read;
-        let open = std::fs::File::open(path);
+        let open = open_regular(path);
         let mut file =
             open.map_err(|e| Failure::new(BAD_FILE, format!("{}: {e}", path.display())))?;
         let _ = file.read(&mut head).or_fail(BAD_FILE)?;
@@ -166,13 +172,12 @@ fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Fail
         .map(|t| format!("type {:<10} constraints {}\n", t.name, hex::encode(t.r1cs)))
         .collect();
     let lines = format!(
-        "verifying key of {}\ndigest          {digest}\ncircuit         {} {}{}\n\
+        "verifying key of {}\ndigest          {digest}\ncircuit         {}{}\n\
          subcircuits     {} of {} types\npublic values   {}\nlayout          {}\n{}\
          zero knowledge  {}\n{}circuit and parameters are unchecked claims of the key's author: \
          compare the digest\ntrust: {}",
         output::bytes(bytes.len() as u64),
-        key.circuit,
-        key.parameters,
+        imported::describe(&key.circuit, &crate::commands::verify::parameters(&key)),
         if known { "" } else { " (not a circuit of this program)" },
         key.instances,
         key.types.len(),
@@ -201,12 +206,14 @@ fn key_file(path: &Path) -> Result<(Value, String), Failure> {
     let (kind, digest, sections) = inspect_sections(path).or_fail(BAD_FILE)?;
     let digest = hex::encode(digest);
     let trust = "trust: see verifying.key in the same key store".to_owned();
-    let mut lines = vec![kind.clone(), format!("digest {digest}"), trust];
+    let mut lines = vec![one_line(&kind).into_owned(), format!("digest {digest}"), trust];
     for s in &sections {
         let state = if s.intact { "" } else { "  DAMAGED" };
         lines.push(format!(
             "section {:<14} {:>12} bytes at {:>12}{state}",
-            s.name, s.bytes, s.offset
+            one_line(&s.name),
+            s.bytes,
+            s.offset
         ));
     }
     let damaged = sections.iter().filter(|s| !s.intact).map(|s| s.name.clone()).collect::<Vec<_>>();

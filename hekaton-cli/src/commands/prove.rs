@@ -2,10 +2,11 @@
 
 use crate::event_files::EventFiles;
 use crate::exit::{self, Failure, OrFail};
-use crate::hints::explain;
+use crate::hints::{CHECK, explain};
 use crate::imported;
 use crate::opened_keys::OpenedKeys;
 use crate::options::Prove;
+use crate::public_values;
 use crate::ranks::{self, Place};
 use crate::report::{self, Summary};
 use crate::subject::Subject;
@@ -194,7 +195,22 @@ impl Session<'_> {
                 format!("--events {events}: that is where the proof goes; choose another file");
             return Err(Failure::new(exit::BAD_FILE, why));
         }
-        for (path, option) in [(path.as_ref(), "--proof"), (command.events.as_ref(), "--events")] {
+        let outputs = [
+            (path.as_ref(), "--proof"),
+            (command.events.as_ref(), "--events"),
+            (command.public.as_ref(), "--public"),
+        ];
+        let others = [path.as_ref(), in_run.as_ref(), command.events.as_ref()];
+        if let Some(public) = &command.public
+            && others.into_iter().flatten().any(|other| output::same_place(public, other))
+        {
+            let public = public.display();
+            let why = format!(
+                "--public {public}: that is where the proof or the events go; choose another file"
+            );
+            return Err(Failure::new(exit::BAD_FILE, why));
+        }
+        for (path, option) in outputs {
             if let Some(path) = path {
                 output::check_output(path, option, &inputs)?;
             }
@@ -309,13 +325,30 @@ impl Session<'_> {
         }
         let path = path.or_else(|| directory.map(RunDirectory::proof_path)).unwrap_or_default();
         let shown = self.subject.show_public(&opened.name, &run.public_values);
-        let by_name = || opened.keys.verifying.values_to_json(&run.public_values);
-        let public = shown.or_else(|| by_name().ok().map(|json| json.to_string()));
-        let public = public.unwrap_or_default();
-        let (path, key) = (path.display().to_string(), opened.key.clone());
-        let verify = self.subject.verify_command(&path, &key, &public);
+        let public = match shown {
+            Some(text) => text,
+            None => {
+                let by_name = opened.keys.verifying.values_to_json(&run.public_values);
+                by_name.or_fail(exit::FAILED)?.to_string()
+            }
+        };
+        // A command with very many values would be refused by the system, and read by nobody.
+        let is_short = public_values::is_short(&public);
+        let default = || (!is_short).then(|| public_values::default_file(&path));
+        let file = self.command.public.clone().or_else(default);
+        if let Some(file) = &file {
+            output::write(file, (public.clone() + "\n").as_bytes())?;
+        }
+        let of_file = |file: &PathBuf| format!("@{}", file.display());
+        let argument = file.as_ref().map_or_else(|| public.clone(), of_file);
+        let key = opened.key.clone();
+        let verify = self.subject.verify_command(&path, &key, &argument);
         let bytes = run.proof.as_bytes().len() as u64;
-        self.recorder.emit(Event::ProofWritten { path, bytes, public, key, verify });
+        let (path, values) = (path.display().to_string(), &run.public_values);
+        let of_key = || opened.keys.verifying.public_names();
+        let names = opened.circuit.public_names();
+        let shown = public_values::for_people(&public, &names, of_key, values);
+        self.recorder.emit(Event::ProofWritten { path, bytes, public, shown, key, verify });
         Ok(())
     }
 }
@@ -365,9 +398,12 @@ fn constraint_of(
 
 /// Why there is no proof, what was kept, and how to continue.
 fn failure(error: &ProveError, place: Option<String>, has_journal: bool) -> Failure {
-    let why = match place {
-        Some(place) => format!("{place} is not satisfied: {}", explain(error)),
-        None => explain(error),
+    // Where the source has a number for the constraint, no other one is shown.
+    let why = match (place, error) {
+        (Some(place), ProveError::Worker(WorkerError::Unsatisfied { instance, kind, .. })) => {
+            format!("{place} is not satisfied (in part {instance}, of type {kind}); {CHECK}")
+        }
+        _ => explain(error),
     };
     match error {
         ProveError::Coordinator(CoordinatorError::Circuit(_)) => Failure::new(exit::BAD_FILE, why),

@@ -36,14 +36,12 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
         family::warn_of_seed();
     }
     let engine = LocalEngine::new(command.new.threads.threads).or_fail(exit::FAILED)?;
+    let notices = circuit.inspect()?;
+    notices.iter().for_each(|notice| output::say(format_args!("note: {notice}")));
     match (&directory, &command.r1cs) {
-        (Some(directory), source) => {
-            imported::check(directory, source.as_deref())?;
-            if source.is_none() {
-                output::say(
-                    "note: the circuit was not compared with its source; --r1cs FILE does that",
-                );
-            }
+        (Some(directory), Some(source)) => imported::compare(directory, source)?,
+        (Some(_), None) => {
+            output::say("note: the circuit was not compared with its source; --r1cs FILE does that")
         }
         (None, Some(_)) => {
             let why = "--r1cs is for imported circuits; this one has code";
@@ -93,7 +91,7 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
     lines += &format!("trust: {}", manifest.trust);
     let object = json!({
         "ok": true, "keys": command.new.keys, "manifest": manifest, "proving_key_bytes": total,
-        "seconds": start.elapsed().as_secs_f64(),
+        "seconds": start.elapsed().as_secs_f64(), "notices": notices,
     });
     output::result(json, &object, &lines)
 }

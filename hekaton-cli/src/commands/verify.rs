@@ -3,9 +3,11 @@
 use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::hints::explain;
+use crate::imported;
 use crate::options::Verify;
 use crate::program::Program;
-use crate::terminal::output;
+use crate::public_values;
+use crate::terminal::{output, shell};
 use hekaton_core::{
     Fr, LocalEngine, ProofError, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
 };
@@ -41,14 +43,19 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         Failure { message, ..refusal(&e) }
     })?;
     let elapsed = start.elapsed();
-    let by_name = key.values_to_json(&public).or_fail(exit::FAILED)?;
-    let shown = program.get(&key.circuit).and_then(|a| a.show_public(&public));
-    let shown = shown.unwrap_or_else(|| by_name.to_string());
+    let names = imported::names_beside(&command.key, &key);
+    let by_name = match names.is_empty() {
+        true => key.values_to_json(&public).or_fail(exit::FAILED)?,
+        false => public_values::by_name(&names, &public),
+    };
+    let text = program.get(&key.circuit).and_then(|a| a.show_public(&public));
+    let text = text.unwrap_or_else(|| by_name.to_string());
+    let shown = public_values::for_people(&text, &names, || key.public_names(), &public);
     let pinned = command.key_digest.is_some();
     let derived = FamilyStore::is_one(&command.key);
     let object = json!({
         "ok": true, "circuit": key.circuit, "parameters": parameters(&key),
-        "public": shown, "public_values": by_name, "subcircuits": key.instances,
+        "public": text, "public_values": by_name, "subcircuits": key.instances,
         "zero_knowledge": key.zero_knowledge, "trust": key.trust.statement(),
         "key_digest": hex::encode(key.digest()), "key_digest_pinned": pinned && !derived,
         "family": key.family.map(hex::encode), "family_pinned": pinned && derived,
@@ -60,15 +67,14 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
     };
     let lines = format!(
         "the proof holds ({})\npublic values: {shown}\n{what}: {}{}\n\
-         {of_itself} {} {}, {} subcircuits\nzero knowledge: {}\ntrust: {}",
+         {of_itself} {}, {} subcircuits\nzero knowledge: {}\ntrust: {}",
         output::seconds(elapsed),
         hex::encode(digest),
         match pinned {
             true => ", as required",
             false => " (compare it: name and parameters are unverified)",
         },
-        key.circuit,
-        key.parameters,
+        imported::describe(&key.circuit, &parameters(&key)),
         key.instances,
         if key.zero_knowledge { "yes" } else { "NO" },
         key.trust.statement(),
@@ -152,7 +158,19 @@ fn read_public(
         }
     };
     if text.trim_start().starts_with(['{', '[']) {
-        return key.values_from_json(&text).map_err(|e| wrong_public(&e));
+        let names = imported::names_beside(&command.key, key);
+        let read = match names.is_empty() {
+            true => key.values_from_json(&text),
+            // By the names in the circuit's source, or by those in the key.
+            false => key
+                .values_from_json_by(&names, &text)
+                .or_else(|e| key.values_from_json(&text).map_err(|_| e)),
+        };
+        return read.map_err(|e| wrong_public(&e));
+    }
+    if !command.public.starts_with('@') && Path::new(&command.public).is_file() {
+        let file = shell::word(&command.public);
+        return Err(wrong_public(&format!("to read the values from that file, write @{file}")));
     }
     let own = program.get(&key.circuit).and_then(|application| application.read_public(&text));
     own.unwrap_or_else(|| {

@@ -22,6 +22,10 @@ pub(crate) struct Prove {
     /// Where to write the proof [default: FILE.proof, or DIR/proof with --run DIR]
     #[arg(long, value_name = "FILE")]
     pub(crate) proof: Option<PathBuf>,
+    /// Also write the public values to this file, for `verify --public @FILE` [default: the proof's
+    /// name with .public.json, where the values take more than 1,024 bytes]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) public: Option<PathBuf>,
     /// Keep completed work in this directory, so that an interrupted run can be resumed; the
     /// directory must be new or empty unless --resume is given
     #[arg(long, value_name = "DIR")]

@@ -1,5 +1,7 @@
 //! The summary of a run's events. Both the final table of `prove` and `hekaton report` print it.
 
+use crate::imported;
+use crate::public_values;
 use crate::terminal::output;
 use hekaton_core::events::{Event, Outcome, Phase, RankAccount, Record, TypeSummary};
 use serde_json::{Value, json};
@@ -68,6 +70,8 @@ pub(crate) struct Written {
     pub(crate) path: String,
     pub(crate) bytes: u64,
     pub(crate) public: String,
+    /// The public values for people.
+    pub(crate) shown: String,
     /// The arguments of the command that verifies it.
     pub(crate) verify: String,
 }
@@ -234,9 +238,13 @@ impl Summary {
             Event::Memory { peak, .. } => self.peak_memory = self.peak_memory.max(*peak),
             Event::Notice { message } => self.notices.push(message.clone()),
             Event::Error { message } => self.errors.push(message.clone()),
-            Event::ProofWritten { path, bytes, public, verify, .. } => {
+            Event::ProofWritten { path, bytes, public, shown, verify, .. } => {
                 let (path, public, verify) = (path.clone(), public.clone(), verify.clone());
-                self.written = Some(Written { path, bytes: *bytes, public, verify });
+                let shown = match shown.is_empty() {
+                    true => public_values::for_people(&public, &[], Vec::new, &[]),
+                    false => shown.clone(),
+                };
+                self.written = Some(Written { path, bytes: *bytes, public, shown, verify });
             }
             Event::RunEnd { outcome, .. } => {
                 self.close();
@@ -440,7 +448,8 @@ impl Summary {
             row("processes", format!("{} ({})", endings.len(), endings.join(", ")));
         }
         if let Some(run) = &self.parameters {
-            row("circuit", format!("{} {}", run.circuit, run.parameters));
+            let parameters = serde_json::from_str(&run.parameters).unwrap_or_default();
+            row("circuit", imported::describe(&run.circuit, &parameters));
             row("subcircuits", output::count(run.subcircuits));
             let rate = |rate: Option<f64>, per: &str| {
                 rate.map_or_else(String::new, |r| {
@@ -481,7 +490,7 @@ impl Summary {
             row("zero knowledge", if run.zero_knowledge { "yes".into() } else { "NO".into() });
         }
         if let Some(written) = &self.written {
-            row("public values", written.public.clone());
+            row("public values", written.shown.clone());
             row("proof", format!("{} ({})", written.path, output::bytes(written.bytes)));
             if !written.verify.is_empty() {
                 out += &format!("\nverify it with\n  {} {}", output::program(), written.verify);

@@ -144,14 +144,30 @@ impl VerifyingKey {
     }
 
     /// Reads the JSON form of public values: an object with one entry per public wire, in any order,
-    /// or an array with one entry per public wire in the key's order. Values are decimal strings,
-    /// hexadecimal strings that start with `0x`, or JSON integers.
+    /// or an array with one entry per public wire in the key's order. Values are decimal strings
+    /// without leading zeros, hexadecimal strings that start with `0x`, or JSON integers.
     ///
     /// # Errors
     /// If an entry is missing, unknown, there twice, or not a number below r.
     pub fn values_from_json(&self, text: &str) -> Result<Vec<Fr>, PublicValuesError> {
+        self.values_from_json_by(&self.public_names(), text)
+    }
+
+    /// [`values_from_json`](Self::values_from_json) with other names for the public wires, in their
+    /// order, such as those in the source of an imported circuit.
+    ///
+    /// # Errors
+    /// As for [`values_from_json`](Self::values_from_json), and if there is not a name per public wire.
+    pub fn values_from_json_by(
+        &self,
+        names: &[String],
+        text: &str,
+    ) -> Result<Vec<Fr>, PublicValuesError> {
         let json = |e: serde_json::Error| PublicValuesError::Json(e.to_string());
-        let names = self.public_names();
+        if names.len() != self.public.len() {
+            let (expected, found) = (self.public.len(), names.len());
+            return Err(PublicValuesError::Count { expected, found });
+        }
         if text.trim_start().starts_with('[') {
             let entries: Vec<Value> = serde_json::from_str(text).map_err(json)?;
             if entries.len() != names.len() {
@@ -161,7 +177,7 @@ impl VerifyingKey {
             return names.iter().zip(&entries).map(|(name, entry)| value(name, entry)).collect();
         }
         let Entries(entries) = serde_json::from_str(text).map_err(json)?;
-        values_by_name(&names, entries)
+        values_by_name(names, entries)
     }
 }
 
@@ -191,6 +207,14 @@ fn values_by_name(
 fn value(name: &str, entry: &Value) -> Result<Fr, PublicValuesError> {
     let wrong = |why: String| PublicValuesError::Value { name: name.to_owned(), why };
     match entry {
+        // Two texts of one value would be two files of one statement.
+        Value::String(text)
+            if text.len() > 1 && text.starts_with('0') && !text.starts_with("0x") =>
+        {
+            let why = "write decimal numbers without leading zeros, and hexadecimal ones with 0x";
+            let shown: String = text.chars().take(90).collect();
+            Err(wrong(format!("'{shown}': {why}")))
+        }
         Value::String(text) => parse_value(text).map_err(wrong),
         Value::Number(number) => match number.as_u64() {
             Some(number) => Ok(Fr::from(number)),
