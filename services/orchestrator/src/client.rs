@@ -143,6 +143,11 @@ impl Client {
         self.call("GET", path, "text/plain", (), TIME)
     }
 
+    /// Has something done that the path says all of.
+    fn post<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call("POST", path, "text/plain", (), TIME)
+    }
+
     fn send<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -273,7 +278,7 @@ impl Client {
     /// # Errors
     /// If it is done.
     pub fn requeue(&self, job: &str) -> Result<JobStatus, ClientError> {
-        self.send("POST", &format!("/v1/jobs/{job}/requeue"), &())
+        self.post(&format!("/v1/jobs/{job}/requeue"))
     }
 
     /// Has a chain go on without its dead next block.
@@ -281,7 +286,7 @@ impl Client {
     /// # Errors
     /// If the job is not that.
     pub fn skip(&self, job: &str) -> Result<(), ClientError> {
-        self.send("POST", &format!("/v1/jobs/{job}/skip"), &())
+        self.post(&format!("/v1/jobs/{job}/skip"))
     }
 
     /// Checks a workflow and stores it.
@@ -337,7 +342,7 @@ impl Client {
     /// # Errors
     /// If it does not answer.
     pub fn drain(&self) -> Result<(), ClientError> {
-        self.send("POST", "/v1/drain", &())
+        self.post("/v1/drain")
     }
 
     /// How the service is.

@@ -75,6 +75,9 @@ struct Query<T>(T);
 #[from_request(via(Json), rejection(Problem))]
 struct JsonBody<T>(T);
 
+/// A body that is read and not used: with an unread one, the connection would be closed behind the answer.
+type Unused = Result<axum::body::Bytes, axum::extract::rejection::BytesRejection>;
+
 fn parse<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, Problem>
 where
     T::Err: std::fmt::Display,
@@ -97,7 +100,7 @@ async fn blocking<T: Send + 'static>(
         (status = 403, body = Problem, description = "There are tenants: only the operator may stop what others use"),
     )
 )]
-async fn drain(State(api): Shared) -> Result<StatusCode, Problem> {
+async fn drain(State(api): Shared, _: Unused) -> Result<StatusCode, Problem> {
     if api.tenants.are_several() {
         let why = "a tenant cannot stop what others use: send SIGTERM to the process";
         return Err(Problem::new(OPERATOR, why));

@@ -235,8 +235,8 @@ fn the_command_line_does_all_of_it() {
         (vec!["submit", "none"], 3, "none: "),
         (vec!["submit", "a", "./a", "--wait", "--output", "x"], 2, "two files are called"),
         (vec!["status", "x"], 4, "is not a name"),
-        (vec!["revert", "main", "x", "7"], 0, ""),
-        (vec!["revert", "main", "x", "1"], 4, "not one that the chain has published"),
+        (vec!["revert", "main", "x", "7"], 4, "neither one that the chain has published"),
+        (vec!["revert", "main", "genesis", "0"], 0, ""),
         (vec!["workflow", "a"], 4, "not a workflow"),
     ] {
         let out = run(&arguments);

@@ -1,6 +1,6 @@
 //! Jobs and workflows.
 
-use super::{Api, JsonBody, Path, Query, Shared, blocking, parse};
+use super::{Api, JsonBody, Path, Query, Shared, Unused, blocking, parse};
 use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
 use crate::http::body::{JobBody, JobStatus, JobView, WorkflowBody, example};
@@ -209,6 +209,7 @@ pub(super) async fn requeue(
     State(api): Shared,
     headers: HeaderMap,
     Path(handle): Path<String>,
+    _: Unused,
 ) -> Result<Json<JobStatus>, Problem> {
     let (tenant, limits) = api.tenants.of(&headers)?;
     let handle = parse("job", &handle)?;
@@ -228,6 +229,7 @@ pub(super) async fn skip(
     State(api): Shared,
     headers: HeaderMap,
     Path(handle): Path<String>,
+    _: Unused,
 ) -> Result<StatusCode, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
     api.intake.skip(&tenant, &parse("job", &handle)?).await?;
