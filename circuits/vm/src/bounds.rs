@@ -1,9 +1,9 @@
 //! Bounds of what a prover chooses, which a verifier checks before keys are derived (spec: machine#bounds).
 
+use crate::address_space::{INPUT, OUTPUT};
 use crate::circuit::{Execution, MAX_PUBLIC, image_end};
 use crate::input;
 use crate::isa::Isa;
-use crate::program::{INPUT, OUTPUT};
 use crate::sizes::Sizes;
 
 /// The largest size of a subcircuit.

@@ -1,12 +1,13 @@
 //! The circuit of a program: opcode chips, registers, memory, boundary and tables.
 
+use crate::address_space::{INPUT, OUTPUT_WORDS};
 use crate::input::Input;
 use crate::isa::{Chip, Isa};
 use crate::machine::REFRESH;
 use crate::op::{Access, Op};
 use crate::parts::{BoundaryValues, Cells, PUBLIC};
 use crate::precompile::Precompile;
-use crate::program::{INPUT, OUTPUT_WORDS, Program};
+use crate::program::Program;
 use crate::rows::Buses;
 use crate::run::{Run, run};
 use crate::sizes::{Sizes, refresh_template, template_of};

@@ -1,8 +1,9 @@
 //! What a proof says, and the file that has both.
 
+use crate::address_space::OUTPUT_WORDS;
 use crate::circuit::{Counts, Execution};
 use crate::isa::Isa;
-use crate::program::{OUTPUT_WORDS, Program};
+use crate::program::Program;
 use crate::run::Run;
 use crate::sizes::Sizes;
 use hekaton_circuit::Fr;

@@ -1,7 +1,7 @@
 //! ELF files: headers, segments and symbols of programs for RV32IM. Only what a run depends on is demanded: section headers
 //! and symbols may be stripped or damaged, segments may not.
 
-use crate::program::{CODE, MAX_IMAGE, ProgramError};
+use crate::address_space::{CODE, MAX_IMAGE};
 use elf::abi::{
     EM_RISCV, ET_EXEC, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, SHT_SYMTAB, STT_FUNC, STT_NOTYPE,
 };
@@ -29,6 +29,43 @@ const MAX_NAMES: usize = 1 << 22;
 const FLAG_COMPRESSED: u32 = 1;
 const FLAG_FLOAT: u32 = 6;
 const FLAG_EMBEDDED: u32 = 8;
+
+/// Why a file is not a program of this machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// It is something else.
+    #[error("not an ELF file: it does not begin with \\x7fELF")]
+    NotElf,
+    /// It is an ELF file, but nothing can be loaded from it.
+    #[error("a damaged ELF file: {0}")]
+    Elf(String),
+    /// It is an ELF file for something else.
+    #[error("{what} is {found}, expected {expected}; compile for rv32im, statically linked")]
+    Machine {
+        /// The field of the header.
+        what: &'static str,
+        /// What it says.
+        found: String,
+        /// What this machine has.
+        expected: &'static str,
+    },
+    /// A segment cannot be loaded.
+    #[error("segment {index}, at {start:#x}..{end:#x}: {why}")]
+    Segment {
+        /// The index of the segment in the program header.
+        index: usize,
+        /// Its first address.
+        start: u64,
+        /// The end of its addresses.
+        end: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is nothing to execute.
+    #[error("the entry point {0:#x} is not the address of an instruction in a segment of code")]
+    Entry(u64),
+}
 
 /// A segment that has memory.
 pub(crate) struct Segment<'d> {

@@ -1,7 +1,7 @@
 //! The input of a run.
 
+use crate::address_space::{INPUT, OUTPUT};
 use crate::isa::Isa;
-use crate::program::{INPUT, OUTPUT};
 
 /// The maximum number of private bytes behind some public words and the word with their number; none if these have no room.
 pub(crate) fn room(public_words: usize) -> Option<usize> {

@@ -19,6 +19,7 @@
 //! A program ends with an ECALL with 93 in a7; the exit code is in a0, as on Linux. Other calls are hash functions
 //! (spec: machine#precompiles).
 
+mod address_space;
 mod bounds;
 mod chips;
 mod circuit;
@@ -47,12 +48,14 @@ mod tinyram;
 mod trap;
 mod word;
 
+pub use address_space::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS};
 pub use bounds::BoundsError;
 pub use circuit::{Counts, Execution, MAX_PUBLIC, Plan, Private};
 pub use claim::{Claim, ClaimError, MAGIC};
+pub use elf::ProgramError;
 pub use input::Input;
 pub use isa::{Chip, Isa};
-pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError, Summary};
+pub use program::{Program, Summary};
 pub use ram::{Ram, RamParameters, RamPlan, RamPrivate, RamTrace};
 pub use run::{MAX_CYCLES, Run, run};
 pub use sizes::Sizes;

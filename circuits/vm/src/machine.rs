@@ -1,12 +1,13 @@
 //! The executor: one instruction after the other, with what each chip must prove of it.
 
+use crate::address_space::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::effects::{access_size, result};
 use crate::input::{self, Input};
 use crate::isa::{self, Chip, Decoded, Instruction, Isa, SINK};
 use crate::memory::Memory;
 use crate::op::{Access, Op};
 use crate::precompile::{Call, Precompile};
-use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use crate::program::Program;
 use crate::trap::{RunError, Trap, TrapReason};
 use std::fmt::Write as _;
 use std::sync::Arc;

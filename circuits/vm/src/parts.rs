@@ -1,9 +1,9 @@
 //! The subcircuits that are no chips: cells of memory, and the boundary, which begins and ends a run.
 
+use crate::address_space::{OUTPUT, OUTPUT_WORDS};
 use crate::chips::{ADDRESSES, REGISTER_NUMBERS, TICKS};
 use crate::isa::{EXIT, Isa, OPCODE, RS2};
 use crate::machine::{A0, A7, Exit, SYS_EXIT};
-use crate::program::{OUTPUT, OUTPUT_WORDS};
 use crate::rows::Buses;
 use crate::run::Run;
 use crate::word::{number, power};

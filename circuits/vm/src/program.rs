@@ -1,60 +1,9 @@
 //! Programs: statically linked ELF files for RV32IM.
 
-use crate::elf::{File, Segment};
+use crate::address_space::CODE;
+use crate::elf::{File, ProgramError, Segment};
 use crate::isa::{Decoded, Isa, decode};
 use std::ops::Range;
-
-/// Where the segments of a program are.
-pub const CODE: Range<u32> = 0x1_0000..0x1000_0000;
-
-/// Where the input begins, behind the memory that is zero at the beginning.
-pub const INPUT: u32 = 0x2000_0000;
-
-/// Where the output is.
-pub const OUTPUT: u32 = 0x3000_0000;
-
-/// The number of words of the output.
-pub const OUTPUT_WORDS: usize = 16;
-
-/// The maximum number of words from the first segment to the last: 16 MiB, gaps included.
-pub const MAX_IMAGE: usize = 1 << 22;
-
-/// Why a file is not a program of this machine.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProgramError {
-    /// It is something else.
-    #[error("not an ELF file: it does not begin with \\x7fELF")]
-    NotElf,
-    /// It is an ELF file, but nothing can be loaded from it.
-    #[error("a damaged ELF file: {0}")]
-    Elf(String),
-    /// It is an ELF file for something else.
-    #[error("{what} is {found}, expected {expected}; compile for rv32im, statically linked")]
-    Machine {
-        /// The field of the header.
-        what: &'static str,
-        /// What it says.
-        found: String,
-        /// What this machine has.
-        expected: &'static str,
-    },
-    /// A segment cannot be loaded.
-    #[error("segment {index}, at {start:#x}..{end:#x}: {why}")]
-    Segment {
-        /// The index of the segment in the program header.
-        index: usize,
-        /// Its first address.
-        start: u64,
-        /// The end of its addresses.
-        end: u64,
-        /// What is wrong.
-        why: String,
-    },
-    /// There is nothing to execute.
-    #[error("the entry point {0:#x} is not the address of an instruction in a segment of code")]
-    Entry(u64),
-}
 
 /// A program of one of the instruction sets.
 #[derive(Clone, Debug)]
@@ -99,7 +48,7 @@ impl Program {
     ///
     /// # Errors
     /// If the file is not a static ELF file of 32 bits for RV32IM; or its segments overlap, are both
-    /// writable and executable, are outside of [`CODE`], or span more than [`MAX_IMAGE`] words.
+    /// writable and executable, are outside of [`CODE`], or span more than [`MAX_IMAGE`](crate::MAX_IMAGE) words.
     pub fn from_elf(bytes: &[u8]) -> Result<Self, ProgramError> {
         let File { entry, segments, image, symbols } = File::read(bytes)?;
         let mut program = Self::load(&segments, image);

@@ -1,11 +1,12 @@
 //! Runs: the first pass, which counts, and replays of parts of it, which say what a subcircuit proves.
 
+use crate::address_space::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::input::Input;
 use crate::isa::Chip;
 use crate::machine::{CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, State};
 use crate::memory::{Memory, Snapshot, pages_of};
 use crate::op::{Access, Op};
-use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use crate::program::Program;
 use crate::trap::{RunError, TrapReason};
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,11 +3,11 @@
 //! and is accepted as soon as the check that it is about is left out.
 
 use super::assembler::*;
+use crate::address_space::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::chips::ZERO;
 use crate::isa::{Chip, EXIT, Isa, OPCODE, RS2};
 use crate::machine::{A0, A7, CLASSES, Machine, REFRESH, SYS_EXIT};
 use crate::precompile::Precompile;
-use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::run::All;
 use crate::sizes::{refresh_template, template_of};
 use crate::tables::{logic_rows, powers_rows};

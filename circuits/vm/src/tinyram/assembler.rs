@@ -1,8 +1,9 @@
 //! Programs as text, in the assembly language of TinyRAM.
 
 use super::decode::{Opcode, Operand, Shape, decode, encode};
+use crate::address_space::MAX_IMAGE;
 use crate::isa::Isa;
-use crate::program::{MAX_IMAGE, Program};
+use crate::program::Program;
 use std::collections::HashMap;
 
 /// The maximum number of bytes of a line without its comment, and of labels.

@@ -1,0 +1,18 @@
+//! The addresses of the machine: where programs, their input and their output are.
+
+use std::ops::Range;
+
+/// Where the segments of a program are.
+pub const CODE: Range<u32> = 0x1_0000..0x1000_0000;
+
+/// Where the input begins, behind the memory that is zero at the beginning.
+pub const INPUT: u32 = 0x2000_0000;
+
+/// Where the output is.
+pub const OUTPUT: u32 = 0x3000_0000;
+
+/// The number of words of the output.
+pub const OUTPUT_WORDS: usize = 16;
+
+/// The maximum number of words from the first segment to the last: 16 MiB, gaps included.
+pub const MAX_IMAGE: usize = 1 << 22;
