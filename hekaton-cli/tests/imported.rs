@@ -1,6 +1,8 @@
 //! Circuits of other tools: the commands from a `.r1cs` to a verified proof, and what they refuse.
 
 mod common;
+#[path = "imported/foreign.rs"]
+mod foreign;
 
 use ark_ff::Field;
 use common::{fails, hekaton, ok};

@@ -62,18 +62,19 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         "seconds": elapsed.as_secs_f64(),
     });
     let (what, digest, of_itself) = match key.family {
-        Some(family) if derived => ("family digest", family, "derived for: circuit"),
-        _ => ("key digest", key.digest(), "the key says of itself: circuit"),
+        Some(family) if derived => ("family digest", family, "derived for:"),
+        _ => ("key digest", key.digest(), "the key says of itself:"),
     };
     let lines = format!(
         "the proof holds ({})\npublic values: {shown}\n{what}: {}{}\n\
-         {of_itself} {}, {} subcircuits\nzero knowledge: {}\ntrust: {}",
+         {of_itself} {}{}, {} subcircuits\nzero knowledge: {}\ntrust: {}",
         output::seconds(elapsed),
         hex::encode(digest),
         match pinned {
             true => ", as required",
             false => " (compare it: name and parameters are unverified)",
         },
+        if key.circuit == imported::NAME { "" } else { "circuit " },
         imported::describe(&key.circuit, &parameters(&key)),
         key.instances,
         if key.zero_knowledge { "yes" } else { "NO" },
