@@ -3,7 +3,7 @@
 
 use super::records::task;
 use crate::id::Digest;
-use crate::record::{SessionId, Task, TaskState};
+use crate::record::{Limits, SessionId, Task, TaskState};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::collections::BTreeSet;
 
@@ -26,9 +26,11 @@ struct World {
     compares: bool,
     /// Processes give leases back that they do not run.
     audits: bool,
+    /// Processes believe that others have the back-end, too.
+    several: bool,
 }
 
-const RIGHT: World = World { compares: true, audits: true };
+const RIGHT: World = World { compares: true, audits: true, several: false };
 
 /// Which process.
 type Who = usize;
@@ -44,6 +46,8 @@ struct State {
     done: Vec<Digest>,
     /// A result was written by who did not hold the lease.
     usurped: bool,
+    /// A failure was written by a process that believed to be alone.
+    lonely: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,7 +65,11 @@ struct Process {
 enum Kind {
     Claim,
     Finish,
+    /// The process believes that nobody else has the back-end.
     Fail,
+    /// It believes that others have it.
+    FailBesideOthers,
+    RefuseBesideOthers,
     GiveBack,
     Expire,
 }
@@ -120,11 +128,12 @@ impl World {
                 (!process.claims && process.runs.is_none()).then_some(())?;
                 (known.claim(&own, LATE).ok()?, *rev)
             }
-            Kind::Finish | Kind::Fail => {
+            Kind::Finish | Kind::Fail | Kind::FailBesideOthers | Kind::RefuseBesideOthers => {
                 let (claim, rev) = process.runs.as_ref()?;
                 let next = match kind {
                     Kind::Finish => claim.finish(&own, output(from), LATE),
-                    _ => claim.fail(&own, "no luck", 0, false),
+                    Kind::RefuseBesideOthers => claim.bury(&own, "no witness", 0, true),
+                    _ => claim.fail(&own, "no luck", 0, kind == Kind::FailBesideOthers),
                 };
                 (next.ok()?, *rev)
             }
@@ -156,7 +165,12 @@ impl World {
                 actions.push(Action::GiveUp(who));
             }
             if state.writes.len() < MAX_WRITES {
-                for kind in [Kind::Claim, Kind::Finish, Kind::Fail, Kind::GiveBack, Kind::Expire] {
+                let ends: &[Kind] = match self.several {
+                    true => &[Kind::FailBesideOthers, Kind::RefuseBesideOthers],
+                    false => &[Kind::Fail],
+                };
+                let always = [Kind::Claim, Kind::Finish, Kind::GiveBack, Kind::Expire];
+                for &kind in always.iter().chain(ends) {
                     let sent = self.write(state, who, kind);
                     if sent.is_some_and(|write| !state.writes.contains(&write)) {
                         actions.push(Action::Send(who, kind));
@@ -181,6 +195,7 @@ impl World {
                 };
                 state.usurped |= holder.as_ref() != Some(session);
             }
+            state.lonely |= *kind == Kind::Fail;
             (state.record, state.rev) = (next.clone(), state.rev + 1);
         }
         let rev = state.rev;
@@ -195,7 +210,9 @@ impl World {
                 process.runs = takes.then(|| (next.clone(), rev));
             }
             // Settled, one way or the other.
-            Kind::Finish | Kind::Fail => process.runs = None,
+            Kind::Finish | Kind::Fail | Kind::FailBesideOthers | Kind::RefuseBesideOthers => {
+                process.runs = None;
+            }
             Kind::Claim | Kind::GiveBack | Kind::Expire => {}
         }
     }
@@ -216,6 +233,7 @@ impl Model for World {
             mistakes: 0,
             done: vec![],
             usurped: false,
+            lonely: false,
         }]
     }
 
@@ -263,7 +281,15 @@ impl Model for World {
             Property::always("only the holder writes a result", |_, state: &State| !state.usurped),
             Property::always("attempts are bounded", |_, state: &State| {
                 let Task { attempts, limits, .. } = &state.record;
-                *attempts < limits.attempts || state.record.state.is_final()
+                *attempts < limits.attempts * Limits::PATIENCE || state.record.state.is_final()
+            }),
+            // Where processes know of each other, both must have failed.
+            Property::always("one process alone spoils nothing", |_, state: &State| {
+                let Task { failed, refused, attempts, limits, .. } = &state.record;
+                let is_dead = matches!(state.record.state, TaskState::Dead { .. });
+                let most = limits.attempts * Limits::PATIENCE;
+                let both = failed.len() > 1 || !refused.is_empty() || *attempts >= most;
+                !is_dead || both || state.lonely
             }),
             // In a state without further steps, the task has ended.
             Property::always("no task is left behind", |world: &World, state: &State| {
@@ -288,9 +314,11 @@ impl Model for World {
 
 #[test]
 fn no_state_of_a_small_world_breaks_a_promise() {
-    let checker = RIGHT.checker().spawn_bfs().join();
-    checker.assert_properties();
-    assert!(checker.unique_state_count() > 10_000, "{}", checker.unique_state_count());
+    for several in [false, true] {
+        let checker = World { several, ..RIGHT }.checker().spawn_bfs().join();
+        checker.assert_properties();
+        assert!(checker.unique_state_count() > 10_000, "{}", checker.unique_state_count());
+    }
 }
 
 /// The properties are worth something: without a rule, they fail.

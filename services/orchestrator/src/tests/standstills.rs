@@ -107,7 +107,7 @@ fn causes_are_told_apart() {
         let node = world.start(Shape::default());
         submit(&intake, &block(workflow, 2, "b2", "b1")).await.unwrap();
         settle(&world).await;
-        only(&world, "block 1 'b1' is dead: task 0 of stage 'prove'");
+        only(&world, "block 1 'b1' is dead: task");
         intake.skip(&tenant, &dead.handle()).await.unwrap();
         settle(&world).await;
         none(&world);
