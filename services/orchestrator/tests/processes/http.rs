@@ -178,6 +178,9 @@ fn described(address: &str) -> Described {
     Described { doc: get(address, "/openapi.json").json(), seen: BTreeSet::new() }
 }
 
+/// Method and path as described, the status to come, whose token, the path as it is sent, and the body.
+type Try<'a> = (&'a str, &'a str, u16, (&'a str, &'a str), String, Vec<u8>);
+
 /// A back-end that fails for as long as one file is there, and waits where another one is.
 fn place(more: &str) -> Place {
     let place = Place::new(more);
@@ -346,7 +349,7 @@ fn every_status_is_described_and_every_one_described_is_answered() {
     };
     let workflow = api.example("post", "/v1/workflows").body;
     std::fs::write(place.path("fails"), "").unwrap();
-    let mut tries: Vec<(&str, &str, u16, _, String, Vec<u8>)> = vec![
+    let mut tries: Vec<Try<'_>> = vec![
         ("put", "/v1/blobs/{digest}", 200, bob, blob.path.clone(), blob.body.clone()),
         ("put", "/v1/blobs/{digest}", 413, alice, format!("/v1/blobs/{none}"), vec![0; 201]),
         ("get", "/v1/blobs/{digest}", 404, alice, format!("/v1/blobs/{none}"), vec![]),
@@ -372,8 +375,7 @@ fn every_status_is_described_and_every_one_described_is_answered() {
         ("post", at_revert, 404, bob, "/v1/chains/none/revert".into(), revert("genesis")),
         ("post", at_revert, 400, bob, "/v1/chains/main/revert".into(), revert("never")),
     ]);
-    let run = |api: &mut Described,
-               tries: Vec<(&str, &str, u16, (&str, &str), String, Vec<u8>)>| {
+    let run = |api: &mut Described, tries: Vec<Try<'_>>| {
         for (method, path, wanted, who, url, body) in tries {
             let kind = api.example(method, path).kind.unwrap_or_else(|| "text/plain".into());
             let head = [who, ("content-type", kind.as_str())];
@@ -392,8 +394,8 @@ fn every_status_is_described_and_every_one_described_is_answered() {
     state("dead");
     let requeue = "/v1/jobs/{job}/requeue";
     std::fs::remove_file(place.path("fails")).unwrap();
-    let known = Digest::of(&vec![1; 150]).to_string();
-    let more = Digest::of(&vec![2; 151]).to_string();
+    let known = Digest::of(&[1; 150]).to_string();
+    let more = Digest::of(&[2; 151]).to_string();
     run(
         &mut api,
         vec![
