@@ -144,6 +144,31 @@ fn what_a_cut_would_cost() {
     assert!(!Path::new(&f.path("nothing")).exists());
 }
 
+/// A small circuit is imported as one part without a note and without --force, also if most of its rows
+/// are those of public values.
+#[test]
+fn small_circuits_need_no_force() {
+    let f = fixture();
+    let mut system = SystemBuilder::new(4, 3);
+    for wire in [1, 2, 3] {
+        let (bytes, value) = coefficient(1);
+        system.term(wire, &bytes, || value).unwrap();
+        system.end_combination().unwrap();
+    }
+    system.end_row(0).unwrap();
+    std::fs::write(f.path("product.r1cs"), R1csFile::bytes_of(&system.finish(), 1)).unwrap();
+    let found = json(&["import", &f.path("product.r1cs"), "--out", &f.path("product.hk")]);
+    assert_eq!(found["summary"]["parts"], 1);
+    assert_eq!(found["notes"], serde_json::json!([]));
+    // In many small parts, most rows are those of shared wires: that is said, and refused where one part
+    // is faster.
+    let (source, out) = (f.path("a.r1cs"), f.path("tiny.hk"));
+    let tiny = ["import", &source, "--rows", "6", "--out", &out];
+    fails(4, "one part alone", &tiny);
+    let text = String::from_utf8(hekaton(&[&tiny[..], &["--force"]].concat()).stderr).unwrap();
+    assert!(text.contains("where the constraints alone would need"), "{text}");
+}
+
 /// A resumed run, and a seeded one, are as for other circuits: the same bytes.
 #[test]
 fn runs_are_resumed() {

@@ -102,7 +102,7 @@ fn wide_circuits_are_cut_well() {
     is_near_the_best("a sum of 20,000 wires", &numbers::sum_of_wires(20_000, 3));
     is_near_the_best("100,000 public values", &numbers::public_values(100_000));
     is_near_the_best("50,000 public values in no row", &numbers::unread_values(50_000, 60_000));
-    is_near_the_best("wide rows", &numbers::wide_rows(200, 2_000, 60_000));
+    is_near_the_best("wide rows", &numbers::wide_rows(40, 500, 40_000));
 }
 
 /// One dense place does not make all other parts small.

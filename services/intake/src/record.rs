@@ -50,7 +50,7 @@ impl Origin {
     }
 
     /// The same, of a witness that came as JSON.
-    pub(crate) fn as_json(self, json: bool) -> Self {
+    pub(crate) fn with_json(self, json: bool) -> Self {
         Self { json, ..self }
     }
 }

@@ -155,7 +155,7 @@ async fn push(
     let is_json = needs(&headers, &[OCTETS, JSON])? == JSON;
     let load = service.body(&headers, body, service.limit).await?;
     let desk = Arc::clone(&service.desk);
-    let origin = Origin::of(Source::Push, &headers).as_json(is_json);
+    let origin = Origin::of(Source::Push, &headers).with_json(is_json);
     // Also if the caller has gone.
     let record = blocking(move || match is_json {
         true => push_json(&desk, origin, &load.bytes),
@@ -200,7 +200,7 @@ async fn fetch(
     };
     let fetched = node.fetch(&parameters, codec).await?;
     let desk = Arc::clone(&service.desk);
-    let origin = Origin::of(Source::Fetch, &headers).as_json(fetched.is_json());
+    let origin = Origin::of(Source::Fetch, &headers).with_json(fetched.is_json());
     let record = blocking(move || {
         let _load = load;
         let answer = fetched.answer().map_err(DeskError::from)?;

@@ -66,11 +66,11 @@ pub(crate) fn forest(random: &mut Random, trunk: usize) -> Vec<Block> {
     let trunk = Block::chain(random.next(), 5, trunk, 1_500);
     let mut chains = vec![trunk.clone()];
     let mut blocks = trunk;
-    for at in 0..1 + random.below(3) {
+    for mark in [b'x', b'y', b'z'].into_iter().take(1 + random.below(3)) {
         let from = &chains[random.below(chains.len())];
         let begin = random.below(from.len());
         let count = 1 + random.below(from.len() - begin);
-        let branch = Block::branch(&from[begin..begin + count], &[b'b', at as u8]);
+        let branch = Block::branch(&from[begin..begin + count], &[mark]);
         blocks.extend(branch.iter().cloned());
         chains.push(branch);
     }

@@ -76,13 +76,11 @@ fn slow_bodies_hold_no_places() {
         .collect();
     // They have been seen when a connection that came later is answered.
     assert_eq!(status(&format!("{address}/healthz")).0, 204);
-    let begun = Instant::now();
+    // Whoever waits behind so many bodies for one of eight places is refused after 20 seconds.
     record(&post(&format!("{address}/v1/witness"), OCTETS, &block.push()));
     record(&post(&format!("{address}/v1/fetch"), JSON, &block.parameters.encode()));
     let passed = post(&format!("{address}{}", a::PATH), JSON, &block.parameters.encode());
     assert_eq!(passed.0, 200);
-    // Places that were held would have been waited for, for 20 seconds each, and then refused.
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     // A body that never ends is given up, with the reason.
     let mut last = slow.into_iter().next_back().unwrap();
     last.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
