@@ -12,7 +12,7 @@ use hekaton_core::{LocalEngine, Pool, ProverKeys};
 use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;
-use hekaton_storage::{FamilyStore, KeyStore, Manifest, TypeEntry};
+use hekaton_storage::{FamilyStore, KeyCheckReport, KeyStore, Manifest, TypeEntry};
 use std::num::NonZeroUsize;
 use std::path::Path;
 #[cfg(feature = "mpi")]
@@ -136,4 +136,13 @@ pub(crate) fn files(path: &Path) -> Result<(Vec<PathBuf>, String), KeyStoreError
     files.extend(of_types(&manifest.types));
     files.extend(imported::files_in_keys(&manifest));
     Ok((files, digest(&manifest)))
+}
+
+/// What a check of keys does not replace.
+pub(crate) const DIGEST_MATTERS: &str = "whoever ran the setup could have made other keys that pass: compare the digest with the one \
+     that you were told";
+
+/// What no relation covers, a line each.
+pub(crate) fn not_covered(report: &KeyCheckReport) -> String {
+    report.not_covered.iter().map(|what| format!("NOT CHECKED: {what}\n")).collect()
 }

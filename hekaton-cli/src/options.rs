@@ -8,8 +8,8 @@ mod vm;
 
 #[cfg(feature = "directory")]
 pub(crate) use directory::{
-    Asked, Directory, DirectoryAudit, DirectoryEpoch, DirectoryErase, DirectoryFolder, DirectoryHead,
-    DirectoryInit, DirectoryInsert, DirectoryLookUp, DirectoryProve, DirectoryPrune,
+    Asked, Directory, DirectoryAudit, DirectoryEpoch, DirectoryErase, DirectoryFolder,
+    DirectoryHead, DirectoryInit, DirectoryInsert, DirectoryLookUp, DirectoryProve, DirectoryPrune,
     DirectoryServe, ExpectedOption, Proving, Serving, ToOrchestrator,
 };
 pub(crate) use prove::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};

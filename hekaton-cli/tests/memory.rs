@@ -2,6 +2,7 @@
 //! `--memory-limit` is kept.
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
+#![allow(clippy::print_stdout, reason = "figures, with --nocapture")]
 
 mod common;
 

@@ -2,6 +2,7 @@
 //! constraints of what people write in circom.
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
+#![allow(clippy::print_stdout, reason = "figures, with --nocapture")]
 
 use hekaton_circuit::Fr;
 use hekaton_plan::{CutCost, CutType, Workers, cut_cost};

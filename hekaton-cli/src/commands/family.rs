@@ -1,10 +1,10 @@
 //! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
 
 use crate::application::OpenFamily;
-use crate::commands::keys::{DIGEST_MATTERS, not_covered};
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
+use crate::opened_keys::{DIGEST_MATTERS, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
 use crate::program::Program;
 use crate::terminal::progress::Display;

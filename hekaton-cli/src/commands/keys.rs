@@ -4,7 +4,7 @@ use crate::commands::family;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
-use crate::opened_keys::circuit_of;
+use crate::opened_keys::{DIGEST_MATTERS, circuit_of, not_covered};
 use crate::options::{Keys, KeysList, KeysVerify};
 use crate::program::Program;
 use crate::terminal::output;
@@ -14,7 +14,7 @@ use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
 use hekaton_core::{LocalEngine, Pool, ProverKeys, Trust};
 use hekaton_r1cs::{Imported, Monolith, PartitionError, check_partition};
-use hekaton_storage::{FamilyStore, KeyCheckError, KeyCheckReport, KeyStore, Manifest, check_keys};
+use hekaton_storage::{FamilyStore, KeyCheckError, KeyStore, Manifest, check_keys};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -110,15 +110,6 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
         manifest.trust,
     ) + &source.map_or_else(String::new, |source| format!("\nsource: {source}"));
     output::result(json, &object, &lines)
-}
-
-/// What a check of keys does not replace.
-pub(crate) const DIGEST_MATTERS: &str = "whoever ran the setup could have made other keys that pass: compare the digest with the one \
-     that you were told";
-
-/// What no relation covers, a line each.
-pub(crate) fn not_covered(report: &KeyCheckReport) -> String {
-    report.not_covered.iter().map(|what| format!("NOT CHECKED: {what}\n")).collect()
 }
 
 /// Compares the constraints in keys of an imported circuit with those of its source.

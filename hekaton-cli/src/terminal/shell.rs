@@ -51,7 +51,8 @@ mod tests {
 
     /// What bash makes of a word.
     fn read_back(word: &str) -> Vec<u8> {
-        let output = Command::new("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();
+        let output =
+            Command::new("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();
         assert!(output.status.success(), "{word}");
         output.stdout
     }
@@ -60,8 +61,23 @@ mod tests {
     fn words_are_read_back_by_a_shell() {
         assert_eq!(word("keys/verifying.key"), "keys/verifying.key");
         for text in [
-            "a b", "", "it's", "$HOME", "~", "a*", "!x", "`ls`", "a;b", "\"q\"", r"back\slash", "a=b",
-            "new\nline", "tab\t'", "é ü", "[\"1\",\"2\"]", "#x",
+            "a b",
+            "",
+            "it's",
+            "$HOME",
+            "~",
+            "a*",
+            "!x",
+            "`ls`",
+            "a;b",
+            "\"q\"",
+            r"back\slash",
+            "a=b",
+            "new\nline",
+            "tab\t'",
+            "é ü",
+            "[\"1\",\"2\"]",
+            "#x",
         ] {
             assert_eq!(read_back(&word(text)), text.as_bytes(), "{text:?}");
             assert!(!word(text).contains('\n'), "{text:?}");

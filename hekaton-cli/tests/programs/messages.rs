@@ -17,7 +17,7 @@ fn changed(f: &Files, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
     let (claim, proof) = bytes[HEADER..].split_at(length);
     let mut claim = claim.to_vec();
     change(&mut claim);
-    let length = (claim.len() as u32).to_le_bytes();
+    let length = u32::try_from(claim.len()).unwrap().to_le_bytes();
     f.write(name, &[&bytes[..10], &length, &claim, proof].concat())
 }
 

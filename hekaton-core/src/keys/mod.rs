@@ -4,8 +4,6 @@
 mod aggregation;
 mod circuit_match;
 mod family;
-#[cfg(any(test, feature = "testing"))]
-pub mod forgery;
 mod map;
 mod prover_keys;
 mod sections;

@@ -13,6 +13,8 @@ pub mod engine;
 mod error;
 pub(crate) mod executed;
 mod family;
+#[cfg(any(test, feature = "testing"))]
+pub mod forgery;
 pub mod journal;
 mod key_sink;
 pub mod messages;
@@ -30,7 +32,7 @@ pub use options::{Cancellation, ProveOptions};
 pub use prove::{ProvenRun, prove, prove_prepared};
 pub use setup::{SetupError, SetupOptions, setup, setup_into, setup_prepared};
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 pub(crate) use setup::{Secrets, setup_wiring};
 #[cfg(test)]
 pub(crate) use {family::derive_wiring, prove::prove_with};

@@ -3,9 +3,9 @@
 //! or run `keys verify`, whose relations find them (the tests of `hekaton-storage`).
 
 use super::bench::{Bench, Cheater, Squares};
-use crate::keys::forgery::{commit_again, rewire};
 use crate::keys::{FamilyKey, ProverKeys};
 use crate::pool::LocalEngine;
+use crate::protocol::forgery::{commit_again, rewire};
 use crate::protocol::{SetupOptions, derive, setup_family};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, Group};

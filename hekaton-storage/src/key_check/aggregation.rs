@@ -3,7 +3,8 @@
 use super::checker::{Checker, randoms};
 use super::public::PublicSums;
 use super::relation::Relation;
-use super::{KeyCheckError, Shared};
+use super::report::KeyCheckError;
+use super::shared::Shared;
 use hekaton_arith::{G1Point, G2Point, Group, Gt, MillerLoop, pairing};
 use hekaton_circuit::Masking;
 use hekaton_circuit::prover::Wiring;

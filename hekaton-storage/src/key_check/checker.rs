@@ -1,7 +1,7 @@
 //! Points and pairing equations, counted; with randomness that the maker of the keys could not know.
 
 use super::relation::Relation;
-use super::{KeyCheckError, KeyCheckReport};
+use super::report::{KeyCheckError, KeyCheckReport};
 use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, Scalars};
 use hekaton_core::Pool;

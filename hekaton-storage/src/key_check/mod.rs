@@ -14,74 +14,22 @@ mod checker;
 mod proving_key;
 mod public;
 mod relation;
+mod report;
 mod rows;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 pub use relation::Relation;
+pub use report::{KeyCheckError, KeyCheckReport};
 
 use checker::Checker;
-use hekaton_arith::{G1Point, G2Point, Gt};
 use hekaton_circuit::prover::Wiring;
-use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{FamilyKey, Pool, ProverKeys};
 use proving_key::TypeCheck;
+use shared::Shared;
 use std::sync::{Mutex, PoisonError};
-
-/// Why keys are rejected.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyCheckError {
-    /// A section cannot be read.
-    #[error(transparent)]
-    Key(#[from] KeyFileError),
-    /// A point is not in its group.
-    #[error("{key}, section '{section}': point {index} is not a reduced point of the subgroup")]
-    Point {
-        /// The key.
-        key: String,
-        /// The section of the key.
-        section: &'static str,
-        /// The index of the first bad point.
-        index: usize,
-    },
-    /// A point is at infinity where no honest setup has one.
-    #[error(
-        "{key}, section '{section}': point {index} is at infinity: these keys do not come from an \
-         honest setup"
-    )]
-    Infinity {
-        /// The key.
-        key: String,
-        /// The section of the key.
-        section: &'static str,
-        /// The index of the first such point.
-        index: usize,
-    },
-    /// A relation does not hold.
-    #[error("{key}: '{relation}' does not hold: these keys do not come from an honest setup")]
-    Relation {
-        /// The key.
-        key: String,
-        /// The relation.
-        relation: Relation,
-    },
-    /// The operating system provides no randomness.
-    #[error("the operating system provides no randomness: {0}")]
-    Randomness(#[from] getrandom::Error),
-}
-
-/// The extent of a successful check.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyCheckReport {
-    /// The number of points whose group membership was checked.
-    pub points: u64,
-    /// The number of relations that were checked.
-    pub relations: u64,
-    /// What no relation covers, one clause each; empty for most keys.
-    pub not_covered: Vec<String>,
-}
 
 /// Checks all points and relations of keys. `wiring` is that of the circuit's layout, with masks if the
 /// keys have them; without it, nothing says which addresses and multiplicities the keys should have.
@@ -235,22 +183,11 @@ fn check_types<P: Pool>(
     Ok(all)
 }
 
-/// What the types of a setup share, from the aggregation key and the verifying key, or from the key
-/// of a family.
-struct Shared<'a> {
-    phi: &'a [G1Point],
-    psi: &'a [G2Point],
-    gamma: &'a G2Point,
-    elements: &'a [[G2Point; 3]],
-    alpha_beta: Gt,
-    k: G1Point,
-    psi_1: G1Point,
-    phi_2: G2Point,
-    types: &'a [ProvingKey],
-}
+/// What is called with each step.
+type Say<'a> = Box<dyn FnMut(&str) + Send + 'a>;
 
 /// Reports steps, from several threads.
-struct Steps<'a>(Mutex<Box<dyn FnMut(&str) + Send + 'a>>);
+struct Steps<'a>(Mutex<Say<'a>>);
 
 impl<'a> Steps<'a> {
     fn new(step: impl FnMut(&str) + Send + 'a) -> Self {

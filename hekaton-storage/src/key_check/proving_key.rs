@@ -2,8 +2,9 @@
 
 use super::checker::{Checker, point_of, random, randoms, sparse};
 use super::relation::Relation;
+use super::report::KeyCheckError;
 use super::rows::{Combination, Rows};
-use super::{KeyCheckError, Shared};
+use super::shared::Shared;
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairing};
 use hekaton_circuit::prover::{Matrix, VariableLayout};

@@ -1,10 +1,10 @@
 //! The public parts of the verification equation: IC of a family, and the sums St, Sg, Sb, ST and SV of
 //! keys for one layout (spec: memory-check#preprocessed, buses#preprocessed).
 
-use super::KeyCheckError;
 use super::checker::Checker;
 use super::proving_key::TypeCheck;
 use super::relation::Relation;
+use super::report::KeyCheckError;
 use super::rows::Rows;
 use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point};

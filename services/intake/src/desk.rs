@@ -5,17 +5,19 @@ use crate::canonical::{Admitted, Options, admit};
 use crate::check::{CheckError, check_block, check_keys};
 use crate::codec::b::Envelope;
 use crate::codec::{Answer, Status, Witness, a, b};
-use crate::follow::Follower;
+use crate::published::Follower;
 use crate::record::{Origin, Record, VERSION};
 use crate::ssz::SszError;
 use crate::values::hex;
-use hekaton_orchestrator::{BlobError, Blobs, Client};
+use hekaton_orchestrator::{BlobError, Blobs};
 use std::collections::{BTreeSet, HashSet};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use crate::jobs::Jobs;
 
 /// How many bytes are written to see whether there is space: as many as a record has.
 const PROBE: usize = 4_096;
@@ -62,19 +64,6 @@ pub enum DeskError {
         /// What happened.
         why: String,
     },
-}
-
-/// Where jobs go.
-#[derive(Debug)]
-pub struct Jobs {
-    /// The orchestrator.
-    pub client: Client,
-    /// The chain. A new one has strict order.
-    pub chain: String,
-    /// The block before the first one of a new chain: without it, the parent of the lowest block that is there.
-    pub genesis: Option<String>,
-    /// What proves.
-    pub backend: String,
 }
 
 /// Counts, for metrics.

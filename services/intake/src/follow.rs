@@ -4,8 +4,9 @@
 //! jobs that are there, so it does not matter where the last one ended, who cancelled a job or which of the processes died: records
 //! are written first, then the chain is reverted, then jobs are made, lowest first, and a repetition of any of it is harmless.
 
-use crate::branch::{Link, Path, Plan, hash};
-use crate::desk::{Desk, Jobs};
+use crate::branch::{Link, Plan, hash};
+use crate::desk::Desk;
+use crate::jobs::Jobs;
 use crate::record::Record;
 use alloy_primitives::{B256, hex};
 use hekaton_orchestrator::http::{ChainBody, ChainState, JobBody, JobStatus, JobView, ReorgBody};
@@ -27,73 +28,6 @@ const SOON: Duration = Duration::from_millis(500);
 
 /// Why a block is not followed that is not above what is published.
 const NOT_LINKED: &str = "its branch does not meet the last 1,024 blocks that the chain has published: if it is right, revert the chain to where they part";
-
-/// What is known of the orchestrator's chain.
-#[derive(Debug, Default)]
-pub(crate) struct Follower {
-    published: Option<Published>,
-}
-
-/// What a chain has published, as far as it was read.
-#[derive(Debug)]
-struct Published {
-    genesis: String,
-    path: Path,
-    /// The name of the last block.
-    tail: String,
-    /// The last entry that was read.
-    next: u64,
-}
-
-impl Published {
-    fn new(genesis: String) -> Self {
-        Self { path: Path::new(&genesis), tail: genesis.clone(), genesis, next: 0 }
-    }
-
-    fn read_on(&mut self, jobs: &Jobs) -> Result<(), ClientError> {
-        loop {
-            let found = jobs.client.proofs(&jobs.chain, self.next)?;
-            if found.proofs.is_empty() {
-                return Ok(());
-            }
-            for entry in found.proofs {
-                match entry.entry.as_str() {
-                    // The genesis has no height of its own.
-                    "revert" if entry.id == self.genesis => self.path = Path::new(&self.genesis),
-                    "revert" => self.path.revert(&entry.id, entry.block),
-                    _ => self.path.push(&entry.id, entry.block),
-                }
-                (self.tail, self.next) = (entry.id, entry.rev);
-            }
-        }
-    }
-}
-
-impl Follower {
-    /// Reads what the chain has published since the last time. A log that does not lead to the chain's tail is another one, of an
-    /// orchestrator whose folder was restored or replaced, and is read from its beginning.
-    fn read(&mut self, jobs: &Jobs, chain: &ChainState) -> Result<&mut Published, ClientError> {
-        let genesis = chain.genesis.clone().unwrap_or_default();
-        let known = self.published.take().filter(|known| known.genesis == genesis);
-        if let (None, Some(wanted)) = (&known, jobs.genesis.as_ref().filter(|it| **it != genesis)) {
-            tracing::error!(
-                chain = jobs.chain,
-                genesis,
-                wanted,
-                "the chain is there already, and begins after another block than --genesis says: name another --chain"
-            );
-        }
-        let mut known = known.unwrap_or_else(|| Published::new(genesis.clone()));
-        known.read_on(jobs)?;
-        if Some(&known.tail) != chain.tail.as_ref()
-            && jobs.client.chain(&jobs.chain)?.tail.as_ref() != Some(&known.tail)
-        {
-            known = Published::new(genesis);
-            known.read_on(jobs)?;
-        }
-        Ok(self.published.insert(known))
-    }
-}
 
 /// What became of a block that is to be in its place.
 enum Placed {

@@ -4,7 +4,7 @@ mod body;
 mod pass;
 mod ready;
 
-use self::ready::{Readiness, ready};
+use self::ready::Readiness;
 use crate::codec::json::{JsonError, JsonPush, Parameters};
 use crate::codec::{Witness, b};
 use crate::desk::{Desk, DeskError};
@@ -237,6 +237,14 @@ async fn record(
 
 async fn health() -> StatusCode {
     StatusCode::NO_CONTENT
+}
+
+/// Says whether the service can do its work.
+async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
+    match service.readiness.check(&service.desk).await {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(why) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", why).after("5")),
+    }
 }
 
 /// Metrics for Prometheus.

@@ -393,8 +393,7 @@ impl Collector {
     fn measure(&self, state: &State) {
         let now = self.clock.wall();
         let running = state.observer.living(&self.gone).filter(|(_, session)| !session.draining);
-        let backends: BTreeSet<&Name> =
-            running.flat_map(|(_, session)| session.able()).collect();
+        let backends: BTreeSet<&Name> = running.flat_map(|(_, session)| session.able()).collect();
         let (mut ready, mut leased, mut head, mut unrunnable) = (0, 0, 0, 0);
         let mut missing = BTreeSet::new();
         for task in state.tasks.values().flat_map(BTreeMap::values).map(|task| &task.value) {

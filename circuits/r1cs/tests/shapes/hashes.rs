@@ -188,11 +188,12 @@ fn poseidon(m: &mut Maker, inputs: [Sum; 2]) -> u32 {
     let mut state = [constant(0), left, right];
     for round in 0..65 {
         let is_full = !(4..61).contains(&round);
-        for i in 0..if is_full { 3 } else { 1 } {
-            let x = combine(&[(&state[i], 1), (&constant(3 * round + i as i64 + 7), 1)]);
+        let lanes = if is_full { 3 } else { 1 };
+        for (lane, index) in state.iter_mut().zip(0i64..lanes) {
+            let x = combine(&[(&*lane, 1), (&constant(3 * round + index + 7), 1)]);
             let square = one(m.times(&x, &x));
             let fourth = one(m.times(&square, &square));
-            state[i] = one(m.times(&fourth, &x));
+            *lane = one(m.times(&fourth, &x));
         }
         let mixed = [[2, 3, 5], [3, 7, 1], [4, 1, 6]]
             .map(|k: [i64; 3]| combine(&[(&state[0], k[0]), (&state[1], k[1]), (&state[2], k[2])]));

@@ -1,6 +1,5 @@
 //! The folder of a directory: its parameters, its key, its database, and what is being proven.
 
-use super::head::NOWHERE;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::options::DirectoryInit;
@@ -301,7 +300,7 @@ pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
         .or_fail(exit::FAILED)?;
     folder.write_settings()?;
     if let Some(head) = &command.head {
-        super::head::start(&mut folder, head, None)?;
+        start_head(&mut folder, head, None)?;
     }
     // With it, the folder has a directory.
     let file = ParametersFile::of(&parameters);
@@ -349,4 +348,21 @@ fn write_key(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     let mut file = options.open(path)?;
     writeln!(file, "{}", hex::encode(key))?;
     file.sync_all()
+}
+
+/// What is said of a directory without a head outside of its folder.
+pub(super) const NOWHERE: &str = "only in the folder: an older copy of the folder would not be found out (hekaton directory head)";
+
+/// Writes the head to another place, from where the directory is now, and keeps that place with the folder.
+pub(super) fn start_head(
+    folder: &mut Folder,
+    path: &Path,
+    seen: Option<&Path>,
+) -> Result<(), Failure> {
+    let path = folder.outside_path(path)?;
+    folder.check_head(&path)?;
+    let seen = seen.map(|path| folder.seen(path)).transpose()?;
+    let outside = Outside { head: Some(path.clone()), start: true, seen };
+    folder.open_outside(quiet(), &outside)?.close().or_fail(exit::FAILED)?;
+    folder.keep_head(path)
 }

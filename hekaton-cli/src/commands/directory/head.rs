@@ -1,17 +1,17 @@
 //! What was signed last, and where that is kept besides the folder.
 
-use super::folder::{Folder, quiet};
+use super::folder::{Folder, NOWHERE, start_head};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::DirectoryHead;
 use crate::terminal::output;
-use hekaton_directory::server::{Head, Outside, read_head};
+use hekaton_directory::server::{Head, read_head};
 use serde_json::json;
 use std::path::Path;
 
 pub(super) fn run(command: &DirectoryHead, json: bool) -> Result<(), Failure> {
     let mut folder = Folder::read(&command.folder)?;
     if let Some(path) = &command.file {
-        start(&mut folder, path, command.expect_head.as_deref())?;
+        start_head(&mut folder, path, command.expect_head.as_deref())?;
     }
     let read = |path: &Path| read_head(path).or_fail(exit::BAD_FILE);
     let inner = read(&folder.inner_head())?;
@@ -33,17 +33,4 @@ pub(super) fn run(command: &DirectoryHead, json: bool) -> Result<(), Failure> {
         "head_epoch": outer.map(|(_, head)| head.epoch), "is_current": outer.map(|(_, head)| head == inner),
     });
     output::result(json, &object, &lines)
-}
-
-/// What is said of a directory without a head outside of its folder.
-pub(super) const NOWHERE: &str = "only in the folder: an older copy of the folder would not be found out (hekaton directory head)";
-
-/// Writes the head to another place, from where the directory is now, and keeps that place with the folder.
-pub(super) fn start(folder: &mut Folder, path: &Path, seen: Option<&Path>) -> Result<(), Failure> {
-    let path = folder.outside_path(path)?;
-    folder.check_head(&path)?;
-    let seen = seen.map(|path| folder.seen(path)).transpose()?;
-    let outside = Outside { head: Some(path.clone()), start: true, seen };
-    folder.open_outside(quiet(), &outside)?.close().or_fail(exit::FAILED)?;
-    folder.keep_head(path)
 }

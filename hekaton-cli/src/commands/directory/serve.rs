@@ -1,7 +1,6 @@
 //! Serving a directory.
 
-use super::folder::Folder;
-use super::head::NOWHERE;
+use super::folder::{Folder, NOWHERE};
 use super::prover::{EpochKeys, EpochProver};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::{DirectoryServe, Serving};

@@ -3,10 +3,10 @@
 
 use super::*;
 use ark_ff::Field;
-use hekaton_core::keys::forgery::{
+use hekaton_core::mirage::Elements;
+use hekaton_core::protocol::forgery::{
     change_element, commit_again, rewire, setup_with, trapdoors, without_buses,
 };
-use hekaton_core::mirage::Elements;
 use hekaton_testing::{Doublings, Shop, Squares};
 
 /// Asserts that keys pass without a relation, and only without it.
@@ -105,7 +105,8 @@ fn relations_of_powers_and_elements() {
 /// The elements that a proving key repeats.
 #[test]
 fn relations_of_repeated_elements() {
-    let changes: [(Relation, fn(&mut Elements)); 3] = [
+    type Change = fn(&mut Elements);
+    let changes: [(Relation, Change); 3] = [
         (Relation::Delta, |e| e.delta_2 = e.delta_2.add(&h(Fr::from(3u64)))),
         (Relation::DeltaGroups, |e| e.delta_1 = e.delta_1.add(&g(Fr::from(3u64)))),
         (Relation::EtaGroups, |e| e.eta_1 = e.eta_1.add(&g(Fr::from(3u64)))),
@@ -152,7 +153,8 @@ fn relations_of_queries() {
     let zero = |key: &mut ProvingKey, matrix: [&'static str; 2], variable: u32| {
         let row = key.layout().rows();
         let sections = key.sections_mut();
-        let zero = sections.get::<[u8; 32]>("coefficients").unwrap().len() as u32;
+        let zero = sections.get::<[u8; 32]>("coefficients").unwrap().len();
+        let zero = u32::try_from(zero).unwrap();
         change(sections, "coefficients", |c: &mut Vec<[u8; 32]>| c.push([0; 32]));
         let at = sections.get::<u32>(matrix[0]).unwrap()[row];
         change(sections, matrix[0], |starts: &mut Vec<u32>| {
@@ -163,7 +165,7 @@ fn relations_of_queries() {
         });
     };
     let (mut keys, wiring) = bench();
-    let address = keys.types[0].layout().addresses().start as u32;
+    let address = u32::try_from(keys.types[0].layout().addresses().start).unwrap();
     zero(&mut keys.types[0], ["mb_rows", "mb"], address);
     read_again(&mut keys.types[0]);
     needed(&keys, &wiring, Relation::MemoryRows);
@@ -179,7 +181,7 @@ fn relations_of_queries() {
     needed(&keys, &wiring, Relation::Variables);
     // A point at infinity, for a variable whose only coefficient is 0.
     let (mut keys, wiring) = bench();
-    let free = (0..keys.types[1].variables() as u32)
+    let free = (0..u32::try_from(keys.types[1].variables()).unwrap())
         .find(|v| {
             let own = *v as usize >= keys.types[1].layout().len();
             own && !keys.types[1].a_query().unwrap().variables.contains(v)
@@ -318,7 +320,9 @@ fn a_rewired_chain_is_refused() {
 #[test]
 fn relations_of_families() {
     let circuit = Squares::new(&[0, 1]);
-    let of_family = |change: &dyn Fn(&mut (FamilyKey, Vec<ProvingKey>)), name: Relation| {
+    type Keys = (FamilyKey, Vec<ProvingKey>);
+    type Change<'a> = &'a dyn Fn(&mut Keys);
+    let of_family = |change: Change<'_>, name: Relation| {
         let mut keys = family_of(&circuit);
         change(&mut keys);
         assert_eq!(relation(check_of_family(&keys, None)), Some(name));
@@ -326,7 +330,7 @@ fn relations_of_families() {
         assert!(without.is_ok(), "{name}: {without:?}");
     };
     let ic = |at: usize, by: Fr| {
-        move |keys: &mut (FamilyKey, Vec<ProvingKey>)| {
+        move |keys: &mut Keys| {
             change(keys.0.sections_mut(), "ic", |points: &mut Vec<G1Point>| {
                 points[at] = points[at].add(&g(by));
             });

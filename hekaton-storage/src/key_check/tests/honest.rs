@@ -2,7 +2,7 @@
 
 use super::*;
 use hekaton_core::derive;
-use hekaton_core::keys::forgery;
+use hekaton_core::protocol::forgery;
 use hekaton_testing::{Doublings, FanOut, Histogram, Readers, Shop, Squares, Squarings};
 
 fn passes<C: Circuit>(circuit: &C, zero_knowledge: bool) -> KeyCheckReport {

@@ -81,7 +81,7 @@ fn change<T: bytemuck::Pod + Send + Sync>(
 /// Reads a proving key again, whose sections were changed.
 fn read_again(key: &mut ProvingKey) {
     let sections = std::mem::replace(key.sections_mut(), Sections::new(ProvingKey::KIND));
-    *key = ProvingKey::new(&key.name().to_owned(), sections).unwrap();
+    *key = ProvingKey::new(key.name(), sections).unwrap();
 }
 
 fn g(factor: Fr) -> G1Point {

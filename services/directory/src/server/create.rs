@@ -3,7 +3,8 @@
 use super::error::Error;
 use super::fjall::fjall_opener;
 use super::folder::Directory;
-use super::head::{Head, HeadFile, Keep as _};
+use super::head::Head;
+use super::head_file::{HeadFile, Keep as _};
 use super::options::Options;
 use super::outside::Outside;
 use super::recover::first_rows;

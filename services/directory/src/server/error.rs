@@ -62,9 +62,9 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What it says.
-        head: Head,
+        head: Box<Head>,
         /// What was signed later, or instead.
-        found: Head,
+        found: Box<Head>,
     },
     /// Another process has written the head on another disk.
     #[error(
@@ -75,9 +75,9 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What this process has written last.
-        last: Head,
+        last: Box<Head>,
         /// What is there.
-        found: Head,
+        found: Box<Head>,
     },
     /// Another process uses the head on another disk.
     #[error("another process uses {path}: one directory has one server, and copies of it have none", path = .0.display())]

@@ -1,7 +1,8 @@
 //! The folder of a directory.
 
 use super::error::Error;
-use super::outside::{HeadPaths, Outside, beside, lock};
+use super::head_file::beside;
+use super::outside::{HeadPaths, Outside, lock};
 use super::store::{Opened, Opener};
 use crate::record::{Parameters, SignedRecord};
 use ed25519_dalek::SigningKey;

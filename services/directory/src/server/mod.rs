@@ -14,6 +14,7 @@ mod error;
 mod fjall;
 mod folder;
 mod head;
+mod head_file;
 mod intake;
 mod open;
 mod options;
@@ -43,7 +44,8 @@ pub use check::Report;
 pub use damaged::Damaged;
 pub use error::{Error, SubmitError};
 pub use fjall::{Fjall, fjall_opener};
-pub use head::{Head, read_head};
+pub use head::Head;
+pub use head_file::read_head;
 pub use options::{MAX_STEPS_OF_ONE, Mode, Options};
 pub use outside::Outside;
 #[cfg(feature = "rocksdb")]

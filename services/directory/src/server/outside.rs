@@ -5,10 +5,10 @@
 //! two, the record that it names is in the database, and that epoch becomes visible as it is.
 
 use super::error::Error;
-use super::head::{Head, HeadFile, Keep};
+use super::head::Head;
+use super::head_file::{HeadFile, Keep};
 use super::time::fail_point;
 use crate::record::SignedRecord;
-use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,6 @@ pub struct Outside {
     pub start: bool,
     /// A record that the database must have, such as the last one that a client saw.
     pub seen: Option<SignedRecord>,
-}
-
-/// A path with something behind its name.
-pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    name.into()
 }
 
 /// Locks a file for this process. It is not closed before that is over.
@@ -85,7 +78,11 @@ impl Heads {
         let head = last.unwrap_or(found);
         // One as new as the other that names another record is found out by the database.
         if head.commit < found.commit {
-            return Err(Error::OldHead { path: path.clone(), head, found });
+            return Err(Error::OldHead {
+                path: path.clone(),
+                head: Box::new(head),
+                found: Box::new(found),
+            });
         }
         let outer = Outer { file, path: path.clone(), last };
         Ok((Self { inner, outer: Some(outer) }, head))
@@ -99,7 +96,11 @@ impl Keep for Heads {
                 let found = outer.file.read()?;
                 // A copy of the folder is served somewhere else, where the lock is not seen.
                 if found != last {
-                    return Err(Error::HeadMoved { path: outer.path.clone(), last, found });
+                    return Err(Error::HeadMoved {
+                        path: outer.path.clone(),
+                        last: Box::new(last),
+                        found: Box::new(found),
+                    });
                 }
             }
             outer.file.advance(head)?;

@@ -3,7 +3,7 @@
 use super::compute::{Compute, Computed, Tiling};
 use super::error::Error;
 use super::folder::Directory;
-use super::head::Keep as _;
+use super::head_file::Keep as _;
 use super::intake;
 use super::options::{Mode, Options};
 use super::outside::Heads;

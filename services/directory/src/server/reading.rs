@@ -3,7 +3,7 @@
 use super::compute::load;
 use super::error::Error;
 use super::folder::Directory;
-use super::head::HeadFile;
+use super::head_file::HeadFile;
 use super::recover::{Standing, check_confirmed, unsettled};
 use super::rows::{self, LAST};
 use super::shared::Shared;

@@ -117,7 +117,11 @@ pub(crate) fn check_confirmed(store: &dyn Store, head: Head, path: &Path) -> Res
     let confirmed: Option<Head> = rows::find(store, Table::Format, &rows::CONFIRMED)?;
     let Some(found) = confirmed else { return Ok(()) };
     if found.commit > head.commit {
-        return Err(Error::OldHead { path: path.into(), head, found });
+        return Err(Error::OldHead {
+            path: path.into(),
+            head: Box::new(head),
+            found: Box::new(found),
+        });
     }
     record_of(store, found.epoch, found.record).map(drop)
 }

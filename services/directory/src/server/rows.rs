@@ -18,6 +18,7 @@
 //! | idempotency | what the sender chose | number, digest of the update |
 
 use super::damaged::Damaged;
+use super::head::Head;
 use super::store::{Store, StoreError, Table};
 use super::update::{Accepted, Expected, Outcome, Refusal};
 use crate::hash::Digest;
@@ -88,6 +89,13 @@ impl LogPlace {
 /// What a row of a table is decoded from.
 pub(crate) trait Decode: Sized {
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
+}
+
+impl Decode for Head {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (commit, epoch) = (reader.u64("commit")?, reader.u32("epoch")?);
+        Ok(Self { commit, epoch, record: reader.array("record")? })
+    }
 }
 
 /// The row of a table with a key, if it is there.

@@ -3,7 +3,8 @@
 
 use super::compute::Computed;
 use super::error::Error;
-use super::head::{Head, Keep};
+use super::head::Head;
+use super::head_file::Keep;
 use super::store::{Rows, Table};
 use super::time::fail_point;
 use crate::hash::Digest;

@@ -1,10 +1,6 @@
 //! Whether the service can do its work: store what arrives, and have it proven.
 
-use super::Shared;
 use crate::desk::{Desk, DeskError};
-use crate::problem::Problem;
-use axum::extract::State;
-use axum::http::StatusCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Semaphore};
@@ -29,7 +25,7 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    async fn check(&self, desk: &Arc<Desk>) -> Result<(), String> {
+    pub(super) async fn check(&self, desk: &Arc<Desk>) -> Result<(), String> {
         let mut last = self.last.lock().await;
         if let Some((at, known)) = &*last
             && at.elapsed() < FRESH
@@ -65,12 +61,4 @@ fn check(desk: &Desk) -> Result<(), String> {
         tracing::warn!(%error, "the orchestrator cannot be used");
         "the orchestrator does not answer, or refuses: the log says why".to_owned()
     })
-}
-
-/// `GET /readyz`.
-pub(super) async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
-    match service.readiness.check(&service.desk).await {
-        Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(why) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", why).after("5")),
-    }
 }

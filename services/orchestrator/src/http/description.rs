@@ -1,17 +1,15 @@
 //! The description of the API, completed with what all operations have in common.
 
 use super::problem::Problem;
-use super::routes::Description;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, OpenApi as Api, Ref, RefOr, Response};
-use utoipa::{OpenApi, PartialSchema, ToSchema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The media type of problems (RFC 9457).
 const PROBLEM: &str = "application/problem+json";
 
-/// The description of the API (OpenAPI 3.1).
-pub fn open_api() -> Api {
-    let mut api = Description::openapi();
+/// Completes the description of all operations.
+pub(super) fn completed(mut api: Api) -> Api {
     let components = api.components.get_or_insert_default();
     components.schemas.insert(Problem::name().into(), Problem::schema());
     for (path, item) in &mut api.paths.paths {

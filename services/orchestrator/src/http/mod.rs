@@ -12,11 +12,12 @@ mod tenants;
 pub(crate) use board::Board;
 pub use body::{
     BlobBody, BundlesBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView,
-    JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, StandstillBody, WorkerView, WorkflowBody,
+    JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, StandstillBody, WorkerView,
+    WorkflowBody,
 };
-pub use description::open_api;
 pub(crate) use offers::Offers;
 pub use problem::Problem;
 pub(crate) use ready::Readiness;
+pub use routes::open_api;
 pub(crate) use routes::{Api, router};
 pub(crate) use tenants::Tenants;

@@ -1,8 +1,12 @@
 //! What `/readyz` answers: whether the service can do now what it is for.
 
+use super::board::Board;
 use super::problem::{Problem, UNAVAILABLE};
-use super::routes::Api;
+use super::tenants::Tenants;
 use crate::alive::Pulse;
+use crate::blobs::Blobs;
+use crate::standstill::Watched;
+use crate::store::Store;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
@@ -15,12 +19,22 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How many blocks that stand still are named.
 const MAX_NAMED: usize = 3;
 
+/// The parts of the service that are tried.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    pub(super) store: &'a dyn Store,
+    pub(super) blobs: &'a Blobs,
+    pub(super) board: &'a Board,
+    pub(super) tenants: &'a Tenants,
+    pub(super) watched: &'a Watched,
+}
+
 /// Chains that stand still. Where there are tenants, whoever asks must not learn of their blocks, and a tenant who leaves out a block must
 /// not make the service unready for the others: then only what the operator has to put right counts.
-fn standing(api: &Api) -> Vec<String> {
-    let found = api.watched.standstills();
+fn standing(parts: &Parts<'_>) -> Vec<String> {
+    let found = parts.watched.standstills();
     let halted = found.iter().filter(|one| one.halts);
-    if api.tenants.are_several() {
+    if parts.tenants.are_several() {
         let count = halted.filter(|one| !one.cause.is_submitters()).count();
         let text = format!("{count} blocks stand still: the log names them");
         return if count == 0 { vec![] } else { vec![text] };
@@ -48,7 +62,7 @@ impl Readiness {
 
     /// Tries all that a request and a job need: the store of records is read and written, there is space for a blob, the records were
     /// read once, and the session is written, without which others take the process for dead.
-    pub(crate) async fn check(&self, api: &Api) -> Result<(), Problem> {
+    pub(super) async fn check(&self, parts: &Parts<'_>) -> Result<(), Problem> {
         // Whoever asks meanwhile has the same answer.
         let mut last = self.last.lock().await;
         let is_fresh = |at: &Instant| at.elapsed() < FRESH;
@@ -58,24 +72,24 @@ impl Readiness {
                 missing
             }
             None => {
-                let missing = self.look(api).await;
+                let missing = self.look(parts).await;
                 *last = Some((Instant::now(), missing.clone()));
                 missing
             }
         };
         let missing = missing.into_iter().map(str::to_owned);
-        let missing: Vec<String> = missing.chain(standing(api)).collect();
+        let missing: Vec<String> = missing.chain(standing(parts)).collect();
         match missing.is_empty() {
             true => Ok(()),
             false => Err(Problem::new(UNAVAILABLE, missing.join("; "))),
         }
     }
 
-    async fn look(&self, api: &Api) -> Vec<&'static str> {
-        let blobs = api.blobs.clone();
+    async fn look(&self, parts: &Parts<'_>) -> Vec<&'static str> {
+        let blobs = parts.blobs.clone();
         let stored = tokio::task::spawn_blocking(move || blobs.probe());
         let (records, stored) = tokio::join!(
-            tokio::time::timeout(PATIENCE, api.store.probe()),
+            tokio::time::timeout(PATIENCE, parts.store.probe()),
             tokio::time::timeout(PATIENCE, stored),
         );
         let records = records.map(|probed| probed.map_err(|error| error.to_string()));
@@ -83,12 +97,12 @@ impl Readiness {
             Ok(probed) => probed.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         });
-        let parts = [
+        let tried = [
             ("the store of records cannot be written", records),
             ("no blob can be stored", stored),
         ];
         let mut missing = Vec::new();
-        for (what, probed) in parts {
+        for (what, probed) in tried {
             let why = match probed {
                 Ok(Ok(())) => continue,
                 Ok(Err(why)) => why,
@@ -97,7 +111,7 @@ impl Readiness {
             tracing::warn!(why, "not ready: {what}");
             missing.push(what);
         }
-        if !api.board.is_complete() {
+        if !parts.board.is_complete() {
             missing.push("the records have not been read yet");
         }
         if let Some(late) = self.pulse.is_late() {

@@ -7,12 +7,12 @@ mod live;
 
 use super::board::Board;
 use super::body::HealthBody;
-use super::description::open_api;
+use super::description::completed;
 use super::offers::Offers;
 use super::problem::{
     BAD_REQUEST, CODING, HOST, INTERNAL, METHOD, NOT_FOUND, OPERATOR, ORIGIN, Problem,
 };
-use super::ready::Readiness;
+use super::ready::{Parts, Readiness};
 use super::tenants::Tenants;
 use crate::alive::Own;
 use crate::blobs::Blobs;
@@ -130,7 +130,8 @@ async fn health(State(api): Shared) -> Json<HealthBody> {
     responses((status = 204, description = "It can"), (status = 503, body = Problem, description = "It cannot now, or a chain stands still: the detail says what"))
 )]
 async fn ready(State(api): Shared) -> Result<StatusCode, Problem> {
-    api.readiness.check(&api).await?;
+    let Api { store, blobs, board, tenants, watched, .. } = &*api;
+    api.readiness.check(&Parts { store: &**store, blobs, board, tenants, watched }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -168,7 +169,12 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
         (name = "service", description = "The service itself"),
     )
 )]
-pub(super) struct Description;
+struct Description;
+
+/// The description of the API (OpenAPI 3.1).
+pub fn open_api() -> utoipa::openapi::OpenApi {
+    completed(Description::openapi())
+}
 
 async fn unknown() -> Problem {
     Problem::new(NOT_FOUND, "there is no such path; /openapi.json describes all")

@@ -283,8 +283,8 @@ impl Task {
         let most = self.limits.attempts;
         let several = Limits::SESSIONS.min(usize::try_from(most).unwrap_or(usize::MAX));
         let is_sure = !elsewhere || failed.len() >= several;
-        let is_dead = (attempts >= most && is_sure)
-            || attempts >= most.saturating_mul(Limits::PATIENCE);
+        let is_dead =
+            (attempts >= most && is_sure) || attempts >= most.saturating_mul(Limits::PATIENCE);
         let state = match is_dead {
             true => {
                 let (backend, count) = (&self.backend, failed.len());
@@ -383,7 +383,10 @@ impl Task {
     /// How often nothing came of an attempt.
     pub fn tries(&self) -> u32 {
         let refused = u32::try_from(self.refused.len()).unwrap_or(u32::MAX);
-        self.attempts.saturating_add(self.returns).saturating_add(self.deaths).saturating_add(refused)
+        self.attempts
+            .saturating_add(self.returns)
+            .saturating_add(self.deaths)
+            .saturating_add(refused)
     }
 
     /// Whether a session has tried the task in vain.

@@ -160,7 +160,10 @@ fn the_first_of_copies_counts() {
     for copy in 0..3 {
         table.end(0, 0, copy, None);
     }
-    assert_eq!(table.settle(), ["dead: task 0 of stage 's': the back-end 'b' cannot do it: no witness"]);
+    assert_eq!(
+        table.settle(),
+        ["dead: task 0 of stage 's': the back-end 'b' cannot do it: no witness"]
+    );
 }
 
 #[test]
@@ -195,7 +198,10 @@ fn a_later_generation_keeps_what_is_done() {
     table.settle();
     table.end(0, 0, 0, Some("x"));
     table.end(0, 1, 0, None);
-    assert_eq!(table.settle(), ["dead: task 1 of stage 's': the back-end 'b' cannot do it: no witness"]);
+    assert_eq!(
+        table.settle(),
+        ["dead: task 1 of stage 's': the back-end 'b' cannot do it: no witness"]
+    );
     (table.job.state, table.job.generation) = (JobState::Live, 1);
     assert_eq!(table.settle(), ["revive 0.1.0"]);
     table.end(0, 1, 0, Some("y"));

@@ -157,7 +157,7 @@ fn an_older_head_is_refused() {
     replace(&place.path("backup/head"), &place.folder().join("head"));
     // Without the other one, the database knows better.
     let error = place.open(&Outside::default()).unwrap_err();
-    assert!(matches!(error, Error::OldHead { found, .. } if found.epoch == 2), "{error}");
+    assert!(matches!(&error, Error::OldHead { found, .. } if found.epoch == 2), "{error}");
     replace(&place.path("newest"), &place.folder());
     replace(&place.path("backup.head"), &place.head());
     let error = place.open(&place.outside()).unwrap_err();

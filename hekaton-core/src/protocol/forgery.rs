@@ -1,7 +1,7 @@
 //! Test doubles: keys as somebody without trapdoors can change them (spec: key-family#check).
 
-use super::prover_keys::ProverKeys;
-use crate::protocol::{Secrets, SetupError, SetupOptions, setup_wiring};
+use super::setup::{Secrets, SetupError, SetupOptions, setup_wiring};
+use crate::keys::ProverKeys;
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
 use hekaton_circuit::prover::Wiring;
