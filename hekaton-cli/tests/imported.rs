@@ -90,7 +90,7 @@ fn fixture() -> &'static Fixture {
             "--out",
             &f.path("a.hk"),
         ]);
-        assert!(text.contains("in 4 parts of 2 types") && text.contains("setup"), "{text}");
+        assert!(text.contains("in 4 parts of 3 types") && text.contains("setup"), "{text}");
         ok(&["setup", &f.path("a.hk"), "--keys", &f.path("keys")]);
         f
     })
@@ -129,7 +129,7 @@ fn from_r1cs_to_a_verified_proof() {
     assert!(text.contains("subcircuits      4"), "{text}");
     ok(&["estimate", &hk]);
     let text = ok(&["inspect", &hk]);
-    assert!(text.contains("imported circuit a.r1cs") && text.contains("4 of 2 types"), "{text}");
+    assert!(text.contains("imported circuit a.r1cs") && text.contains("4 of 3 types"), "{text}");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_a_cut_would_cost() {
     let f = fixture();
     let found = json(&["analyse", &f.path("a.r1cs"), "--rows", "16"]);
     let cut = &found["cuts"][0];
-    assert_eq!((&cut["parts"], &cut["types"], &cut["slots"]), (&4.into(), &2.into(), &7.into()));
+    assert_eq!((&cut["parts"], &cut["types"], &cut["slots"]), (&4.into(), &3.into(), &7.into()));
     assert_eq!(cut["chosen"], true);
     let whole = json(&["analyse", &f.path("a.r1cs")]);
     assert_eq!(whole["cuts"][0]["parts"], 1);
@@ -160,12 +160,25 @@ fn small_circuits_need_no_force() {
     let found = json(&["import", &f.path("product.r1cs"), "--out", &f.path("product.hk")]);
     assert_eq!(found["summary"]["parts"], 1);
     assert_eq!(found["notes"], serde_json::json!([]));
-    // In many small parts, most rows are those of shared wires: that is said, and refused where one part
-    // is faster.
-    let (source, out) = (f.path("a.r1cs"), f.path("tiny.hk"));
-    let tiny = ["import", &source, "--rows", "6", "--out", &out];
-    fails(4, "one part alone", &tiny);
-    let text = String::from_utf8(hekaton(&[&tiny[..], &["--force"]].concat()).stderr).unwrap();
+    // Rows over the same forty wires: a part has little room beside these. That is said, and refused where
+    // one part is faster.
+    let mut system = SystemBuilder::new(341, 1);
+    let (bytes, value) = coefficient(1);
+    for row in 0..300 {
+        for wires in [1..21, 21..41, 41 + row..42 + row] {
+            for wire in wires {
+                system.term(wire, &bytes, || value).unwrap();
+            }
+            system.end_combination().unwrap();
+        }
+        system.end_row(row).unwrap();
+    }
+    std::fs::write(f.path("dense.r1cs"), R1csFile::bytes_of(&system.finish(), 0)).unwrap();
+    let (source, out) = (f.path("dense.r1cs"), f.path("dense.hk"));
+    let dense = ["import", &source, "--rows", "64", "--out", &out];
+    fails(4, "one part alone", &dense);
+    assert!(!Path::new(&out).exists());
+    let text = String::from_utf8(hekaton(&[&dense[..], &["--force"]].concat()).stderr).unwrap();
     assert!(text.contains("where the constraints alone would need"), "{text}");
 }
 

@@ -1,7 +1,8 @@
 //! The sizes of types and keys, and the memory that a run requires.
 //!
 //! Measured (`cargo run --release -p benches --bin prover`): in addition to its key, a prover takes
-//! 160 to 170 bytes per element of its type's domain and a constant of up to 4 MB. A key keeps 72
+//! 160 to 170 bytes per element of its type's domain and a constant of up to 9 MB, with the
+//! buckets of full-size values at 2^11 to 2^13 constraints. A key keeps 72
 //! bytes per element of its domain for the Fourier transforms. Key sections are memory-mapped and
 //! count while they are resident.
 
@@ -20,7 +21,7 @@ const VARIABLE: u64 = 65;
 const ROW: u64 = PROVER - VARIABLE;
 const PRODUCT: u64 = 60;
 /// Private bytes of a prover that do not depend on the domain.
-const PROVER_FIXED: u64 = 4 << 20;
+const PROVER_FIXED: u64 = 9 << 20;
 /// Bytes of the Fourier transform's tables per element of the domain: 72 in lanes, 64 otherwise.
 const TABLES: u64 = 72;
 /// Bytes of the section `shape` of a proving key: four numbers.
@@ -29,7 +30,7 @@ const SHAPE: u64 = 32;
 const MATCH_ENTRY: u64 = 24;
 const MATCH_ROW: u64 = 300;
 /// Bytes of the program, stacks and allocator.
-const PROCESS: u64 = 20 << 20;
+const PROCESS: u64 = 24 << 20;
 /// Bytes per slot of each subcircuit: value, address, multiplicity, and the entries of the layout.
 const SLOT: u64 = 160;
 /// The same for imported circuits, which have a wire, what is done with it, and a public name in addition.

@@ -10,6 +10,7 @@ use crate::store::{Listing, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// How often a session is written.
 const BEAT: Duration = Duration::from_secs(1);
@@ -53,20 +54,24 @@ impl Pulse {
     }
 }
 
-/// Writes a session until the future is dropped.
+/// Writes a session until the future is dropped; at once when the process begins to drain, so that others take over what it gives back
+/// without waiting for its death.
 pub(crate) async fn beat(
     store: Arc<dyn Store>,
     clock: Clock,
     id: SessionId,
     own: Own,
     pulse: Pulse,
+    drain: CancellationToken,
 ) {
     let key = session_key(&id);
     let mut last: Option<Stored<Session>> = None;
+    let mut told = false;
     loop {
         let next = {
             let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
             own.counter += 1;
+            own.draining |= drain.is_cancelled();
             own.clone()
         };
         let written = match &last {
@@ -87,7 +92,10 @@ pub(crate) async fn beat(
                 }
             }
         };
-        clock.sleep(BEAT).await;
+        tokio::select! {
+            () = clock.sleep(BEAT) => {}
+            () = drain.cancelled(), if !told => told = true,
+        }
     }
 }
 

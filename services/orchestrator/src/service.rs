@@ -264,7 +264,8 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let heart = {
         let (session, own, clock) = (session.clone(), Arc::clone(&own), clock.clone());
         let pulse = pulse.clone();
-        let (place, data, stop) = (place.clone(), data.clone(), beating.clone());
+        let (place, data, ended) = (place.clone(), data.clone(), beating.clone());
+        let drain = stop.drain.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(io("the runtime of the session".into()))?;
         let beat = move || {
@@ -277,11 +278,11 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                         }
                         clock.sleep(PAUSE).await;
                     };
-                    beat(sessions, clock.clone(), session, own, pulse).await;
+                    beat(sessions, clock.clone(), session, own, pulse, drain).await;
                 };
                 tokio::select! {
                     () = beat => {}
-                    () = stop.cancelled() => {}
+                    () = ended.cancelled() => {}
                 }
             });
         };

@@ -315,7 +315,7 @@ impl World {
             ending.notify_one();
         });
         let pulse = Pulse::new();
-        let beating = tokio::spawn(beat(beats, clock, session.clone(), own, pulse));
+        let beating = tokio::spawn(beat(beats, clock, session.clone(), own, pulse, drain.clone()));
         let tasks = vec![run.abort_handle(), beating.abort_handle()];
         Node { frozen, tasks, drain, stop, ended }
     }
