@@ -13,6 +13,7 @@ use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;
 use hekaton_storage::{FamilyStore, KeyCheckReport, KeyStore, Manifest, TypeEntry};
+use serde_json::Value;
 use std::num::NonZeroUsize;
 use std::path::Path;
 #[cfg(feature = "mpi")]
@@ -139,10 +140,35 @@ pub(crate) fn files(path: &Path) -> Result<(Vec<PathBuf>, String), KeyStoreError
 }
 
 /// What a check of keys does not replace.
-pub(crate) const DIGEST_MATTERS: &str = "whoever ran the setup could have made other keys that pass: compare the digest with the one \
-     that you were told";
+pub(crate) const DIGEST_MATTERS: &str =
+    "this does not show who chose the secrets: compare the digest with the one that you were told";
 
-/// What no relation covers, a line each.
+/// Elements that no relation covers, a line each.
 pub(crate) fn not_covered(report: &KeyCheckReport) -> String {
-    report.not_covered.iter().map(|what| format!("NOT CHECKED: {what}\n")).collect()
+    let lines = report.not_covered.iter().map(|what| format!("NOT CHECKED: {what}\n"));
+    lines.chain(report.only_provers.iter().map(|what| format!("not checked: {what}\n"))).collect()
+}
+
+/// Prints what a check of keys has found. Fails if no relation covers something that verifiers use.
+pub(crate) fn checked(
+    json: bool,
+    path: &Path,
+    report: &KeyCheckReport,
+    mut object: Value,
+    lines: &str,
+) -> Result<(), Failure> {
+    if report.not_covered.is_empty() {
+        return output::result(json, &object, lines);
+    }
+    if !json {
+        output::result(json, &object, lines)?;
+    }
+    object["ok"] = false.into();
+    let why = format!(
+        "{}: what was checked is correct, but no relation covers some elements that verifiers use ({}): \
+         use these keys only if their digest is the one that you were told",
+        path.display(),
+        report.not_covered.join("; ")
+    );
+    Err(Failure { code: exit::REFUSED, message: why, details: object })
 }

@@ -296,9 +296,10 @@ pub(crate) enum Keys {
 #[command(after_help = "Example:
   hekaton keys verify FILE.keys
 
-This shows that nobody else has changed the keys. It does not show that the
-trapdoors were deleted: those who ran the setup may still be able to forge proofs.
-Compare the digest that it prints with the one that they published.")]
+This shows that the keys have the form of keys of this circuit. It does not show
+who chose their secrets: whoever did can forge proofs. Compare the digest that it
+prints with the one that those whom you trust have published. Exit code 1 means that
+no relation covers some elements that verifiers use; they are listed.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct KeysVerify {
     /// The key store or key family

@@ -441,8 +441,7 @@ fn keys_are_verified_and_listed() {
     let text = ok(&["keys", "verify", &keys]);
     assert!(text.contains("pairing relations are correct"), "{text}");
     // The program has the circuit, so nothing is left out that a verifier uses.
-    let left_out = text.lines().filter(|line| line.starts_with("NOT CHECKED"));
-    assert!(left_out.clone().all(|line| line.contains("which only provers use")), "{text}");
+    assert!(!text.contains("NOT CHECKED"), "{text}");
     assert!(text.contains("compare the digest"), "{text}");
     let list = ok(&["keys", "list", &f.path("")]);
     assert!(list.contains("/keys: ") && list.contains("merkle"), "{list}");

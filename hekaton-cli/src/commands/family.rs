@@ -4,7 +4,7 @@ use crate::application::OpenFamily;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
-use crate::opened_keys::{DIGEST_MATTERS, not_covered};
+use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
 use crate::program::Program;
 use crate::terminal::progress::Display;
@@ -205,10 +205,10 @@ pub(crate) fn verify(
     let object = json!({
         "ok": true, "keys": path, "code": code, "family_digest": manifest.family_digest,
         "points": report.points, "relations": report.relations,
-        "not_covered": report.not_covered, "bytes": bytes,
+        "not_covered": report.not_covered, "not_covered_only_provers": report.only_provers, "bytes": bytes,
         "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
     });
-    output::result(json, &object, &lines)
+    checked(json, path, &report, object, &lines)
 }
 
 /// What is in a family, after a check of `family.key` against the manifest.

@@ -4,7 +4,7 @@ use crate::commands::family;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
-use crate::opened_keys::{DIGEST_MATTERS, circuit_of, not_covered};
+use crate::opened_keys::{DIGEST_MATTERS, checked, circuit_of, not_covered};
 use crate::options::{Keys, KeysList, KeysVerify};
 use crate::program::Program;
 use crate::terminal::output;
@@ -75,7 +75,7 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     let masking = Masking::new(keys.verifying.zero_knowledge);
     let wiring = prepared.as_ref().map(|prepared| prepared.layout().wiring(masking));
     let step = |step: &str| display.line(step);
-    let report = check_keys(&keys, wiring.as_ref(), &engine, step).map_err(|e| match e {
+    let mut report = check_keys(&keys, wiring.as_ref(), &engine, step).map_err(|e| match e {
         KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
         e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
     })?;
@@ -85,6 +85,8 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     });
     let source = source.transpose()?;
     if manifest.circuit == imported::NAME && source.is_none() {
+        let what = "addresses and multiplicities, as the layout is the keys' own: pass --r1cs FILE";
+        report.not_covered.push(what.to_owned());
         display.line("comparing matrices with the digests in the verifying key");
         for kind in 0..keys.types.len() {
             let found = stored_constraints(&keys, kind);
@@ -94,7 +96,7 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     let object = json!({
         "ok": true, "keys": path, "code": code, "source": source, "verifying_key_digest": manifest.verifying_key_digest,
         "points": report.points, "relations": report.relations,
-        "not_covered": report.not_covered, "bytes": keys.bytes(),
+        "not_covered": report.not_covered, "not_covered_only_provers": report.only_provers, "bytes": keys.bytes(),
         "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
     });
     let lines = format!(
@@ -109,7 +111,7 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
         manifest.verifying_key_digest,
         manifest.trust,
     ) + &source.map_or_else(String::new, |source| format!("\nsource: {source}"));
-    output::result(json, &object, &lines)
+    checked(json, path, &report, object, &lines)
 }
 
 /// Compares the constraints in keys of an imported circuit with those of its source.

@@ -154,6 +154,26 @@ pub fn rewire(keys: &mut ProverKeys, wiring: &Wiring, changes: &[(usize, Vec<Slo
     keys.aggregation.sections_mut().replace("sb", sb);
 }
 
+/// Puts known phi and psi in the place of those of the setup, from nothing but the published keys. The
+/// commitments of the verifying key are made anew.
+///
+/// # Panics
+/// If a section is missing.
+pub fn know_powers(keys: &mut ProverKeys, phi: Fr, psi: Fr) {
+    fn powers<G: Group>(of: Fr, count: usize) -> Vec<G> {
+        let exponents = std::iter::successors(Some(Fr::ONE), |power| Some(*power * of));
+        exponents.take(count).map(|power| G::generator().mul(&power)).collect()
+    }
+    let read = "the keys have all sections";
+    let count =
+        [keys.aggregation.phi().expect(read).len(), keys.aggregation.psi().expect(read).len()];
+    keys.aggregation.sections_mut().replace("phi", powers::<G1Point>(phi, count[0]));
+    keys.aggregation.sections_mut().replace("psi", powers::<G2Point>(psi, count[1]));
+    keys.verifying.psi_1 = G1Point::generator().mul(&psi);
+    keys.verifying.phi_2 = G2Point::generator().mul(&phi);
+    commit_again(keys);
+}
+
 /// Makes all commitments of the verifying key anew from the points of the aggregation key, as
 /// somebody would who has changed points.
 ///

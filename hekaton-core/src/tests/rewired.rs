@@ -1,6 +1,6 @@
 //! Adversarial tests 88 and 89: keys that somebody without trapdoors has changed. Proofs of false
-//! statements are accepted under them, so whoever takes keys from elsewhere must compare their digest
-//! or run `keys verify`, whose relations find them (the tests of `hekaton-storage`).
+//! statements are accepted under them, so keys from elsewhere are compared by their digest. The relations
+//! of `keys verify` find these changes, too (the tests of `hekaton-storage`).
 
 use super::bench::{Bench, Cheater, Squares};
 use crate::keys::{FamilyKey, ProverKeys};

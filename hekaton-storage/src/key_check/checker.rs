@@ -52,6 +52,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         self.report.points += report.points;
         self.report.relations += report.relations;
         self.report.not_covered.extend(report.not_covered);
+        self.report.only_provers.extend(report.only_provers);
     }
 
     /// Counts a relation, or returns it as an error if it does not hold.

@@ -2,12 +2,13 @@
 //! that tie every element of the keys to the matrices and the layout (spec: soundness#keys-verify).
 //!
 //! Opening keys checks digests, that is, that the files are as they were written. This check shows
-//! that nobody without trapdoors can have changed what an honest setup wrote. A relation between
-//! vectors is checked by one random combination, which a false relation passes with probability
-//! 2^-64.
+//! that keys have the form that a setup gives them for this circuit. A relation between vectors is
+//! checked by one random combination, which a false relation passes with probability 2^-64.
 //!
-//! Limits: whoever ran the setup knows the trapdoors, and can make keys that pass and forge under
-//! them. What the report lists as not covered follows from no relation.
+//! Limits: it does not show who chose the secrets. The maker of a setup can forge, and so can anybody
+//! who has put known powers of phi and psi in place of those of a setup. Only the digest shows that
+//! keys are those of a setup that is trusted. What the report lists as not covered follows from no
+//! relation.
 
 mod aggregation;
 mod checker;
@@ -179,6 +180,7 @@ fn check_types<P: Pool>(
         all.points += report.points;
         all.relations += report.relations;
         all.not_covered.extend(report.not_covered);
+        all.only_provers.extend(report.only_provers);
     }
     Ok(all)
 }

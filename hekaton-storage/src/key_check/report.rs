@@ -53,6 +53,9 @@ pub struct KeyCheckReport {
     pub points: u64,
     /// The number of relations that were checked.
     pub relations: u64,
-    /// What no relation covers, one clause each; empty for most keys.
+    /// Elements that verifiers use and no relation covers, one clause each; empty for most keys. Whoever
+    /// does not compare the digest must not take such keys.
     pub not_covered: Vec<String>,
+    /// Elements that only provers use and no relation covers, one clause each.
+    pub only_provers: Vec<String>,
 }

@@ -5,7 +5,7 @@ use super::*;
 use ark_ff::Field;
 use hekaton_core::mirage::Elements;
 use hekaton_core::protocol::forgery::{
-    change_element, commit_again, rewire, setup_with, trapdoors, without_buses,
+    change_element, commit_again, know_powers, rewire, setup_with, trapdoors, without_buses,
 };
 use hekaton_testing::{Doublings, Shop, Squares};
 
@@ -313,6 +313,23 @@ fn a_rewired_chain_is_refused() {
     std::mem::swap(&mut first[0].address, &mut last[0].address);
     rewire(&mut keys, &wiring, &[(0, first), (5, last)]);
     needed(&keys, &wiring, Relation::Sb);
+}
+
+/// No relation can see who chose phi and psi: with known ones, keys have the form of those of a setup, and
+/// their maker can forge (spec: soundness#keys-verify). Only the digest differs.
+#[test]
+fn known_powers_pass_and_have_another_digest() {
+    let (mut keys, wiring) = shop();
+    let digest = keys.verifying.digest();
+    know_powers(&mut keys, Fr::from(5u64), Fr::from(7u64));
+    assert!(check(&keys, &wiring, None).is_ok());
+    assert_ne!(keys.verifying.digest(), digest);
+    // Commitments under the powers of the setup are noticed.
+    let (mut keys, wiring) = shop();
+    let genuine = keys.verifying.clone();
+    know_powers(&mut keys, Fr::from(5u64), Fr::from(7u64));
+    keys.verifying = genuine;
+    assert!(check(&keys, &wiring, None).is_err());
 }
 
 /// A family: IC of a multiplicity at infinity, as in adversarial test 89, and others; Theta replaced by
