@@ -37,7 +37,7 @@ struct Open(Option<Arc<Seat>>);
 impl Drop for Open {
     fn drop(&mut self) {
         if let Some(seat) = self.0.take() {
-            seat.end();
+            seat.end(Duration::ZERO);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The least rate at which a peer must send what it sends, and take what it gets.
 
 use crate::seats::{Seat, Wait};
+use crate::serve::BUFFERED;
 use axum::BoxError;
 use axum::body::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -49,6 +50,12 @@ impl Pace {
     /// Bytes have moved.
     fn moved(&mut self, bytes: usize) {
         self.credit = (self.credit + self.time_of(bytes)).min(self.grace);
+    }
+
+    /// Bytes have moved for which the peer was waited for all along.
+    fn took(&mut self, bytes: usize, time: Duration) {
+        let credit = self.credit + self.time_of(bytes);
+        self.credit = credit.saturating_sub(time).min(self.grace);
     }
 
     /// The time that has been spent and not earned back.
@@ -124,10 +131,17 @@ where
     }
 }
 
-/// A response body whose reader must keep up a rate. The connection asks for the next frame once it has room for it, so what passes
-/// between two frames is the reader's time; the seat ends a connection whose reader has used up its time.
+/// The most bytes that are handed to a connection at once. What it has is no longer seen here, and it takes whatever it gets.
+const PART: usize = 64 << 10;
+
+/// A response body whose reader must keep up a rate. The connection asks for the next part once it has room for it, so what passes
+/// between two parts is the reader's time; the seat ends a connection whose reader has used up its time.
 pub(crate) struct Sent<B> {
     body: B,
+    /// What is left of a frame that is larger than a part.
+    rest: Bytes,
+    /// The bytes that the connection has got.
+    handed: usize,
     pace: Pace,
     seat: Arc<Seat>,
     wait: Option<(Wait, usize)>,
@@ -136,15 +150,12 @@ pub(crate) struct Sent<B> {
 impl<B> Sent<B> {
     /// Takes over a request that [begins](Seat::begin) on the seat, and ends it.
     pub(crate) fn new(body: B, pace: Pace, seat: Arc<Seat>) -> Self {
-        Self { body, pace, seat, wait: None }
+        Self { body, rest: Bytes::new(), handed: 0, pace, seat, wait: None }
     }
 
     fn taken(&mut self) {
         if let Some((wait, bytes)) = self.wait.take() {
-            // These bytes were allowed their time when they were handed over.
-            let time = self.seat.came(wait).saturating_sub(self.pace.time_of(bytes));
-            self.pace.waited(time);
-            self.pace.moved(bytes);
+            self.pace.took(bytes, self.seat.came(wait));
         }
     }
 }
@@ -152,7 +163,9 @@ impl<B> Sent<B> {
 impl<B> Drop for Sent<B> {
     fn drop(&mut self) {
         self.taken();
-        self.seat.end();
+        // The connection has no more than that of what is not sent yet, and its reader has time for it.
+        let left = self.handed.min(BUFFERED + PART);
+        self.seat.end(self.pace.time_of(left));
     }
 }
 
@@ -166,21 +179,34 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Sent<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.get_mut();
         this.taken();
-        let frame = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame {
-            let bytes = frame.data_ref().map_or(0, Bytes::len);
-            let most = this.pace.credit + this.pace.time_of(bytes);
-            this.wait = Some((this.seat.waits(this.pace.spent(), Some(most)), bytes));
+        if this.rest.is_empty() {
+            let frame = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(bytes))) => this.rest = bytes,
+                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
         }
-        Poll::Ready(frame)
+        let part = this.rest.split_to(PART.min(this.rest.len()));
+        let most = this.pace.credit + this.pace.time_of(part.len());
+        this.wait = Some((this.seat.waits(this.pace.spent(), Some(most)), part.len()));
+        this.handed = this.handed.saturating_add(part.len());
+        Poll::Ready(Some(Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (of_body, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(of_body.lower().saturating_add(rest));
+        if let Some(upper) = of_body.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint
     }
 }
 
@@ -208,5 +234,53 @@ mod tests {
         assert_eq!(given_up(1 << 30, 11), Some(11));
         assert!(given_up(500, 1).is_some_and(|second| second <= 21));
         assert!(given_up(990, 1).is_some());
+    }
+
+    #[test]
+    fn a_reader_needs_the_whole_rate() {
+        let mut pace = Pace::new(1000, Duration::from_secs(10));
+        let is_kept = |pace: &mut Pace, times: u32, milliseconds| {
+            (0..times).all(|_| {
+                let (bytes, time) = (1000, Duration::from_millis(milliseconds));
+                let most = pace.credit + pace.time_of(bytes);
+                pace.took(bytes, time);
+                time < most
+            })
+        };
+        assert!(is_kept(&mut pace, 3600, 1000));
+        // What was taken quickly allows no more than the grace.
+        assert!(is_kept(&mut pace, 3600, 10));
+        assert_eq!(pace.credit, pace.grace);
+        assert!(!is_kept(&mut pace, 50, 1250));
+    }
+
+    /// A frame of any size is handed over in parts, one when the one before it is taken.
+    #[tokio::test(start_paused = true)]
+    async fn a_large_frame_is_handed_over_in_parts() {
+        let seats = crate::seats::Seats::new(1);
+        let seated = seats.sit().unwrap();
+        seated.seat.begin();
+        let bytes: Vec<u8> = (0..=250).cycle().take(10 * PART + 1).collect();
+        let pace = Pace::new(PART as u32, Duration::from_secs(2));
+        let body = axum::body::Body::from(bytes.clone());
+        let mut sent = Sent::new(body, pace, Arc::clone(&seated.seat));
+        let mut found = Vec::new();
+        while !sent.is_end_stream() {
+            assert_eq!(sent.size_hint().exact(), Some((bytes.len() - found.len()) as u64));
+            let part = futures_util::future::poll_fn(|cx| Pin::new(&mut sent).poll_frame(cx));
+            let part = part.await.unwrap().unwrap().into_data().unwrap();
+            assert!(part.len() <= PART);
+            found.extend_from_slice(&part);
+            // Each takes its time, all of them together more than any grace.
+            let overdue = seated.seat.overdue(Duration::ZERO, Duration::ZERO);
+            let second = Duration::from_secs(1);
+            assert!(tokio::time::timeout(second, overdue).await.is_err(), "{}", found.len());
+        }
+        assert_eq!(found, bytes);
+        // And so does what the connection has not sent by then.
+        drop(sent);
+        let begun = Instant::now();
+        seated.seat.overdue(Duration::from_secs(2), Duration::ZERO).await;
+        assert_eq!(begun.elapsed(), Duration::from_secs(5));
     }
 }

@@ -132,7 +132,7 @@ struct Turn {
     has_heads: bool,
     /// The number of requests that are not answered to the end.
     open: usize,
-    /// The end of the last request.
+    /// The end of the last request, and of the time for what was left of its answer.
     idle: Instant,
     /// The first byte of the next request's head.
     head: Option<Instant>,
@@ -186,11 +186,11 @@ impl Seat {
         turn.head = None;
     }
 
-    /// A request is answered to the end, or nobody wants the answer.
-    pub(crate) fn end(&self) {
+    /// A request is answered to the end, or nobody wants the answer. The time that what is left of it takes is no silence.
+    pub(crate) fn end(&self, left: Duration) {
         let mut turn = lock(&self.turn);
         turn.open -= 1;
-        turn.idle = Instant::now();
+        turn.idle = turn.idle.max(Instant::now() + left);
     }
 
     /// The peer is waited for, in one request: at most so long, if that ends the connection.
@@ -331,7 +331,11 @@ mod tests {
         let next = seats.sit().unwrap();
         next.seat.begin();
         tokio::time::advance(100 * SECOND).await;
-        next.seat.end();
+        next.seat.end(Duration::ZERO);
         assert_eq!(overdue(&next.seat).await, 30);
+        // And for the end of the answer.
+        next.seat.begin();
+        next.seat.end(12 * SECOND);
+        assert_eq!(overdue(&next.seat).await, 42);
     }
 }

@@ -23,8 +23,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long answers that are on their way may take when a service stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The most bytes of a connection that HTTP/1.1 reads ahead. The heads of requests must fit, too.
-const READ_AHEAD: usize = 1 << 17;
+/// The most bytes of a connection that HTTP/1.1 reads ahead, and has ready to be written. The heads of requests must fit, too.
+pub(crate) const BUFFERED: usize = 1 << 17;
+
+/// The bytes that the system takes of an answer before they can be sent. With more, a slow reader would seem to take a lot, and then
+/// nothing for minutes.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const UNSENT: u32 = 1 << 17;
 
 /// The bytes that HTTP/2 begins with. No request of HTTP/1.1 does.
 const PREFACE: &[u8] = b"PRI";
@@ -33,10 +38,11 @@ const PREFACE: &[u8] = b"PRI";
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// The window of a stream of HTTP/2, in bytes: the default of 64 KiB makes large bodies wait.
-const WINDOW: u32 = 1 << 20;
+pub(crate) const WINDOW: u32 = 512 << 10;
 
-/// How many requests a connection of HTTP/2 may have at a time.
-const MAX_STREAMS: u32 = 8;
+/// How many requests a connection of HTTP/2 may have at a time. All their windows fit into that of the connection, or the body of one
+/// request that nobody reads would keep the others waiting.
+pub(crate) const MAX_STREAMS: u32 = 8;
 
 /// The connections that are open when a service stops.
 #[derive(Debug)]
@@ -61,6 +67,11 @@ pub async fn accept(
 ) -> Open {
     let open = GracefulShutdown::new();
     let seats = Seats::new(limits.connections);
+    // Each connection has it from here.
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    if let Err(error) = socket2::SockRef::from(&listener).set_tcp_notsent_lowat(UNSENT) {
+        tracing::warn!(%error, "slow readers of answers may be given up too early");
+    }
     let (router, queue) = (TowerToHyperService::new(router), Arc::new(Semaphore::new(MAX_QUEUED)));
     let gate = Gate { router, limits, queue };
     loop {
@@ -137,7 +148,7 @@ impl Connection {
             http.timer(TokioTimer::new())
                 .max_concurrent_streams(MAX_STREAMS)
                 .initial_stream_window_size(WINDOW)
-                .initial_connection_window_size(WINDOW)
+                .initial_connection_window_size(MAX_STREAMS * WINDOW)
                 .keep_alive_interval(limits.silence);
             let stream = Stream::new(stream, Arc::clone(seat));
             let mut connection = pin!(http.serve_connection(stream, answer));
@@ -154,7 +165,7 @@ impl Connection {
         }
         let mut http = http1::Builder::new();
         // Beyond the limit, a connection is there for one request.
-        http.timer(TokioTimer::new()).max_buf_size(READ_AHEAD).keep_alive(!seat.is_spare());
+        http.timer(TokioTimer::new()).max_buf_size(BUFFERED).keep_alive(!seat.is_spare());
         let stream = Stream::new(stream, Arc::clone(seat));
         tokio::select! {
             ended = open.watch(http.serve_connection(stream, answer)) => ended,

@@ -1,6 +1,7 @@
 //! Clients that are slow on purpose: others are answered all the same.
 
 use crate::gate::MAX_QUEUED;
+use crate::serve::{MAX_STREAMS, WINDOW};
 use crate::{Limits, accept, is_late};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -19,6 +20,9 @@ use tokio::sync::{Semaphore, watch};
 /// Longer than any of these tests takes.
 const LONG: Duration = Duration::from_secs(600);
 
+/// The bytes of an answer in one piece: more than systems take of it for a reader that takes nothing.
+const WHOLE: usize = 16 << 20;
+
 /// What is seen of the server from outside of it.
 #[derive(Debug, Default)]
 struct Inside {
@@ -26,6 +30,8 @@ struct Inside {
     held: AtomicUsize,
     /// The answers of `/large` that are not sent to the end.
     large: AtomicUsize,
+    /// The bytes of them that connections have got.
+    handed: AtomicUsize,
 }
 
 /// An answer without an end.
@@ -45,6 +51,7 @@ impl http_body::Body for Endless {
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.0.handed.fetch_add(1 << 16, Ordering::SeqCst);
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 1 << 16])))))
     }
 
@@ -73,7 +80,8 @@ impl Drop for Running {
 
 fn router(inside: &Arc<Inside>, release: &Arc<Semaphore>) -> Router {
     let (seen, released) = (Arc::clone(inside), Arc::clone(release));
-    let held = move || async move {
+    // It has the body, and does not read it.
+    let held = move |_body: Body| async move {
         seen.held.fetch_add(1, Ordering::SeqCst);
         if let Ok(permit) = released.acquire().await {
             permit.forget();
@@ -95,8 +103,9 @@ fn router(inside: &Arc<Inside>, release: &Arc<Semaphore>) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "healthy" }))
         .route("/quick", get(|| async { "quick" }))
-        .route("/held", get(held))
+        .route("/held", get(held.clone()).post(held))
         .route("/large", get(large))
+        .route("/whole", get(|| async { vec![b'x'; WHOLE] }))
         .route("/body", post(body))
 }
 
@@ -291,4 +300,94 @@ fn who_is_below_the_rate_is_given_up() {
     until("it is answered", || server.inside.large.load(Ordering::SeqCst) == 1);
     until("nobody reads it", || server.inside.large.load(Ordering::SeqCst) == 0);
     drop(unread);
+}
+
+/// An answer in one piece takes ten times as long as a silence may, for a reader that takes all of it four times as quickly as it must.
+#[test]
+fn who_reads_steadily_gets_the_whole_answer() {
+    let limits = Limits::new(8, LONG).silence(Duration::from_secs(2));
+    let server = Running::start(limits.pace(1 << 18, Duration::from_secs(2)));
+    let mut stream = server.send(&request("/whole"));
+    let (mut part, mut found) = (vec![0; 1 << 16], 0);
+    loop {
+        match stream.read(&mut part) {
+            Ok(0) => break,
+            Ok(count) => found += part[..count].iter().filter(|byte| **byte == b'x').count(),
+            Err(error) => panic!("after {found} bytes: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    // The head has one, too.
+    assert!((WHOLE..WHOLE + 4).contains(&found), "{found} bytes");
+}
+
+/// What the system takes for a reader that takes nothing is less than a steady reader takes while an answer may be left unread: such a
+/// reader would seem to stand still for that long.
+#[cfg(target_os = "linux")]
+#[test]
+fn little_is_on_its_way_to_who_reads_nothing() {
+    let limits = Limits::new(8, LONG).silence(Duration::from_secs(2));
+    let server = Running::start(limits.pace(1 << 20, Duration::from_secs(2)));
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(1 << 16).unwrap();
+    socket.connect(&server.address.parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.write_all(&request("/large")).unwrap();
+    until("it is answered", || server.inside.large.load(Ordering::SeqCst) == 1);
+    until("nobody reads it", || server.inside.large.load(Ordering::SeqCst) == 0);
+    let (handed, steady) = (server.inside.handed.load(Ordering::SeqCst), 30 * (16 << 10));
+    assert!(handed > 1 << 17 && handed < 2 * steady, "{handed} bytes");
+}
+
+/// The frame of HTTP/2 with this kind, flags, stream and content.
+fn frame(kind: u8, flags: u8, stream: u8, content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags, 0, 0, 0, stream], content].concat()
+}
+
+/// The next frame: its kind, flags, stream and content.
+fn next_frame(stream: &mut TcpStream) -> (u8, u8, u8, Vec<u8>) {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).unwrap();
+    let mut content = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+    stream.read_exact(&mut content).unwrap();
+    (head[3], head[4], head[8], content)
+}
+
+/// A handler that does not read its body leaves room on the connection for the bodies of others.
+#[test]
+fn one_unread_body_leaves_room_for_others() {
+    const DATA: u8 = 0;
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const GO_AWAY: u8 = 7;
+    let server = Running::start(Limits::new(8, LONG).silence(LONG).http2(true));
+    let mut stream = server.send(super::PREFACE);
+    while !matches!(next_frame(&mut stream), (SETTINGS, 0, ..)) {}
+    stream.write_all(&frame(SETTINGS, 1, 0, b"")).unwrap();
+    // POST, http, a path and a host, without compression tables.
+    let post = |path: &str| [b"\x83\x86\x04\x05", path.as_bytes(), b"\x01\x09localhost"].concat();
+    let unread = MAX_STREAMS - 1;
+    for number in 0..unread {
+        let number = u8::try_from(2 * number + 1).unwrap();
+        stream.write_all(&frame(HEADERS, 4, number, &post("/held"))).unwrap();
+        for _ in 0..WINDOW >> 14 {
+            stream.write_all(&frame(DATA, 0, number, &[0; 1 << 14])).unwrap();
+        }
+    }
+    let last = u8::try_from(2 * unread + 1).unwrap();
+    stream.write_all(&frame(HEADERS, 4, last, &post("/body"))).unwrap();
+    stream.write_all(&frame(DATA, 1, last, &[0; 1 << 14])).unwrap();
+    loop {
+        let (kind, _, number, content) = next_frame(&mut stream);
+        assert_ne!(
+            kind, GO_AWAY,
+            "the windows of its streams are more than a connection has: {content:?}"
+        );
+        if kind == HEADERS && number == last {
+            assert_eq!(content[0], 0x88, "200");
+            break;
+        }
+    }
+    until("all are held", || server.inside.held.load(Ordering::SeqCst) == unread as usize);
 }
