@@ -5,7 +5,6 @@ use crate::body::{
     EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
     RecordsBody, UpdateBody, UpdateStatus,
 };
-use crate::held::Held;
 use crate::parameters::ParametersFile;
 use crate::problem::{Kind, Problem};
 use crate::schema::{Any, AnyWithBody};
@@ -228,7 +227,7 @@ async fn history(
     Path(label): Path<String>,
     Query(At { epoch }): Query<At>,
 ) -> Result<Response, Problem> {
-    // One history may be as large as everything else together, until it is sent. Who waits for that has a connection.
+    // One history may be as large as everything else together. Who waits for that has a connection.
     let held = {
         let _waits = service.waiting_histories.try_acquire().map_err(|_| {
             Problem::new(&Kind::BUSY, "too many histories are on their way: ask again later")
@@ -236,12 +235,17 @@ async fn history(
         Arc::clone(&service.histories).acquire_owned().await
     };
     let held = held.map_err(|error| Problem::new(&Kind::INTERNAL, error))?;
+    let answers = Arc::clone(&service.sent_histories);
+    // It is read to its end, also for somebody who is gone, and so long the next one waits.
     let work = move |service: &Service| {
         let body = answer::history(&service.server, label.as_bytes(), epoch)?;
-        serde_json::to_vec(&body).map_err(|error| Problem::new(&Kind::INTERNAL, error))
+        let bytes = serde_json::to_vec(&body);
+        bytes.map(|bytes| (bytes, held)).map_err(|error| Problem::new(&Kind::INTERNAL, error))
     };
-    let bytes = blocking(service, work).await?;
-    let body = axum::body::Body::new(Held::new(bytes, held));
+    let (bytes, held) = blocking(service, work).await?;
+    let body = axum::body::Body::new(answers.send(bytes).await);
+    // Slow readers keep no others from reading theirs.
+    drop(held);
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 

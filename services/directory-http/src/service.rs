@@ -1,5 +1,6 @@
 //! The service of a directory.
 
+use crate::held::Answers;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Problem};
 use crate::prover::Proving;
@@ -14,6 +15,9 @@ pub(crate) const MAX_WAITING: usize = 64;
 /// How many histories are read at once, and how many may wait for that.
 const MAX_HISTORIES: usize = 2;
 const MAX_WAITING_HISTORIES: usize = 32;
+
+/// The bytes of the histories that are on their way: that many readers may be slow, each with a history of usual size.
+const MAX_SENT: usize = 64 << 20;
 
 /// How a service works.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,8 @@ pub struct Service {
     /// Who may still read a history, and who may still wait for that.
     pub(crate) histories: Arc<Semaphore>,
     pub(crate) waiting_histories: Semaphore,
+    /// The histories that are on their way.
+    pub(crate) sent_histories: Arc<Answers>,
 }
 
 impl Service {
@@ -53,7 +59,17 @@ impl Service {
         let waiting = Semaphore::new(MAX_WAITING);
         let histories = Arc::new(Semaphore::new(MAX_HISTORIES));
         let waiting_histories = Semaphore::new(MAX_WAITING_HISTORIES);
-        Self { server, options, metrics, proving, waiting, histories, waiting_histories }
+        let sent_histories = Answers::new(MAX_SENT);
+        Self {
+            server,
+            options,
+            metrics,
+            proving,
+            waiting,
+            histories,
+            waiting_histories,
+            sent_histories,
+        }
     }
 
     /// Refuses updates while too many epochs wait for their proofs.

@@ -214,7 +214,7 @@ fn paths(all: &Value, path: &str, operation: &Value) -> Vec<String> {
         .collect()
 }
 
-/// S9: everything that the description allows is sent, and taken; each answer is one that it describes.
+/// Everything that the description allows is sent, and taken; each answer is one that it describes.
 #[test]
 fn the_description_is_what_the_service_does() {
     let running = Running::start(options(), ServiceOptions::default(), None);
