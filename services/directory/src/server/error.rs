@@ -66,6 +66,29 @@ pub enum Error {
         /// What was signed later, or instead.
         found: Box<Head>,
     },
+    /// The head on another disk is kept in another file by now.
+    #[error(
+        "{path} is left: what was signed last is kept in {to} since then, and whatever still names {path} may be an older copy",
+        path = .path.display(), to = .to.display()
+    )]
+    HeadLeft {
+        /// The file.
+        path: PathBuf,
+        /// The one in its place.
+        to: PathBuf,
+    },
+    /// The file of the head on another disk is a symbolic link.
+    #[error(
+        "{path} is a symbolic link, which the next head would replace: give the file that it names",
+        path = .0.display()
+    )]
+    HeadLink(PathBuf),
+    /// The head on another disk is to be the one in the folder.
+    #[error(
+        "{path} is the head in the folder, with which it would be restored: choose a place outside, on another disk",
+        path = .0.display()
+    )]
+    HeadInside(PathBuf),
     /// Another process has written the head on another disk.
     #[error(
         "{path} names epoch {found}, expected {last}: another process serves a copy of this directory; nothing more is signed here",

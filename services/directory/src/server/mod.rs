@@ -47,7 +47,7 @@ pub use fjall::{Fjall, fjall_opener};
 pub use head::Head;
 pub use head_file::read_head;
 pub use options::{MAX_STEPS_OF_ONE, Mode, Options};
-pub use outside::Outside;
+pub use outside::{Outside, leave_head};
 #[cfg(feature = "rocksdb")]
 pub use rocks::{Rocks, rocks_opener};
 pub use serve::Server;

@@ -6,7 +6,7 @@
 
 use super::error::Error;
 use super::head::Head;
-use super::head_file::{HeadFile, Keep};
+use super::head_file::{HeadFile, Keep, beside, folder_of};
 use super::time::fail_point;
 use crate::record::SignedRecord;
 use std::fs::File;
@@ -34,6 +34,56 @@ pub(crate) fn lock(path: &Path, locked: impl FnOnce() -> Error) -> Result<File, 
         Err(std::fs::TryLockError::WouldBlock) => Err(locked()),
         Err(std::fs::TryLockError::Error(source)) => Err(io("lock")(source)),
     }
+}
+
+/// Leaves the file of a head for another one that is as new: whatever still names the first one, such as a backup, is refused from
+/// then on, however old it is.
+///
+/// # Errors
+/// If a process uses the first one, it is newer or damaged, or cannot be written.
+pub fn leave_head(from: &Path, to: &Path) -> Result<(), Error> {
+    if is_same(from, to)? {
+        return Ok(());
+    }
+    let _locked = lock(&beside(from, ".lock"), || Error::HeadLocked(from.into()))?;
+    let file = HeadFile::new(from);
+    let (last, now) = match file.read() {
+        Err(Error::HeadLeft { .. }) => return Ok(()),
+        last => (last?, HeadFile::new(to).read()?),
+    };
+    if last.commit > now.commit {
+        let (path, last, found) = (from.into(), Box::new(now), Box::new(last));
+        return Err(Error::HeadMoved { path, last, found });
+    }
+    file.leave(to)
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.to_path_buf();
+    move |source| Error::Io { what: "find", path, source }
+}
+
+/// The path of a file or folder without links.
+fn real(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(io(path))
+}
+
+/// Whether two paths name one file.
+fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
+    if real(one)? == real(other)? {
+        return Ok(true);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let id = |path: &Path| {
+            let data = std::fs::metadata(path).map_err(io(path))?;
+            Ok::<_, Error>((data.dev(), data.ino()))
+        };
+        Ok(id(one)? == id(other)?)
+    }
+    #[cfg(not(unix))]
+    Ok(false)
 }
 
 /// Where the heads of a directory are.
@@ -64,11 +114,30 @@ struct Outer {
 }
 
 impl Heads {
+    /// Makes sure that the heads are on the disk as they were read.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        if let Some(outer) = self.outer.as_ref().filter(|outer| outer.last.is_some()) {
+            outer.file.sync()?;
+        }
+        self.inner.sync()
+    }
+
     /// Reads the heads. Returns the one of the directory, too.
     pub(crate) fn read(paths: &HeadPaths) -> Result<(Self, Head), Error> {
         let inner = HeadFile::new(&paths.inner);
         let found = inner.read()?;
         let Some(path) = &paths.outer else { return Ok((Self { inner, outer: None }, found)) };
+        let place = |path: &Path| {
+            let folder = real(folder_of(path))?;
+            Ok::<_, Error>(folder.join(path.file_name().unwrap_or_default()))
+        };
+        if place(path)? == place(&paths.inner)? {
+            return Err(Error::HeadInside(path.clone()));
+        }
+        // A new head would take the place of the link, and leave the file that it names as it is.
+        if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink()) {
+            return Err(Error::HeadLink(path.clone()));
+        }
         let file = HeadFile::new(path);
         let last = match path.try_exists() {
             Ok(false) if paths.start => None,

@@ -10,7 +10,7 @@ use super::outside::Heads;
 use super::pending::Pending;
 use super::proofs;
 use super::reading::Reading;
-use super::recover::{Recovered, Standing, check_confirmed, record_of, recover};
+use super::recover::{Recovered, recover, signed_head};
 use super::rows;
 use super::sequencer::{Sequencer, Visible};
 use super::shared::{Phase, Shared};
@@ -53,13 +53,8 @@ impl Session {
     ) -> Result<Self, Error> {
         let store = Arc::new(Handle::new((directory.opener)(opened)?));
         let (mut heads, head) = Heads::read(&directory.heads)?;
-        // The head on another disk may be one epoch ahead, whose rows are on the disk then: it is finished as it is.
-        Standing::of(&*store, head, &directory.parameters)?;
-        check_confirmed(&*store, head, &directory.heads.inner)?;
-        if let Some(seen) = &directory.seen {
-            let record = seen.verify(&directory.parameters).map_err(Error::Seen)?;
-            record_of(&*store, record.record().epoch, record.record().digest())?;
-        }
+        // The head on another disk, or a record that was seen, may be ahead, whose rows are on the disk then: it is finished as it is.
+        let head = signed_head(&*store, head, directory)?;
         // It may have been renamed and not synced: then an older one would be back after a loss of power, while what this one
         // says was answered, and what it makes superfluous was removed.
         heads.advance(head)?;

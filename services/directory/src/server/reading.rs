@@ -3,8 +3,8 @@
 use super::compute::load;
 use super::error::Error;
 use super::folder::Directory;
-use super::head_file::HeadFile;
-use super::recover::{Standing, check_confirmed, unsettled};
+use super::outside::Heads;
+use super::recover::{Standing, signed_head, unsettled};
 use super::rows::{self, LAST};
 use super::shared::Shared;
 use super::store::{Handle, Opened, Store as _, Table};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 
-/// A database that is only read. Everything up to the head in the folder is on the disk, and was visible.
+/// A database that is only read. Everything up to the head is on the disk.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) store: Arc<Handle>,
@@ -27,11 +27,13 @@ pub(crate) struct Reading {
 impl Reading {
     /// Opens a database for look-ups. What is above the head stays where it is, and is not shown.
     pub(crate) fn open(directory: &Directory) -> Result<Self, Error> {
-        let head = HeadFile::new(&directory.heads.inner).read()?;
+        let (heads, head) = Heads::read(&directory.heads)?;
         let store = Arc::new(Handle::new((directory.opener)(Opened::Again)?));
         let parameters = &directory.parameters;
+        let head = signed_head(&*store, head, directory)?;
+        // Nothing is shown that a loss of power could take back.
+        heads.sync()?;
         let Standing { format, signed, record } = Standing::of(&*store, head, parameters)?;
-        check_confirmed(&*store, head, &directory.heads.inner)?;
         let tree = Tree::away(parameters.profile, record.epoch, record.leaves, record.root);
         let levels = usize::from(format.levels);
         let tree = load(&*store, &tree, &[crate::Index([0; 16])], levels)?;

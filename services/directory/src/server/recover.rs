@@ -3,6 +3,7 @@
 use super::compute::load;
 use super::damaged::Damaged;
 use super::error::Error;
+use super::folder::Directory;
 use super::head::Head;
 use super::rows::{self, Decode, Format, LAST, Written};
 use super::store::{Rows, Store, Table};
@@ -101,7 +102,7 @@ impl Standing {
 }
 
 /// The record of an epoch, which must have this digest.
-pub(crate) fn record_of(store: &dyn Store, epoch: u32, signed: Digest) -> Result<Record, Error> {
+fn record_of(store: &dyn Store, epoch: u32, signed: Digest) -> Result<Record, Error> {
     let record: Option<Record> = rows::find(store, Table::Epoch, &epoch.to_be_bytes())?;
     match record {
         Some(record) if record.digest() == signed => Ok(record),
@@ -113,7 +114,7 @@ pub(crate) fn record_of(store: &dyn Store, epoch: u32, signed: Digest) -> Result
 }
 
 /// Checks that a head is not older than one that the database knows of.
-pub(crate) fn check_confirmed(store: &dyn Store, head: Head, path: &Path) -> Result<(), Error> {
+fn check_confirmed(store: &dyn Store, head: Head, path: &Path) -> Result<(), Error> {
     let confirmed: Option<Head> = rows::find(store, Table::Format, &rows::CONFIRMED)?;
     let Some(found) = confirmed else { return Ok(()) };
     if found.commit > head.commit {
@@ -124,6 +125,36 @@ pub(crate) fn check_confirmed(store: &dyn Store, head: Head, path: &Path) -> Res
         });
     }
     record_of(store, found.epoch, found.record).map(drop)
+}
+
+/// Checks that a database has all that is known to be signed. Returns the head up to which that is: a record that somebody has seen
+/// may be above the head that was found, if that one was put back, and is kept as it is.
+pub(crate) fn signed_head(
+    store: &dyn Store,
+    head: Head,
+    directory: &Directory,
+) -> Result<Head, Error> {
+    Standing::of(store, head, &directory.parameters)?;
+    check_confirmed(store, head, &directory.heads.inner)?;
+    let Some(seen) = &directory.seen else { return Ok(head) };
+    let seen = seen.verify(&directory.parameters).map_err(Error::Seen)?;
+    let (epoch, record) = (seen.record().epoch, seen.record().digest());
+    record_of(store, epoch, record)?;
+    if epoch <= head.epoch {
+        return Ok(head);
+    }
+    let mut commit = head.commit;
+    for (key, written) in above(store, head.commit)? {
+        // A gap: then not all of what was signed is here.
+        if rows::number(Table::Commit, &key)? != commit + 1 {
+            break;
+        }
+        commit += 1;
+        if written.epoch == epoch {
+            return Ok(Head { commit, epoch, record });
+        }
+    }
+    Err(Error::Behind { epoch, signed: record, found: None })
 }
 
 /// Recovers a directory of which everything up to a head is on the disk.

@@ -326,7 +326,7 @@ impl Server {
         ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
     ) -> Result<bool, Error> {
         let _alone = self.maintenance();
-        let view = self.view()?;
+        let view = self.written_view()?;
         let attached = proofs::attach(&*view.store, proof, view.record.epoch, verify);
         if let Ok(true) = attached {
             self.shared.lock().proven = proof.to;
@@ -341,7 +341,7 @@ impl Server {
     /// If the label had no such version in the last epoch, or the database fails.
     pub fn erase(&self, label: &[u8], version: u32) -> Result<(), Error> {
         let _alone = self.maintenance();
-        let view = self.view()?;
+        let view = self.written_view()?;
         let index = Index::of(label)?;
         let key = rows::value_key(&index, version);
         let Some(leaf) = view.leaf(&index)?.filter(|leaf| leaf.version >= version) else {
@@ -375,7 +375,7 @@ impl Server {
     /// If there is no such epoch yet, or the database fails.
     pub fn prune(&self, epoch: u32) -> Result<(), Error> {
         let _alone = self.maintenance();
-        let view = self.view()?;
+        let view = self.written_view()?;
         if epoch > view.record.epoch {
             return Err(Error::NoEpoch { epoch, last: view.record.epoch });
         }
@@ -390,6 +390,17 @@ impl Server {
     pub fn check(&self) -> Result<Report, Error> {
         let _alone = self.maintenance();
         check(&*self.view()?, &self.parameters)
+    }
+
+    /// The last epoch, of a database that may be written: one that is only read for the time being shows its epochs, too.
+    fn written_view(&self) -> Result<Arc<View>, Error> {
+        // If the phase changes in between, the database of this view fails or is closed.
+        let view = self.view()?;
+        match &self.shared.lock().phase {
+            Phase::Running | Phase::Draining { .. } => Ok(view),
+            Phase::Recovering(why) => Err(Error::Recovering(why.clone())),
+            Phase::Stopped(why) => Err(Error::Stopped(why.clone())),
+        }
     }
 
     fn maintenance(&self) -> MutexGuard<'_, ()> {

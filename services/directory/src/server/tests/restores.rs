@@ -2,8 +2,10 @@
 //! find out; and in no way does one directory sign two records of an epoch.
 
 use super::{client, create, database, key, open, options, parameters, update};
-use crate::server::{Error, Mode, Outside, Server, Update};
-use crate::{Digest, Profile, SignedRecord};
+use crate::server::folder::Directory;
+use crate::server::reading::Reading;
+use crate::server::{Error, Mode, Outside, Server, Update, leave_head};
+use crate::{Digest, EpochProof, Profile, SignedRecord};
 use std::path::{Path, PathBuf};
 
 /// A directory with its head on another disk.
@@ -74,6 +76,19 @@ impl Place {
         update(&server, &[("label", value)]);
         let signed = *server.view().unwrap().signed();
         server.drain().unwrap();
+        signed
+    }
+
+    /// Signs an epoch and saves what a process leaves that is killed then: the database does not know the last head.
+    fn sign_and_save_killed(&self, value: &str, name: &str) -> SignedRecord {
+        let server = self.open(&self.outside()).unwrap();
+        update(&server, &[("label", value)]);
+        let signed = *server.view().unwrap().signed();
+        self.save(name);
+        server.close().unwrap();
+        drop(server);
+        replace(&self.path(name), &self.folder());
+        assert!(self.folder().join("in-use").exists());
         signed
     }
 
@@ -275,6 +290,166 @@ fn no_mixture_of_states_signs_a_second_record() {
     assert_eq!(opened, STATES * (STATES + 1) / 2);
 }
 
+/// The record that a client saw is above a head that was put back after a crash, of which the database does not know: the record stays the
+/// only one of its epoch.
+#[test]
+fn a_seen_record_above_the_head_is_kept() {
+    let place = Place::new();
+    place.sign("1");
+    place.save("backup");
+    let signed = place.sign_and_save_killed("2", "killed");
+    let seen = Outside { seen: Some(signed), ..Outside::default() };
+    let both = Outside { head: Some(place.head()), ..seen.clone() };
+    for outside in [&seen, &both] {
+        replace(&place.path("killed"), &place.folder());
+        replace(&place.path("backup/head"), &place.folder().join("head"));
+        replace(&place.path("backup.head"), &place.head());
+        let server = place.open(outside).unwrap();
+        assert_eq!(digest(&server.record(2).unwrap()), digest(&signed));
+        update(&server, &[("label", "3")]);
+        assert_eq!(server.view().unwrap().record().epoch, 3);
+        assert_eq!(digest(&server.record(2).unwrap()), digest(&signed));
+        server.check().unwrap();
+        server.close().unwrap();
+        drop(server);
+        // It is kept for good, and not only while it is expected.
+        let outside = Outside { seen: None, ..outside.clone() };
+        let server = place.open(&outside).unwrap();
+        assert_eq!(digest(&server.record(2).unwrap()), digest(&signed));
+    }
+}
+
+/// The same mixtures of what killed processes left, with the record that was seen last, or with none: every record that is expected is there,
+/// and stays.
+#[test]
+fn no_mixture_of_what_was_killed_signs_a_second_record() {
+    const STATES: u32 = 4;
+    let place = Place::new();
+    place.save("0");
+    let mut signed = Vec::new();
+    for epoch in 1..STATES {
+        signed.push(place.sign_and_save_killed(&epoch.to_string(), &epoch.to_string()));
+    }
+    let last = signed[STATES as usize - 2];
+    let mut opened = [0; 2];
+    for mixture in 0..2 * STATES.pow(3) {
+        let [data, inner, outer] = [1, STATES, STATES * STATES].map(|by| mixture / by % STATES);
+        let is_expected = mixture >= STATES.pow(3);
+        replace(&place.path(&data.to_string()), &place.folder());
+        replace(&place.path(&format!("{inner}/head")), &place.folder().join("head"));
+        replace(&place.path(&format!("{outer}.head")), &place.head());
+        let seen = is_expected.then_some(last);
+        match place.open(&Outside { seen, ..place.outside() }) {
+            Ok(server) => {
+                opened[usize::from(is_expected)] += 1;
+                update(&server, &[("label", "more")]);
+                let known = if is_expected { STATES - 1 } else { outer };
+                assert!(server.view().unwrap().record().epoch > known, "{data} {inner} {outer}");
+                for signed in &signed[..known as usize] {
+                    let epoch = signed.record().epoch;
+                    assert_eq!(digest(&server.record(epoch).unwrap()), digest(signed));
+                }
+            }
+            Err(error) => {
+                let is_named = matches!(error, Error::Behind { .. } | Error::OldHead { .. });
+                assert!(is_named, "{data} {inner} {outer}: {error}");
+            }
+        }
+    }
+    // With the newest database, also where both heads are one epoch older, which it knows nothing of.
+    assert_eq!(opened[1], 7, "{opened:?}");
+    assert!(opened[0] > opened[1], "{opened:?}");
+}
+
+/// The head has another file by now. A backup that names the first one is refused, although that one is as old as the backup.
+#[test]
+fn a_file_that_was_left_is_refused() {
+    let place = Place::new();
+    place.sign("1");
+    place.save("backup");
+    let (first, next) = (place.head(), place.path("other-disk/next"));
+    let moved = Outside { head: Some(next.clone()), start: true, seen: None };
+    let server = place.open(&moved).unwrap();
+    leave_head(&first, &next).unwrap();
+    // Once more changes nothing, and one file does not take its own place.
+    leave_head(&first, &next).unwrap();
+    server.close().unwrap();
+    drop(server);
+    let newest = std::fs::read(&next).unwrap();
+    leave_head(&next, &place.path("other-disk/../other-disk/next")).unwrap();
+    assert_eq!(std::fs::read(&next).unwrap(), newest);
+    let server = place.open(&moved).unwrap();
+    update(&server, &[("label", "2")]);
+    server.close().unwrap();
+    drop(server);
+    replace(&place.path("backup"), &place.folder());
+    for start in [false, true] {
+        let outside = Outside { start, ..place.outside() };
+        let error = place.open(&outside).unwrap_err();
+        let is_named =
+            matches!(&error, Error::HeadLeft { path, to } if (path, to) == (&first, &next));
+        assert!(is_named && error.to_string().contains("/next"), "{error}");
+    }
+    assert!(matches!(place.open(&moved).unwrap_err(), Error::Behind { epoch: 2, .. }));
+    // A newer head is not left for an older one.
+    std::fs::copy(place.path("backup.head"), &first).unwrap();
+    assert!(matches!(leave_head(&next, &first), Err(Error::HeadMoved { .. })));
+}
+
+/// A new head is renamed to its place, so a link would be replaced, and the file that it names would stay as old as it is.
+#[cfg(unix)]
+#[test]
+fn a_link_is_no_place_for_a_head() {
+    let place = Place::new();
+    place.sign("1");
+    let link = place.path("link");
+    std::os::unix::fs::symlink(place.head(), &link).unwrap();
+    for start in [false, true] {
+        let outside = Outside { head: Some(link.clone()), start, seen: None };
+        assert!(matches!(place.open(&outside).unwrap_err(), Error::HeadLink(path) if path == link));
+    }
+    assert!(link.is_symlink());
+    std::fs::remove_file(place.head()).unwrap();
+    let outside = Outside { head: Some(link.clone()), start: true, seen: None };
+    assert!(matches!(place.open(&outside), Err(Error::HeadLink(_))), "also where it names nothing");
+}
+
+/// The head in the folder goes back in time with it, whatever it is called.
+#[cfg(unix)]
+#[test]
+fn the_head_of_the_folder_is_no_other_one() {
+    let place = Place::new();
+    place.sign("1");
+    let link = place.path("link");
+    std::os::unix::fs::symlink(place.folder(), &link).unwrap();
+    for head in [place.folder().join("head"), link.join("head")] {
+        let outside = Outside { head: Some(head.clone()), start: true, seen: None };
+        let error = place.open(&outside).unwrap_err();
+        assert!(matches!(&error, Error::HeadInside(path) if *path == head), "{error}");
+    }
+}
+
+/// What is only shown for the time being, on a full disk, must have what is known from elsewhere, too.
+#[test]
+fn what_is_read_has_what_was_signed() {
+    let place = Place::new();
+    let first = place.sign("1");
+    place.save("backup");
+    let second = place.sign("2");
+    replace(&place.path("backup"), &place.folder());
+    let read = |outside: &Outside| {
+        let (folder, parameters) = (place.folder(), parameters(Profile::Compress));
+        let opener = database(&folder);
+        let directory = Directory::new(&folder, &parameters, &key(), opener, outside).unwrap();
+        Reading::open(&directory).map(drop)
+    };
+    assert!(matches!(read(&place.outside()), Err(Error::Behind { epoch: 2, .. })));
+    let seen = |seen| Outside { seen: Some(seen), ..Outside::default() };
+    assert!(matches!(read(&seen(second)), Err(Error::Behind { epoch: 2, .. })));
+    read(&seen(first)).unwrap();
+    read(&Outside::default()).unwrap();
+}
+
 /// A backup may be read, whatever was signed later. That writes and signs nothing.
 #[test]
 fn a_backup_can_be_read() {
@@ -297,6 +472,16 @@ fn a_backup_can_be_read() {
         assert_eq!((server.open_updates(), server.proven().unwrap()), (1, 0));
         assert!(server.ready().is_err());
         assert!(server.submit(Update::new("b", "1")).is_err());
+        let proof = EpochProof { from: 0, to: 1, subcircuits: 1, proof: vec![1] };
+        let refused = [
+            server.attach(&proof, |_, _| Ok(())).map(drop),
+            server.erase(b"a", 0),
+            server.prune(1),
+        ];
+        for refused in refused {
+            assert!(matches!(refused, Err(Error::Recovering(_))), "{refused:?}");
+        }
+        assert_eq!(server.pruned().unwrap(), 0);
         assert!(matches!(
             Server::read(backup.path(), &parameters, &key(), options).unwrap_err(),
             Error::Locked(_)

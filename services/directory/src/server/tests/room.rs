@@ -1,4 +1,4 @@
-//! S7: a full disk. Look-ups need no room, while the server runs and when it starts; that no update is taken is said, and ends when there
+//! A full disk. Look-ups need no room, while the server runs and when it starts; that no update is taken is said, and ends when there
 //! is room again.
 
 use super::{create, key, open, options, parameters, update};
