@@ -89,7 +89,8 @@ pub(crate) struct DirectoryFolder {
 With FILE, the last signed epoch is kept there, too, from now on, by all commands on this
 folder; serve refuses a folder that is older than FILE says, and a missing FILE. An
 existing FILE must name the last signed epoch of this directory. Start a new one only if
-no newer copy of the folder has ever been served.")]
+no newer copy of the folder has ever been served. The file that the folder had before says
+then that it was left, and backups that name it are refused.")]
 pub(crate) struct DirectoryHead {
     /// The folder
     pub(crate) folder: PathBuf,

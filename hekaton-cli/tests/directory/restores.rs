@@ -126,6 +126,84 @@ fn heads_that_are_older_or_missing_are_refused() {
     );
 }
 
+/// The head gets another file. Backups name the first one, which must not confirm them.
+#[test]
+fn a_head_that_was_moved_confirms_no_backup() {
+    let directory = with_backup();
+    let (folder, head, moved) =
+        (directory.path("d"), directory.path("head"), directory.path("moved"));
+    ok(&["directory", "insert", &folder, "alice", "3"]);
+    copy(&folder, &directory.path("newest"));
+    ok(&["directory", "head", &folder, &moved]);
+    ok(&["directory", "insert", &folder, "alice", "4"]);
+    let after = directory.path("after");
+    copy(&folder, &after);
+    // The first file names the record that this copy has.
+    copy(&directory.path("newest"), &folder);
+    let left = format!("{head} is left: what was signed last is kept in {moved}");
+    fails(3, &left, &["directory", "serve", &folder, "--listen", "127.0.0.1:0"]);
+    fails(3, &left, &["directory", "insert", &folder, "alice", "4"]);
+    fails(3, &left, &["directory", "head", &folder, &directory.path("new")]);
+    let behind = "does not have the record of epoch 4 that was signed";
+    fails(3, behind, &["directory", "head", &folder, &moved]);
+    // A crash before the settings were written: the same command ends what it began.
+    copy(&after, &folder);
+    let settings = directory.path("d/settings.json");
+    std::fs::copy(directory.path("newest/settings.json"), &settings).unwrap();
+    let go_on = format!("`hekaton directory head {folder} {moved}` goes on there");
+    fails(3, &go_on, &["directory", "insert", &folder, "alice", "5"]);
+    ok(&["directory", "head", &folder, &moved]);
+    ok(&["directory", "insert", &folder, "alice", "5"]);
+    // A service that is given another file leaves the one before, too.
+    let second = directory.path("second");
+    std::fs::copy(&moved, &second).unwrap();
+    let mut service = directory.serve(&["--head", &second]);
+    assert_eq!(service.end("-TERM"), Some(0));
+    copy(&after, &folder);
+    fails(3, &format!("{moved} is left"), &["directory", "insert", &folder, "alice", "5"]);
+}
+
+/// What is only a name of the head in the folder, or of another file, is no place for a head, and what cannot be looked at is not missing.
+#[cfg(unix)]
+#[test]
+fn a_head_is_a_file_outside() {
+    use std::os::unix::fs::symlink;
+    let directory = with_backup();
+    let (folder, head) = (directory.path("d"), directory.path("head"));
+    let (link, linked) = (directory.path("link"), directory.path("linked"));
+    symlink(directory.path("d/data/head"), &link).unwrap();
+    fails(2, "is a symbolic link", &["directory", "head", &folder, &link]);
+    let init = ["directory", "init", &directory.path("e"), "--keys", keys(), "--head", &link];
+    fails(2, "is a symbolic link", &init);
+    // The database of an older folder is on a larger disk, in which nobody expects it.
+    std::fs::rename(directory.path("d/data"), &linked).unwrap();
+    symlink(&linked, directory.path("d/data")).unwrap();
+    for name in ["head", "new"] {
+        let inside = format!("{linked}/{name}");
+        fails(2, "it is in the folder", &["directory", "head", &folder, &inside]);
+    }
+    std::fs::remove_file(directory.path("d/data")).unwrap();
+    copy(&directory.path("backup"), &folder);
+    // The file cannot be read, so what it named is unknown, and no older folder may take another one.
+    let (kept, new) = (directory.path("kept"), directory.path("new"));
+    std::fs::rename(&head, &kept).unwrap();
+    symlink(&head, &head).unwrap();
+    fails(3, "is a symbolic link", &["directory", "head", &folder, &new]);
+    assert!(!Path::new(&new).exists());
+    std::fs::remove_file(&head).unwrap();
+    // One that was replaced by a link to it is named by its own name from then on.
+    copy(&directory.path("newest"), &folder);
+    symlink(&kept, &head).unwrap();
+    fails(3, "is a symbolic link", &["directory", "insert", &folder, "alice", "3"]);
+    ok(&["directory", "head", &folder, &kept]);
+    ok(&["directory", "insert", &folder, "alice", "3"]);
+    // A client that cannot read what it saw has not seen nothing.
+    let seen = directory.path("loop");
+    symlink(&seen, &seen).unwrap();
+    fails(3, "loop", &["directory", "lookup", &folder, "alice", "--seen", &seen]);
+    assert!(Path::new(&seen).is_symlink());
+}
+
 /// Without a head elsewhere an older folder is served: what a client has seen finds it out, before anything is signed if the server is
 /// given it, and afterwards by the client.
 #[test]

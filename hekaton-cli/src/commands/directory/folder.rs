@@ -6,7 +6,9 @@ use crate::options::DirectoryInit;
 use crate::terminal::output;
 use ed25519_dalek::SigningKey;
 use hekaton_core::Trust;
-use hekaton_directory::server::{Error, MAX_STEPS_OF_ONE, Options, Outside, Server, fjall_opener};
+use hekaton_directory::server::{
+    Error, MAX_STEPS_OF_ONE, Options, Outside, Server, fjall_opener, leave_head, read_head,
+};
 use hekaton_directory::{Parameters, Profile, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::ParametersFile;
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,18 @@ struct Settings {
 
 /// The version of the format of [`Settings`].
 const FORMAT: u32 = 1;
+
+/// Whether there is something at a path, a link to nothing included. Where that cannot be found out, nothing is done.
+pub(super) fn is_there(path: &Path) -> Result<bool, Failure> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => {
+            let why = format!("cannot find out whether {} is there: {error}", path.display());
+            Err(Failure::new(exit::BAD_FILE, why))
+        }
+    }
+}
 
 /// Options with which updates that wait are left alone.
 pub(super) fn quiet() -> Options {
@@ -101,9 +115,17 @@ impl Folder {
         let parent = absolute.parent().unwrap_or(&absolute);
         let real =
             parent.canonicalize().map_err(|e| refuse(format!("{}: {e}", parent.display())))?;
-        let folder = self.path.canonicalize().map_err(|e| refuse(e.to_string()))?;
-        if real.starts_with(&folder) {
-            let why = "it is in the folder, with which it would be restored: choose a place outside, on another disk";
+        for inside in [&self.path, &self.database()] {
+            // A new directory has no database yet.
+            if is_there(inside)?
+                && real.starts_with(inside.canonicalize().map_err(|e| refuse(e.to_string()))?)
+            {
+                let why = "it is in the folder, with which it would be restored: choose a place outside, on another disk";
+                return Err(refuse(why.into()));
+            }
+        }
+        if absolute.is_symlink() {
+            let why = "is a symbolic link, which the next head would replace: give the file that it names";
             return Err(refuse(why.into()));
         }
         if absolute.is_dir() {
@@ -114,21 +136,21 @@ impl Folder {
 
     /// Checks that the folder has what the head names that it had so far: another one must not take its place by being older.
     pub(super) fn check_head(&self, next: &Path) -> Result<(), Failure> {
-        match self.head() {
-            Some(path) if path != next && path.exists() => {
-                self.open(quiet())?.close().or_fail(exit::FAILED)
-            }
-            _ => Ok(()),
+        let Some(path) = self.head().filter(|path| *path != next) else { return Ok(()) };
+        match is_there(path)? && !is_left(path, next) {
+            true => self.open(quiet())?.close().or_fail(exit::FAILED),
+            false => Ok(()),
         }
     }
 
-    /// Keeps the place of the head outside of the folder.
+    /// Keeps the place of the head outside of the folder, and says so in the one that it had: backups still name that.
     pub(super) fn keep_head(&mut self, path: PathBuf) -> Result<(), Failure> {
-        if self.settings.head.as_ref() != Some(&path) {
-            self.settings.head = Some(path);
-            self.write_settings()?;
+        match self.settings.head.replace(path.clone()) {
+            Some(from) if from == path => return Ok(()),
+            Some(from) if is_there(&from)? => leave_head(&from, &path).or_fail(exit::BAD_FILE)?,
+            _ => {}
         }
-        Ok(())
+        self.write_settings()
     }
 
     fn write_settings(&self) -> Result<(), Failure> {
@@ -179,6 +201,10 @@ impl Folder {
                 "; `hekaton directory head {path} {}` starts a new one from this database",
                 head.display()
             ),
+            Error::HeadLeft { to, .. } => format!(
+                "; if this is the newest copy of the folder, `hekaton directory head {path} {}` goes on there",
+                to.display()
+            ),
             _ => String::new(),
         };
         Failure::new(exit::BAD_FILE, format!("{path}: {error}{hint}"))
@@ -188,6 +214,13 @@ impl Folder {
     pub(super) fn proving(&self) -> PathBuf {
         self.path.join("proving")
     }
+}
+
+/// Whether a file of a head was left for another one, and the settings were not written then, or is only a link to it.
+fn is_left(path: &Path, next: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    let is_link = path.is_symlink() && real(path).is_some_and(|file| real(next) == Some(file));
+    is_link || matches!(read_head(path), Err(Error::HeadLeft { to, .. }) if to == next)
 }
 
 fn read_key(path: &Path) -> Result<SigningKey, Failure> {
@@ -290,7 +323,7 @@ pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
     if let Some(head) = &command.head {
         // Before anything is made: a head that is there may be of a directory that is.
         let head = folder.outside_path(head)?;
-        if head.exists() {
+        if is_there(&head)? {
             let why = "exists: a new directory needs a new head";
             return Err(Failure::new(exit::BAD_FILE, format!("{} {why}", head.display())));
         }

@@ -1,6 +1,6 @@
 //! What a client asks: a service, or a folder.
 
-use super::folder::{Folder, read_parameters};
+use super::folder::{Folder, is_there, read_parameters};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::Asked;
 use crate::terminal::output;
@@ -164,7 +164,7 @@ impl Asking {
         was_asked: bool,
     ) -> Result<(), Failure> {
         let Some(path) = &self.seen else { return Ok(()) };
-        let seen = match path.exists() {
+        let seen = match is_there(path)? {
             true => Some(self.read_seen(path)?),
             false => None,
         };
