@@ -129,7 +129,8 @@ async fn sweep(
 ) -> Result<bool, WatchError> {
     for (prefix, seen) in PREFIXES.into_iter().zip(seen) {
         let listing = store.list(prefix, seen.number).await?;
-        if listing.at.incarnation != seen.incarnation {
+        // A counter that went back is that of another history, whose writes up to the old number would never be listed.
+        if listing.at.incarnation != seen.incarnation || listing.at.number < seen.number {
             return Err(WatchError::Gap);
         }
         for entry in &listing.entries {

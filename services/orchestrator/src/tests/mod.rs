@@ -4,6 +4,7 @@ mod arrivals;
 mod bundling;
 mod chains;
 mod exhaustive;
+mod feeds;
 mod memory;
 #[cfg(feature = "nats")]
 mod nats;

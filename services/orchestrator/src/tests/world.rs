@@ -235,7 +235,7 @@ impl World {
         ChaCha8Rng::seed_from_u64(self.random.r#gen())
     }
 
-    fn clock(&mut self, rate: f64) -> Clock {
+    pub(super) fn clock(&mut self, rate: f64) -> Clock {
         let offset = self.random.gen_range(0..500);
         Clock::new(Drifting { start: self.start, rate, offset })
     }
