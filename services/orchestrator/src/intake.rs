@@ -289,6 +289,33 @@ impl Intake {
         }
     }
 
+    /// Cancels a dead job of a chain with strict order that another block is to replace.
+    async fn give_way(
+        &self,
+        Stored { value: job, rev }: Stored<Job>,
+        to: &Name,
+    ) -> Result<(), IntakeError> {
+        let reason = format!("it was dead, and '{to}' takes its place");
+        let state = JobState::Cancelled { reason, at: self.clock.wall() };
+        let job = Job { state, ..job };
+        match update(&*self.store, &job.key().to_string(), job, rev).await {
+            // It is looked at again.
+            Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Completes the cancellation of a job before its record is answered or replaced: whoever cancelled it may not have got further
+    /// than that, and once the record says something else, nobody would stop the publishers that have seen it done.
+    async fn free_place(&self, found: &Stored<Job>) -> Result<(), IntakeError> {
+        if matches!(found.value.state, JobState::Cancelled { .. })
+            && !self.are_publishers_stopped(found).await?
+        {
+            self.stop_publishers(&found.value).await?;
+        }
+        Ok(())
+    }
+
     async fn submit_to(
         &self,
         chain: Chain,
@@ -346,7 +373,12 @@ impl Intake {
                 JobState::Live | JobState::Done { .. } if same => {
                     return Ok(Accepted { job: found.value, new: false });
                 }
+                JobState::Dead { .. } if !same && job.order == Order::Strict => {
+                    // Somebody may be skipping it: its place is free once that cannot take effect anymore.
+                    self.give_way(found, &job.id).await?;
+                }
                 JobState::Dead { .. } | JobState::Cancelled { .. } => {
+                    self.free_place(&found).await?;
                     job.generation = found.value.generation + 1;
                     match update(&*self.store, &key, job.clone(), found.rev).await {
                         Ok(stored) => return Ok(Accepted { job: stored.value, new: true }),
@@ -411,10 +443,7 @@ impl Intake {
                 JobState::Live | JobState::Dead { .. } => false,
                 JobState::Done { .. } if !self.is_published(&found.value).await? => true,
                 JobState::Cancelled { .. } => {
-                    // Whoever cancelled it may not have got further than that.
-                    if !self.are_publishers_stopped(&found).await? {
-                        self.stop_publishers(&found.value).await?;
-                    }
+                    self.free_place(&found).await?;
                     return Ok(found.value);
                 }
                 JobState::Done { .. } | JobState::Skipped { .. } => {
@@ -453,6 +482,7 @@ impl Intake {
                 }
             }
             let generation = found.value.generation + 1;
+            self.free_place(&found).await?;
             let job = Job { state: JobState::Live, generation, ..found.value };
             self.check_follower(&job).await?;
             match update(&*self.store, &job.key().to_string(), job, found.rev).await {

@@ -313,6 +313,7 @@ impl Publisher {
             // The tail first, then the job.
             let last = store.tail(&log).await?;
             let last = last.as_ref().map(decode::<Publication>).transpose()?;
+            let at = last.as_ref().map(|last| last.rev);
             let tail = Tail::of(genesis, last.as_ref().map(|last| &last.value));
             let Some(job) = read::<Job>(store, &key(tail.name)).await? else { return Ok(false) };
             if job.value.parent.as_ref() != Some(tail.name) {
@@ -328,16 +329,19 @@ impl Publisher {
                 Next::Wait => return Ok(false),
                 Next::Publish(publication) => publication,
                 Next::PublishUnlessKnown(publication) => {
-                    if self.intake.has_published(chain, &job.value.id).await? {
-                        let why = "the chain has published a block of this name: cancel it";
-                        return self.bury(job, why.into()).await;
+                    match self.intake.has_published(chain, &job.value.id, at).await? {
+                        Some(true) => {
+                            let why = "the chain has published a block of this name: cancel it";
+                            return self.bury(job, why.into()).await;
+                        }
+                        Some(false) => publication,
+                        // What follows this job was decided by another tail.
+                        None => continue,
                     }
-                    publication
                 }
                 Next::Bury(why) => return self.bury(job, why).await,
             };
-            let last = last.as_ref().map(|last| last.rev);
-            match store.append(&log, encode(&publication, crate::id::random()), last).await {
+            match store.append(&log, encode(&publication, crate::id::random()), at).await {
                 Ok(rev) => self.published(&job.value, rev),
                 // The tail shows whether it was appended.
                 Err(WriteError::Conflict { .. }) => {}

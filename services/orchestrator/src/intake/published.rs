@@ -1,7 +1,7 @@
 //! What a chain has published, and how operators change it: re-orgs and skips.
 
 use super::{Intake, IntakeError, PAUSE};
-use crate::id::{Digest, Name, random};
+use crate::id::{Digest, Name, PARTITIONS, random};
 use crate::record::{
     Chain, Handle, Job, JobKey, JobState, Order, Publication, ReadError, Stored, decode, encode,
     log_name, read, update,
@@ -135,6 +135,10 @@ impl Intake {
             );
             IntakeError::Bad(why)
         };
+        // The follower first: a block that is there by now has stopped the publishers of the one before it in its place, so what
+        // they have published is on the path.
+        let place = JobKey { tenant: tenant.clone(), chain: chain.chain.clone(), slot: to.clone() };
+        let follower = self.read_job(&place).await?.map(|follower| follower.value);
         let path = self.path(&log, genesis).await?;
         let at = path.position(to, *block);
         if at.is_none() && (path.is_beyond(*block) || !self.is_known(&chain, to, *block).await?) {
@@ -145,8 +149,6 @@ impl Intake {
             .iter()
             .map(|it| it.id.clone())
             .collect();
-        let place = JobKey { tenant: tenant.clone(), chain: chain.chain.clone(), slot: to.clone() };
-        let follower = self.read_job(&place).await?.map(|follower| follower.value);
         let is_wanted = match (next, after.first()) {
             (Some(next), Some(published)) => published == next,
             (Some(next), None) => follower.as_ref().is_some_and(|job| {
@@ -187,12 +189,15 @@ impl Intake {
 
     /// Whether a block that is not published was accepted.
     async fn is_known(&self, chain: &Chain, id: &Name, block: u64) -> Result<bool, IntakeError> {
-        let listing = self.store.list("job/", 0).await?;
-        Ok(listing.entries.iter().filter_map(|entry| decode::<Job>(entry).ok()).any(|job| {
-            let job = &job.value;
-            (&job.tenant, &job.chain) == (&chain.tenant, &chain.chain)
-                && (&job.id, job.block) == (id, block)
-        }))
+        for partition in 0..PARTITIONS {
+            let prefix = JobKey::prefix(partition, &chain.tenant, &chain.chain);
+            let listing = self.store.list(&prefix, 0).await?;
+            let mut jobs = listing.entries.iter().filter_map(|entry| decode::<Job>(entry).ok());
+            if jobs.any(|job| (&job.value.id, job.value.block) == (id, block)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Cancels the blocks that are torn off after a block, and all that hang from them, whose names it adds. Returns how many.
@@ -246,15 +251,16 @@ impl Intake {
         Ok(path.before(parent, &job.id).is_some())
     }
 
-    /// Whether a chain has published a block of this name.
+    /// Whether a chain has published a block of this name, up to an entry of its log. None where the log ends elsewhere by now.
     pub(crate) async fn has_published(
         &self,
         chain: &Chain,
         id: &Name,
-    ) -> Result<bool, IntakeError> {
-        let Some(genesis) = &chain.genesis else { return Ok(false) };
+        last: Option<Rev>,
+    ) -> Result<Option<bool>, IntakeError> {
+        let Some(genesis) = &chain.genesis else { return Ok(Some(false)) };
         let path = self.path(&log_name(&chain.tenant, &chain.chain), genesis).await?;
-        Ok(path.blocks.iter().any(|block| block.id == *id))
+        Ok((path.last == last).then(|| path.blocks.iter().any(|block| block.id == *id)))
     }
 
     /// Whether publishers have looked at a cancelled job again since it was cancelled.

@@ -30,6 +30,11 @@ impl JobKey {
         digest.as_bytes()[0] % PARTITIONS
     }
 
+    /// What the keys of a chain's jobs in a partition begin with.
+    pub(crate) fn prefix(partition: u8, tenant: &Name, chain: &Name) -> String {
+        format!("job/{partition:02}/{tenant}/{chain}/")
+    }
+
     /// The partition whose owner publishes for a chain.
     pub(crate) fn chain_partition(tenant: &Name, chain: &Name) -> u8 {
         let parts = [tenant, chain].map(|name| name.as_str().as_bytes());
@@ -53,7 +58,8 @@ impl FromStr for JobKey {
 
 impl fmt::Display for JobKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "job/{:02}/{}/{}/{}", self.partition(), self.tenant, self.chain, self.slot)
+        f.write_str(&Self::prefix(self.partition(), &self.tenant, &self.chain))?;
+        f.write_str(self.slot.as_str())
     }
 }
 

@@ -7,7 +7,7 @@ use super::simulation::{
 };
 use super::world::{Node, Provers, Shape, World, name};
 use crate::history::History;
-use crate::id::Digest;
+use crate::id::{Digest, PARTITIONS};
 use crate::intake::{Intake, IntakeError, Reversal, Submission};
 use crate::record::{Job, JobState, decode};
 use crate::standstill::PATIENCE;
@@ -291,8 +291,14 @@ fn a_revert_takes_its_own_branch() {
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["a1", "a2", "a3", "a4"]);
         is_refused(intake.submit(new[0].clone()).await, "'a2' follows 'a1' and is done");
+        world.core.listed();
         let unknown = intake.revert(&tenant, &chain, &reversal("x", 9)).await;
         is_refused(unknown, "neither one that the chain has published");
+        // It looks for the block among those of its own chain alone.
+        let listed = world.core.listed();
+        let own = listed.iter().filter(|prefix| prefix.ends_with("/tenant/strict/")).count();
+        let all = listed.iter().filter(|prefix| prefix.starts_with("job/")).count();
+        assert_eq!((own, all), (PARTITIONS.into(), PARTITIONS.into()), "{listed:?}");
         intake.revert(&tenant, &chain, &reversal("a1", 1)).await.unwrap();
         submit(&intake, &new[0]).await.unwrap();
         settle(&world).await;

@@ -71,6 +71,8 @@ struct State {
     unsynced: Vec<(String, Option<Entry>)>,
     /// Rises with each crash of the machine, which ends whatever is under way.
     crashes: u64,
+    /// What was asked for in listings.
+    listed: Vec<String>,
 }
 
 enum Write {
@@ -92,6 +94,7 @@ impl Core {
             faults: Faults::NONE,
             unsynced: vec![],
             crashes: 0,
+            listed: vec![],
         };
         let (start, state) = (Instant::now(), Mutex::new(state));
         Arc::new(Self { start, bug, state, changed: Notify::new() })
@@ -103,6 +106,11 @@ impl Core {
 
     pub(super) fn history(&self) -> History {
         self.state.lock().unwrap().history.clone()
+    }
+
+    /// The prefixes that were listed since the last time.
+    pub(super) fn listed(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().unwrap().listed)
     }
 
     /// How much was written.
@@ -323,6 +331,7 @@ impl Store for MemoryStore {
     }
 
     async fn list(&self, prefix: &str, after: u64) -> Result<Listing, Unavailable> {
+        self.core.state.lock().unwrap().listed.push(prefix.to_owned());
         self.read(|state| Listing {
             entries: matching(state, prefix, after),
             at: Rev { incarnation: state.incarnation, number: state.counter },
