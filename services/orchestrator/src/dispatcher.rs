@@ -53,6 +53,8 @@ pub(crate) struct Dispatcher {
     pub(crate) stop: CancellationToken,
 }
 
+type ChainId = (Name, Name);
+
 /// The state of the event loop.
 #[derive(Default)]
 struct State {
@@ -62,12 +64,60 @@ struct State {
     /// What is being claimed or run.
     runs: BTreeMap<TaskKey, Run>,
     /// Dead blocks, by chain.
-    dead: BTreeMap<(Name, Name), BTreeMap<JobKey, u64>>,
+    dead: BTreeMap<ChainId, BTreeMap<JobKey, u64>>,
+    /// Of chains with dead blocks, the one that they do not get past.
+    barriers: BTreeMap<ChainId, Barrier>,
+    /// Chains whose barrier has to be looked for again.
+    stale: BTreeSet<ChainId>,
+    /// The first blocks' parents, of chains with strict order.
+    genesis: BTreeMap<ChainId, Name>,
     /// Which run is which, should it panic.
     ids: HashMap<tokio::task::Id, TaskKey>,
-    /// Revisions of jobs.
-    jobs: BTreeMap<JobKey, Rev>,
+    /// Revisions of jobs, with the names of blocks of chains with strict order that are not cancelled.
+    jobs: BTreeMap<JobKey, (Rev, Option<Name>)>,
     trust: Trust,
+}
+
+/// A dead block that follows from what a chain has published.
+struct Barrier {
+    height: u64,
+    /// The last block that is published: whatever follows it is next, and may be run.
+    tail: Name,
+}
+
+impl State {
+    /// Looks for the dead block that a chain does not get past. One that hangs from something else is in nobody's way.
+    fn barrier(&self, chain: &ChainId, view: &View) -> Option<Barrier> {
+        let dead = self.dead.get(chain)?;
+        let tail = view.tails.get(chain).or_else(|| self.genesis.get(chain))?;
+        let (mut slot, mut seen) = (tail, BTreeSet::new());
+        while seen.insert(slot) {
+            let (tenant, name) = chain.clone();
+            let key = JobKey { tenant, chain: name, slot: slot.clone() };
+            if let Some(&height) = dead.get(&key) {
+                return Some(Barrier { height, tail: tail.clone() });
+            }
+            slot = self.jobs.get(&key)?.1.as_ref()?;
+        }
+        None
+    }
+
+    fn find_barriers(&mut self, view: &View) {
+        for chain in std::mem::take(&mut self.stale) {
+            match self.barrier(&chain, view) {
+                Some(barrier) => drop(self.barriers.insert(chain, barrier)),
+                None => drop(self.barriers.remove(&chain)),
+            }
+        }
+    }
+
+    /// Whether a task's block is too far behind a dead one.
+    fn is_behind(&self, task: &Task) -> bool {
+        let JobKey { tenant, chain, slot } = &task.job;
+        self.barriers.get(&(tenant.clone(), chain.clone())).is_some_and(|barrier| {
+            task.block > barrier.height.saturating_add(BLOCKS_BEHIND_DEAD) && *slot != barrier.tail
+        })
+    }
 }
 
 struct Run {
@@ -138,6 +188,7 @@ impl Dispatcher {
         }
         let (now, view) = (self.clock.wall(), self.surroundings.view());
         state.trust.look(&view, &self.session);
+        state.find_barriers(&view);
         while state.runs.len() < self.slots {
             let can = |key: &TaskKey, task: &Task| self.can(state, &view, now, key, task);
             let next = state.queue.next(&can, now);
@@ -173,18 +224,11 @@ impl Dispatcher {
         let full = self.tenant_slots.get(tenant).is_some_and(|&slots| {
             state.runs.values().filter(|run| run.tenant == *tenant).count() >= slots
         });
-        let chain = (tenant.clone(), task.job.chain.clone());
-        // A dead block that is not above what is published is in nobody's way.
-        let height = view.heights.get(&chain);
-        let is_ahead = |block: &&u64| height.is_none_or(|height| **block > *height);
-        let blocks = state.dead.get(&chain).into_iter().flat_map(BTreeMap::values);
-        let dead = blocks.filter(is_ahead).min();
-        let behind = dead.is_some_and(|&dead| task.block > dead.saturating_add(BLOCKS_BEHIND_DEAD));
         let busy = || state.runs.values().any(|run| run.backend == task.backend);
         !state.runs.contains_key(key)
             && self.backends.contains(&task.backend)
             && !full
-            && !behind
+            && !state.is_behind(task)
             && state.trust.allows(&task.backend, &self.clock, busy())
             && !is_left(task, view, &self.session, now)
     }
@@ -195,11 +239,19 @@ impl Dispatcher {
                 state.queue = Queue::new(self.weights.clone());
                 state.leases.clear();
                 state.dead.clear();
+                state.barriers.clear();
                 state.jobs.clear();
             }
             Event::Task(key, stored) => self.task(state, key, &stored),
             Event::Job(key, stored) => Self::job(state, key, &stored),
-            Event::Owner(..) | Event::Chain(..) | Event::Complete => {}
+            Event::Chain(stored) => {
+                let chain = &stored.value;
+                if let Some(genesis) = &chain.genesis {
+                    let id = (chain.tenant.clone(), chain.chain.clone());
+                    state.genesis.insert(id, genesis.clone());
+                }
+            }
+            Event::Owner(..) | Event::Complete => {}
         }
     }
 
@@ -228,14 +280,14 @@ impl Dispatcher {
 
     fn job(state: &mut State, key: JobKey, stored: &Stored<Job>) {
         let Stored { value: job, rev } = stored;
-        if !is_newer(state.jobs.get(&key).copied(), *rev) {
+        if !is_newer(state.jobs.get(&key).map(|(rev, _)| *rev), *rev) {
             return;
         }
         let chain = (key.tenant.clone(), key.chain.clone());
         match job.state {
             // Without order, nothing waits for a dead block.
             JobState::Dead { .. } if job.order == Order::Strict => {
-                state.dead.entry(chain).or_default().insert(key.clone(), job.block);
+                state.dead.entry(chain.clone()).or_default().insert(key.clone(), job.block);
             }
             _ => {
                 if let Some(blocks) = state.dead.get_mut(&chain) {
@@ -243,11 +295,17 @@ impl Dispatcher {
                 }
             }
         }
-        state.jobs.insert(key, *rev);
+        let is_there =
+            job.order == Order::Strict && !matches!(job.state, JobState::Cancelled { .. });
+        state.jobs.insert(key, (*rev, is_there.then(|| job.id.clone())));
+        if state.dead.contains_key(&chain) {
+            state.stale.insert(chain);
+        }
     }
 
-    /// Has the heights of chains with dead blocks looked for.
+    /// Has the last blocks of chains with dead blocks looked for.
     fn watch(&self, state: &mut State) {
+        state.stale.extend(state.dead.keys().cloned());
         state.dead.retain(|_, blocks| !blocks.is_empty());
         self.surroundings.watch(state.dead.keys().cloned().collect());
     }
@@ -257,7 +315,7 @@ impl Dispatcher {
         state: &mut State,
         returned: Result<(tokio::task::Id, Returned), tokio::task::JoinError>,
     ) {
-        let Returned { key, task, backend, result, sign } = match returned {
+        let Returned { key, backend, result, sign } = match returned {
             Ok((id, returned)) => {
                 state.ids.remove(&id);
                 returned
@@ -272,7 +330,7 @@ impl Dispatcher {
             }
         };
         state.runs.remove(&key);
-        state.trust.note((key, task), &backend, sign, (&self.own, &self.clock, &self.metrics));
+        state.trust.note(key, &backend, sign, (&self.own, &self.clock, &self.metrics));
         match result {
             Written::Task(stored) => self.task(state, key, &stored),
             // Somebody else's claim is on its way. Any other revision is news, and stays.
@@ -293,14 +351,14 @@ impl Dispatcher {
                 tracing::info!(task = %key, "a lease that nobody runs is given back");
                 let why = "its claim was answered too late";
                 let mut result = Written::Nothing;
-                let (id, backend) = (task.id, task.backend.clone());
+                let backend = task.backend.clone();
                 if let Ok(task) = task.give_back(&session, why, now, false)
                     && let Ok(stored) =
                         update_on_disk(&*store, &key.to_string(), task, rev, OnDisk::Soon).await
                 {
                     result = Written::Task(Box::new(stored));
                 }
-                Returned { key, task: id, backend, result, sign: Sign::None }
+                Returned { key, backend, result, sign: Sign::None }
             };
             state.ids.insert(runs.spawn(give_back).id(), key);
         }

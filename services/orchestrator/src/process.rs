@@ -104,6 +104,7 @@ impl Process {
                 metrics: self.metrics.clone(),
                 patience: self.patience,
                 watched: self.watched.clone(),
+                backends: self.backends.clone(),
                 stop: ended.clone(),
             };
             components.spawn(watch.run(listen()));

@@ -13,6 +13,8 @@ pub(crate) enum Attempt {
     Done(Digest),
     /// It failed; another attempt may do better.
     Failed(String),
+    /// It failed by the task's own limits or inputs: another attempt may do better, and the back-end is not to blame.
+    Unfit(String),
     /// The back-end produced a wrong output.
     Wrong(String),
     /// No attempt can succeed.

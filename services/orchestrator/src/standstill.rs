@@ -20,6 +20,9 @@ use std::time::Duration;
 /// How long nothing may happen, unless the settings say something else.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How often a place may be submitted again before that itself is the standstill.
+const MAX_RESTARTS: u32 = 5;
+
 /// A block that was accepted and is not published, and will not be without help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standstill {
@@ -66,10 +69,22 @@ pub enum Cause {
         /// Why.
         reason: String,
     },
+    /// It is too far behind a dead block of its chain to be run.
+    BehindDead {
+        /// The dead block's height.
+        dead: u64,
+    },
+    /// It, or others in its place, were ended and submitted again and again.
+    Restarted {
+        /// How often.
+        times: u32,
+    },
     /// It has tasks for back-ends that no live process has.
     NoBackend {
         /// Their names.
         backends: BTreeSet<Name>,
+        /// Whether a process has, or had, one of them: then it is not the workflow that is wrong.
+        was_there: bool,
     },
     /// It has tasks that may be claimed, and live processes that could.
     Unclaimed {
@@ -95,7 +110,9 @@ impl Cause {
             Self::NoParent { .. }
             | Self::Circle { .. }
             | Self::Dead { .. }
-            | Self::NoBackend { .. } => true,
+            | Self::BehindDead { .. }
+            | Self::Restarted { .. } => true,
+            Self::NoBackend { was_there, .. } => !was_there,
             Self::Unclaimed { .. }
             | Self::Abandoned
             | Self::NoTasks
@@ -126,8 +143,19 @@ impl fmt::Display for Cause {
             Self::Dead { reason } => {
                 write!(f, "is dead: {reason}: requeue, skip or cancel it, or revert the chain")
             }
-            Self::NoBackend { backends } => {
+            Self::BehindDead { dead } => write!(
+                f,
+                "is more than {BLOCKS_BEHIND_DEAD} blocks above block {dead}, which is dead: requeue, skip or cancel that, or revert the chain"
+            ),
+            Self::Restarted { times } => write!(
+                f,
+                "was ended and submitted again in its place, {times} times since the chain has published something: see who reverts the chain, cancels or sends blocks again"
+            ),
+            Self::NoBackend { backends, was_there: false } => {
                 write!(f, "needs back-ends that no live process has: {}", list(backends))
+            }
+            Self::NoBackend { backends, was_there: true } => {
+                write!(f, "needs back-ends that no live process has anymore: {}", list(backends))
             }
             Self::Unclaimed { backends, quarantine: None } => {
                 write!(f, "has tasks that nobody claims, for the back-ends {}", list(backends))
@@ -154,7 +182,7 @@ pub(crate) struct Chain<'a> {
     pub(crate) name: &'a Name,
     pub(crate) order: Order,
     pub(crate) tail: Option<Tail<'a>>,
-    /// When something was published last, or the chain was first looked at.
+    /// When a block was published or skipped last, or the chain was first looked at.
     pub(crate) moved: u64,
     /// Jobs that are not cancelled and not published, by their place.
     pub(crate) jobs: BTreeMap<&'a Name, Waiting<'a>>,
@@ -169,6 +197,50 @@ pub(crate) struct Waiting<'a> {
     pub(crate) tasks: Vec<&'a Task>,
     /// When it, or a task of it, has changed last.
     pub(crate) changed: u64,
+    /// What has happened in its place.
+    pub(crate) place: Place,
+}
+
+/// What has happened in a place of a chain since the chain published something, whichever blocks were there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// When a job was first there.
+    since: u64,
+    /// When the job was written last.
+    written: u64,
+    /// Which generation it has now, and which one was there first.
+    generation: u32,
+    first: u32,
+}
+
+impl Place {
+    pub(crate) fn new(now: u64, generation: u32) -> Self {
+        Self { since: now, written: now, generation, first: generation }
+    }
+
+    /// A version of a job. Where nothing was written for so long, the story is another one.
+    pub(crate) fn see(&mut self, now: u64, generation: u32, patience: u64) {
+        match now.saturating_sub(self.written) < patience {
+            true => (self.written, self.generation) = (now, generation),
+            false => *self = Self::new(now, generation),
+        }
+    }
+
+    /// The chain has published something.
+    pub(crate) fn moved(&mut self, now: u64) {
+        (self.since, self.first) = (now, self.generation);
+    }
+
+    fn restarts(&self) -> u32 {
+        self.generation.saturating_sub(self.first)
+    }
+
+    /// Whether jobs come and go here for longer than the patience. What is left to run for as long as that is not one of them.
+    fn is_tossed(&self, at: &Now<'_>) -> bool {
+        self.restarts() >= MAX_RESTARTS
+            && at.now.saturating_sub(self.since) >= at.patience
+            && at.now.saturating_sub(self.written) < at.patience
+    }
 }
 
 /// When it is, and who is there.
@@ -183,6 +255,8 @@ pub(crate) struct Now<'a> {
     pub(crate) busy: BTreeSet<&'a Name>,
     /// Processes that are alive, where that is known.
     pub(crate) sessions: Option<&'a BTreeMap<SessionId, Session>>,
+    /// Back-ends that some process has, or had.
+    pub(crate) offered: &'a BTreeSet<Name>,
 }
 
 impl Chain<'_> {
@@ -198,7 +272,11 @@ impl Chain<'_> {
         let moved = at.now.saturating_sub(self.moved);
         let mut found = Vec::new();
         for (waiting, cause, is_next) in causes {
-            let millis = at.now.saturating_sub(waiting.changed);
+            let since = match is_next && waiting.place.is_tossed(at) {
+                true => waiting.place.since,
+                false => waiting.changed,
+            };
+            let millis = at.now.saturating_sub(since);
             if millis < at.patience || (is_next && moved < at.patience) {
                 continue;
             }
@@ -232,6 +310,9 @@ impl Chain<'_> {
         let mut seen = BTreeSet::new();
         if let Some(next) = self.jobs.get(tail.name) {
             let cause = match &next.job.state {
+                JobState::Live | JobState::Done { .. } if next.place.is_tossed(at) => {
+                    Some(Cause::Restarted { times: next.place.restarts() })
+                }
                 JobState::Live => live(next, at),
                 JobState::Done { .. } => Some(Cause::NotPublished),
                 JobState::Dead { reason, .. } => Some(Cause::Dead { reason: reason.clone() }),
@@ -257,20 +338,31 @@ impl Chain<'_> {
             }
         }
         // Others that cannot be run, whatever is before them.
-        let dead = self.jobs.values().filter(|waiting| {
-            matches!(waiting.job.state, JobState::Dead { .. })
-                && tail.height.is_none_or(|height| waiting.job.block > height)
-        });
-        let dead = dead.map(|waiting| waiting.job.block).min();
+        let dead = self.dead(tail.name);
         for (place, waiting) in &self.jobs {
-            let behind = dead
-                .is_some_and(|dead| waiting.job.block > dead.saturating_add(BLOCKS_BEHIND_DEAD));
-            if *place == tail.name || behind || !waiting.job.is_live() {
+            if *place == tail.name || !waiting.job.is_live() {
                 continue;
             }
-            found.extend(live(waiting, at).map(|cause| (waiting, cause, false)));
+            let behind =
+                dead.filter(|dead| waiting.job.block > dead.saturating_add(BLOCKS_BEHIND_DEAD));
+            found.extend(live(waiting, at).map(|cause| match behind {
+                Some(dead) => (waiting, Cause::BehindDead { dead }, false),
+                None => (waiting, cause, false),
+            }));
         }
         found
+    }
+
+    /// The height of the first dead block that hangs from a place: the chain does not get past it.
+    fn dead(&self, place: &Name) -> Option<u64> {
+        let (mut place, mut seen) = (place, BTreeSet::new());
+        while let Some(waiting) = self.jobs.get(place).filter(|_| seen.insert(place)) {
+            if let JobState::Dead { .. } = waiting.job.state {
+                return Some(waiting.job.block);
+            }
+            place = &waiting.job.id;
+        }
+        None
     }
 
     /// Marks what hangs from a place.
@@ -339,7 +431,10 @@ fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
         return Some(match blame(&missing) {
             // Their outputs were wrong, so that nobody has them anymore.
             Some(why) => Cause::Unclaimed { backends: missing, quarantine: Some(why) },
-            None => Cause::NoBackend { backends: missing },
+            None => {
+                let was_there = missing.iter().any(|it| at.offered.contains(it));
+                Cause::NoBackend { backends: missing, was_there }
+            }
         });
     }
     if is_busy {

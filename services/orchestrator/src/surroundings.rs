@@ -18,8 +18,8 @@ pub(crate) struct View {
     pub(crate) looked: bool,
     /// Sessions that are alive, this one included.
     pub(crate) sessions: BTreeMap<SessionId, Session>,
-    /// Heights of what chains have published, of those that are watched.
-    pub(crate) heights: BTreeMap<ChainId, u64>,
+    /// The last blocks that chains have published, of those that are watched.
+    pub(crate) tails: BTreeMap<ChainId, Name>,
 }
 
 impl View {
@@ -55,7 +55,7 @@ impl Surroundings {
         Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Says which chains' heights are wanted.
+    /// Says which chains' last blocks are wanted.
     pub(crate) fn watch(&self, chains: BTreeSet<ChainId>) {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = chains;
     }
@@ -82,13 +82,13 @@ impl Surroundings {
                 Err(error) => tracing::warn!(%error, "sessions cannot be read"),
             }
             let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            view.heights.retain(|chain, _| watched.contains(chain));
+            view.tails.retain(|chain, _| watched.contains(chain));
             for chain in watched {
                 let tail = store.tail(&log_name(&chain.0, &chain.1)).await;
                 let tail = tail.map(|tail| tail.as_ref().map(decode::<Publication>).transpose());
                 match tail {
-                    Ok(Ok(Some(tail))) => drop(view.heights.insert(chain, tail.value.height())),
-                    Ok(Ok(None)) => drop(view.heights.remove(&chain)),
+                    Ok(Ok(Some(tail))) => drop(view.tails.insert(chain, tail.value.tail().clone())),
+                    Ok(Ok(None)) => drop(view.tails.remove(&chain)),
                     Ok(Err(error)) => tracing::error!(%error, "a log cannot be read"),
                     Err(error) => tracing::warn!(%error, "a log cannot be read"),
                 }

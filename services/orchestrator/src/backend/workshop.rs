@@ -62,6 +62,7 @@ impl Runner for Workshop {
         // Tenants read why a task failed, and have no use for where the server keeps its files. Its log has the whole text.
         match self.attempt(claimed, cancel, progress).await {
             Attempt::Failed(why) => Attempt::Failed(self.without_place(why)),
+            Attempt::Unfit(why) => Attempt::Unfit(self.without_place(why)),
             Attempt::Wrong(why) => Attempt::Wrong(self.without_place(why)),
             Attempt::Impossible(why) => Attempt::Impossible(self.without_place(why)),
             Attempt::Again(why) => Attempt::Again(self.without_place(why)),
@@ -111,7 +112,7 @@ impl Workshop {
             () = self.stalled(&watched, task) => {
                 let why = format!("it made no progress for {} s", task.limits.stall_seconds);
                 backend.abandon(&work.folder).await;
-                return Attempt::Failed(why);
+                return Attempt::Unfit(why);
             }
         };
         let output = match outcome {
@@ -185,7 +186,7 @@ impl Workshop {
                 blobs.verify(input).map_err(|error| match error {
                     // Submitted again, they are there again.
                     BlobError::Missing(_) | BlobError::Damaged { .. } => {
-                        Attempt::Failed(error.to_string())
+                        Attempt::Unfit(error.to_string())
                     }
                     error => Attempt::Again(error.to_string()),
                 })?;

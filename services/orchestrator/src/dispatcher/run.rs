@@ -3,7 +3,7 @@
 use super::trust::{Sign, is_untried_elsewhere};
 use crate::alive::Own;
 use crate::clock::Clock;
-use crate::id::{Digest, Name};
+use crate::id::Name;
 use crate::metrics::Metrics;
 use crate::record::{OnDisk, SessionId, Stored, Task, TaskKey, TaskState, read, update_on_disk};
 use crate::runner::{Attempt, Claimed, Progress, Report, Runner};
@@ -46,8 +46,6 @@ impl Lease {
 /// The result of a run.
 pub(super) struct Returned {
     pub(super) key: TaskKey,
-    /// [`Task::id`].
-    pub(super) task: Digest,
     pub(super) backend: Name,
     pub(super) result: Written,
     /// What it says about the back-end.
@@ -101,9 +99,8 @@ impl Report for InSession {
 
 impl OneRun {
     pub(super) async fn run(self, task: Task, rev: Rev) -> Returned {
-        let (key, id, backend) = (self.key, task.id, task.backend.clone());
-        let without =
-            |backend, result| Returned { key, task: id, backend, result, sign: Sign::None };
+        let (key, backend) = (self.key, task.backend.clone());
+        let without = |backend, result| Returned { key, backend, result, sign: Sign::None };
         let Ok(claimed) = task.claim(&self.session, self.clock.wall()) else {
             return without(backend, Written::Nothing);
         };
@@ -131,10 +128,11 @@ impl OneRun {
         let sign = match &attempt {
             Some(Attempt::Done(_)) => Sign::Good,
             Some(Attempt::Wrong(why)) => Sign::Wrong(why.clone()),
-            Some(Attempt::Failed(why) | Attempt::Impossible(why) | Attempt::Again(why)) => {
-                Sign::Bad(why.clone())
+            Some(Attempt::Failed(why) | Attempt::Again(why)) => Sign::Bad(why.clone()),
+            // Whoever submits tasks chooses their inputs and limits, and must not have back-ends put in quarantine by them.
+            Some(Attempt::Unfit(_) | Attempt::Impossible(_) | Attempt::Stopped) | None => {
+                Sign::None
             }
-            Some(Attempt::Stopped) | None => Sign::None,
         };
         let mut result = Written::Nothing;
         if let Some(attempt) = attempt
@@ -142,7 +140,7 @@ impl OneRun {
         {
             result = Written::Task(Box::new(stored));
         }
-        Returned { key, task: id, backend, result, sign }
+        Returned { key, backend, result, sign }
     }
 
     /// Runs the task until it is done, lost or stopped. `None` if the lease is lost.
@@ -175,7 +173,7 @@ impl OneRun {
                 () = self.lease.lost.cancelled() => (None, false),
                 attempt = &mut run => (Some(attempt), false),
                 () = self.stop.cancelled() => (Some(Attempt::Stopped), false),
-                () = self.clock.sleep(limit) => (Some(Attempt::Failed(late)), true),
+                () = self.clock.sleep(limit) => (Some(Attempt::Unfit(late)), true),
             };
             // At the end of this block the run is dropped, and with it its processes, before the lease is given up.
             cancel.cancel();
@@ -208,7 +206,9 @@ impl OneRun {
         let elsewhere = is_untried_elsewhere(task, &self.surroundings.view(), session);
         let next = match attempt {
             Attempt::Done(output) => task.finish(session, *output, now),
-            Attempt::Failed(why) | Attempt::Wrong(why) => task.fail(session, why, now, elsewhere),
+            Attempt::Failed(why) | Attempt::Unfit(why) | Attempt::Wrong(why) => {
+                task.fail(session, why, now, elsewhere)
+            }
             Attempt::Impossible(why) => task.bury(session, why, now, elsewhere),
             Attempt::Again(why) => task.give_back(session, why, now, true),
             Attempt::Stopped => task.give_back(session, "its worker was stopped", now, false),
@@ -224,7 +224,11 @@ impl OneRun {
             Attempt::Done(_) if took >= WORTH_A_SYNC || task.tries() > 0 => OnDisk::Now,
             _ => OnDisk::Soon,
         };
-        if let Attempt::Failed(why) | Attempt::Wrong(why) | Attempt::Impossible(why) = attempt {
+        if let Attempt::Failed(why)
+        | Attempt::Unfit(why)
+        | Attempt::Wrong(why)
+        | Attempt::Impossible(why) = attempt
+        {
             tracing::warn!(task = %self.key, block = task.block, %why, "an attempt failed");
         }
         loop {
@@ -253,7 +257,7 @@ impl OneRun {
 fn attempt_word(attempt: &Attempt) -> &'static str {
     match attempt {
         Attempt::Done(_) => "done",
-        Attempt::Failed(_) => "failed",
+        Attempt::Failed(_) | Attempt::Unfit(_) => "failed",
         Attempt::Wrong(_) => "wrong",
         Attempt::Impossible(_) => "impossible",
         Attempt::Again(_) => "again",

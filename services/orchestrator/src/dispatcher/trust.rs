@@ -1,6 +1,6 @@
 //! Which back-ends of this process are trusted, and which tasks are left to other processes.
 //!
-//! A back-end that fails tasks which nobody else has failed is at fault, not the tasks. After three of them in a row it is in
+//! A back-end that fails tasks which nobody else has failed is at fault, not the tasks. After those of three jobs in a row it is in
 //! quarantine: while another process has the back-end, this one only tries a task from time to time, and the first one that it does ends
 //! the quarantine. A task that failed here is left to others that have not tried it.
 
@@ -15,10 +15,10 @@ use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// After how many tasks that failed in a row a back-end is in quarantine. A single task may itself be at fault.
+/// After how many jobs with tasks that failed in a row a back-end is in quarantine. A single job may itself be at fault.
 const FAILED: usize = 3;
 
-/// After wrong outputs for how many tasks in a row a back-end is not used anymore.
+/// After wrong outputs for how many jobs in a row a back-end is not used anymore.
 const WRONG: usize = 3;
 
 /// How long until a back-end in quarantine tries a task: this, and twice as long each time.
@@ -54,7 +54,7 @@ pub(super) struct Trust {
 struct Seen {
     /// Tasks that failed here and nowhere else, since the last one that was done.
     failed: BTreeSet<TaskKey>,
-    /// Tasks with wrong outputs, since the last correct output.
+    /// Jobs with wrong outputs, since the last correct output.
     wrong: BTreeSet<Digest>,
     quarantine: Option<Quarantine>,
 }
@@ -71,7 +71,7 @@ impl Trust {
     /// Takes note of an attempt that has ended.
     pub(super) fn note(
         &mut self,
-        (key, task): (TaskKey, Digest),
+        key: TaskKey,
         backend: &Name,
         sign: Sign,
         (own, clock, metrics): (&Own, &Clock, &Metrics),
@@ -90,23 +90,24 @@ impl Trust {
                 }
             }
             Sign::Wrong(why) => {
-                if seen.wrong.insert(task) && seen.wrong.len() == WRONG {
-                    tracing::error!(%backend, %why, "quarantined: its outputs for three tasks in a row were wrong");
+                if seen.wrong.insert(key.job) && seen.wrong.len() == WRONG {
+                    tracing::error!(%backend, %why, "quarantined: its outputs for three jobs in a row were wrong");
                     metrics.quarantined(backend, true);
                     own.backends.retain(|known| known != backend);
-                    own.quarantined
-                        .insert(backend.clone(), format!("its outputs are wrong: {why}"));
+                    // Every tenant reads this, and what failed was one tenant's: the log has it.
+                    let why = "its outputs for three jobs in a row were wrong: see the log of the process";
+                    own.quarantined.insert(backend.clone(), why.into());
                 }
             }
             Sign::Bad(why) => {
-                if seen.failed.len() < FAILED {
+                if seen.failed.len() < FAILED && seen.failed.iter().all(|it| it.job != key.job) {
                     seen.failed.insert(key);
                 }
                 if seen.failed.len() >= FAILED && seen.quarantine.is_none() {
-                    tracing::error!(%backend, %why, "quarantined: it failed three tasks in a row that nobody else has failed");
+                    tracing::error!(%backend, %why, "quarantined: it failed tasks of three jobs in a row that nobody else has failed");
                     metrics.quarantined(backend, true);
-                    let why: String = why.chars().take(500).collect();
-                    own.quarantined.insert(backend.clone(), why);
+                    let why = "it failed tasks of three jobs in a row that nobody else has failed: see the log of the process";
+                    own.quarantined.insert(backend.clone(), why.into());
                     seen.quarantine =
                         Some(Quarantine { probe: clock.after(PROBE), pause: PROBE, alone: None });
                 }

@@ -1,13 +1,13 @@
 //! What stands still at the end of a history.
 
-use super::{Chain, Now, Standstill, Waiting, fate, is_held_by};
+use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
 use crate::history::History;
 use crate::id::Name;
 use crate::order::Tail;
 use crate::record::{
     self, Job, JobKey, JobState, Publication, Stored, Task, TaskKey, chain_key, decode, log_name,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A job and when it was written.
@@ -21,6 +21,7 @@ impl History {
         let mut jobs: BTreeMap<JobKey, Written> = BTreeMap::new();
         let mut tasks: BTreeMap<JobKey, BTreeMap<TaskKey, (Task, u64)>> = BTreeMap::new();
         let mut chains: Vec<record::Chain> = Vec::new();
+        let mut places: BTreeMap<JobKey, Vec<(u64, u32)>> = BTreeMap::new();
         let mut fates: BTreeMap<(Name, Name), BTreeMap<Name, String>> = BTreeMap::new();
         for version in &self.records {
             let entry = &version.entry;
@@ -37,6 +38,8 @@ impl History {
                 }
                 fates.remove(&job.value.id);
                 fates.extend(fate(&key, &job.value));
+                let place = places.entry(key.clone()).or_default();
+                place.push((version.at, job.value.generation));
                 jobs.insert(key, (job, version.at));
             } else if entry.key.starts_with("chain/")
                 && let Ok(chain) = decode::<record::Chain>(entry)
@@ -48,7 +51,8 @@ impl History {
         let held = tasks.values().flat_map(BTreeMap::values).map(|(task, _)| task);
         let held = held.filter(|task| is_held_by(task, None));
         let busy = held.map(|task| &task.job.tenant).collect();
-        let at = Now { now, patience, wall: u64::MAX, busy, sessions: None };
+        let offered = BTreeSet::new();
+        let at = Now { now, patience, wall: u64::MAX, busy, sessions: None, offered: &offered };
         let mut found = Vec::new();
         for chain in &chains {
             let published = self.published(chain);
@@ -71,7 +75,9 @@ impl History {
                     task
                 });
                 let tasks = tasks.collect();
-                (&key.slot, Waiting { job: &job.value, tasks, changed })
+                let versions = places.get(key).map_or(&[][..], Vec::as_slice);
+                let place = place(versions, published.at, patience);
+                (&key.slot, Waiting { job: &job.value, tasks, changed, place })
             });
             let last = published.last.as_ref();
             let tail = chain.genesis.as_ref().map(|genesis| Tail::of(genesis, last));
@@ -109,14 +115,34 @@ impl History {
                     published.path.truncate(keep.map_or(0, |keep| keep + 1));
                 }
             }
+            // Whoever only takes back publishes nothing.
+            if !matches!(publication, Publication::Revert { .. }) {
+                number = entry.rev.number;
+            }
             published.last = Some(publication);
-            number = entry.rev.number;
         }
         // Logs have no times; records that were written before have.
         let before = self.records.iter().take_while(|version| version.entry.rev.number < number);
         published.at = published.at.max(before.last().map_or(0, |version| version.at));
         published
     }
+}
+
+/// What has happened in a place, given when its job was written with which generation, and when the chain published something last.
+fn place(versions: &[(u64, u32)], moved: u64, patience: u64) -> Place {
+    let mut place: Option<Place> = None;
+    let mut is_after = false;
+    for &(at, generation) in versions {
+        if at > moved && !is_after {
+            is_after = true;
+            place.iter_mut().for_each(|place| place.moved(moved));
+        }
+        match &mut place {
+            None => place = Some(Place::new(at, generation)),
+            Some(place) => place.see(at, generation, patience),
+        }
+    }
+    place.unwrap_or_default()
 }
 
 /// What a chain has published, in a form to look things up.

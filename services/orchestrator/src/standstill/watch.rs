@@ -1,6 +1,6 @@
 //! Keeps track of what is not published, from the changes that the store reports, and says what stands still.
 
-use super::{Chain, Now, Standstill, Waiting, fate, is_held_by};
+use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
 use crate::id::Name;
@@ -52,6 +52,8 @@ pub(crate) struct Watch {
     pub(crate) metrics: Metrics,
     pub(crate) patience: Duration,
     pub(crate) watched: Watched,
+    /// Back-ends that this process is to have.
+    pub(crate) backends: BTreeSet<Name>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -61,6 +63,8 @@ struct State {
     revs: BTreeMap<JobKey, Rev>,
     chains: BTreeMap<ChainId, Known>,
     tasks: BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>,
+    /// Back-ends that some process has, or had.
+    offered: BTreeSet<Name>,
 }
 
 /// What is known of a chain.
@@ -68,6 +72,8 @@ struct State {
 struct Known {
     /// Jobs that are not cancelled and not known to be published.
     jobs: BTreeMap<JobKey, Open>,
+    /// What has happened in places of blocks that are not published.
+    places: BTreeMap<JobKey, Place>,
     /// What became of blocks that are not there anymore.
     fates: BTreeMap<Name, String>,
     record: Option<crate::record::Chain>,
@@ -75,8 +81,10 @@ struct Known {
     after: Option<u64>,
     /// The last entry that was read.
     last: Option<(u64, Publication)>,
-    /// When the log grew last, or was first looked at.
+    /// When a block was published or skipped last, or the log was first looked at.
     moved: u64,
+    /// The last cancellation that no entry has followed yet which tears the chain off: the log is read until then.
+    cancelled: Option<u64>,
 }
 
 struct Open {
@@ -87,7 +95,7 @@ struct Open {
 impl Watch {
     /// Runs until it is stopped.
     pub(crate) async fn run(self, mut events: UnboundedReceiver<Event>) {
-        let mut state = State::default();
+        let mut state = State { offered: self.backends.clone(), ..State::default() };
         let pause = (self.patience / 4).min(LOOK);
         let mut look = self.clock.after(pause);
         loop {
@@ -116,9 +124,16 @@ impl Watch {
         u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
     }
 
+    fn patience(&self) -> u64 {
+        u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn apply(&self, state: &mut State, event: Event) {
         match event {
-            Event::Reset => *state = State::default(),
+            Event::Reset => {
+                let offered = std::mem::take(&mut state.offered);
+                *state = State { offered, ..State::default() };
+            }
             Event::Complete => state.complete = true,
             Event::Job(key, job) => self.job(state, key, job),
             Event::Task(key, task) => self.task(state, key, task),
@@ -134,6 +149,9 @@ impl Watch {
         let now = self.now();
         let known = state.chains.entry((key.tenant.clone(), key.chain.clone()));
         let known = known.or_insert_with(|| Known { moved: now, ..Known::default() });
+        let generation = job.value.generation;
+        let place = known.places.entry(key.clone()).or_insert_with(|| Place::new(now, generation));
+        place.see(now, generation, self.patience());
         if let Some(before) = known.jobs.remove(&key)
             && before.job.value.id != job.value.id
         {
@@ -145,6 +163,8 @@ impl Watch {
         }
         if let Some((id, fate)) = fate(&key, &job.value) {
             known.fates.insert(id, fate);
+            // What hangs from it may be torn off without being cancelled.
+            known.cancelled = known.cancelled.max(Some(job.rev.number));
             return;
         }
         known.fates.remove(&job.value.id);
@@ -178,27 +198,41 @@ impl Watch {
 
     /// Finds what stands still, and says what is new.
     async fn look(&self, state: &mut State) {
+        let mut unread: BTreeSet<ChainId> = BTreeSet::new();
         for (id, known) in &mut state.chains {
-            if known.jobs.is_empty() {
+            if known.jobs.is_empty() && known.cancelled.is_none() {
                 continue;
             }
             if let Err(error) = self.read_on(id, known).await {
                 tracing::warn!(chain = %id.1, %error, "it is not known whether the chain stands still");
-                return;
+                unread.insert(id.clone());
             }
         }
         let view = self.surroundings.view();
+        let had = view.sessions.values().flat_map(|session| &session.backends);
+        state.offered.extend(had.cloned());
         let tasks = state.tasks.values().flat_map(BTreeMap::values).map(|task| &task.value);
         let held = tasks.filter(|task| is_held_by(task, Some(&view.sessions)));
         let at = Now {
             busy: held.map(|task| &task.job.tenant).collect(),
             now: self.now(),
-            patience: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
+            patience: self.patience(),
             wall: self.clock.wall(),
             sessions: Some(&view.sessions),
+            offered: &state.offered,
         };
         let mut found = Vec::new();
-        for ((tenant, name), known) in &state.chains {
+        // What was said of a chain that cannot be read now stays, and the others are looked at all the same.
+        for one in self.watched.standstills().iter() {
+            if unread.contains(&(one.tenant.clone(), one.chain.clone())) {
+                found.push(one.clone());
+            }
+        }
+        for (id, known) in &state.chains {
+            if unread.contains(id) {
+                continue;
+            }
+            let (tenant, name) = id;
             let Some(record) = &known.record else { continue };
             let last = known.last.as_ref().map(|(_, last)| last);
             let tail = record.genesis.as_ref().map(|genesis| Tail::of(genesis, last));
@@ -209,7 +243,8 @@ impl Watch {
                 // Those of a block that another one has replaced are not its own.
                 let tasks = tasks.filter(|(key, _)| key.job == identity);
                 let tasks = tasks.map(|(_, task)| &task.value).collect();
-                (&key.slot, Waiting { job, tasks, changed: open.changed })
+                let place = known.places.get(key).copied().unwrap_or_default();
+                (&key.slot, Waiting { job, tasks, changed: open.changed, place })
             });
             let (order, moved, fates) = (record.order, known.moved, &known.fates);
             let chain = Chain { tenant, name, order, tail, moved, jobs: jobs.collect(), fates };
@@ -252,11 +287,41 @@ impl Watch {
             after = last.rev.number;
             for entry in &entries {
                 let publication = decode::<Publication>(entry)?.value;
-                known.forget((tenant, name), entry.rev.number, &publication);
-                known.note(entry.rev.number, publication, now);
+                let number = entry.rev.number;
+                match &publication {
+                    Publication::Revert { to, .. } => {
+                        self.tear_off((tenant, name), known, to).await?;
+                        known.cancelled = known.cancelled.filter(|cancelled| *cancelled > number);
+                    }
+                    _ => known.forget((tenant, name), number, &publication),
+                }
+                known.note(number, publication, now);
             }
         }
         known.after = Some(after);
+        Ok(())
+    }
+
+    /// Finds the jobs that hang from a block after which a chain was torn off, through cancelled ones, too: they are not published
+    /// anymore, or not yet. Those that were published since are forgotten by the entries that follow.
+    async fn tear_off(
+        &self,
+        (tenant, chain): (&Name, &Name),
+        known: &mut Known,
+        to: &Name,
+    ) -> Result<(), ReadError> {
+        let (mut seen, mut slot) = (BTreeSet::new(), to.clone());
+        while seen.insert(slot.clone()) {
+            let key = JobKey { tenant: tenant.clone(), chain: chain.clone(), slot };
+            let Some(job) = read::<Job>(&*self.store, &key.to_string()).await? else { break };
+            slot = job.value.id.clone();
+            let is_open =
+                !matches!(job.value.state, JobState::Cancelled { .. } | JobState::Skipped { .. });
+            if is_open {
+                let changed = self.now();
+                known.jobs.entry(key).or_insert_with(|| Open { job: Arc::new(job), changed });
+            }
+        }
         Ok(())
     }
 }
@@ -265,8 +330,14 @@ impl Known {
     /// An entry of the log.
     fn note(&mut self, number: u64, publication: Publication, now: u64) {
         if self.last.as_ref().is_none_or(|(last, _)| *last < number) {
+            // Whoever only takes back publishes nothing.
+            if !matches!(publication, Publication::Revert { .. }) {
+                self.moved = now;
+                let Self { jobs, places, .. } = self;
+                places.retain(|key, _| jobs.contains_key(key));
+                places.values_mut().for_each(|place| place.moved(now));
+            }
             self.last = Some((number, publication));
-            self.moved = now;
         }
     }
 
@@ -277,6 +348,7 @@ impl Known {
             Publication::Block { id, parent, .. } | Publication::Skip { id, parent, .. } => {
                 (id, [parent, id])
             }
+            // What is torn off is not published.
             Publication::Revert { .. } => return,
         };
         for slot in slots {

@@ -1,11 +1,11 @@
 //! Every state of a small chain: clients that submit its blocks in any order and more than once, two publishers, and somebody who takes a
-//! branch back, each of whose steps may come between any two of another. The rules are the real ones.
+//! branch back and may die of it, each of whose steps may come between any two of another. The rules are the real ones.
 
 use super::world::name;
 use crate::id::{Digest, Name};
 use crate::order::{self, Next, Tail};
 use crate::record::{Job, JobState, Order, Publication};
-use crate::standstill::{Cause, Chain, Now, Standstill, Waiting};
+use crate::standstill::{Cause, Chain, Now, Place, Standstill, Waiting};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +23,12 @@ struct World {
     refuses_parents: bool,
     /// Publishers append without a look at what follows the block.
     looks_ahead: bool,
+    /// A block that is to be buried since its name is published is left alone where the log has grown since the tail was read.
+    compares_tails: bool,
+    /// Who takes the branch back may be gone before the log says so.
+    dies: bool,
+    /// Who puts a block in the place of a cancelled one first stops the publishers that have seen that one done.
+    stops_publishers: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +46,8 @@ struct Record {
     /// Rises with each write.
     rev: u8,
     generation: u8,
+    /// How long the log was at the last write.
+    after: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +76,18 @@ enum Back {
     Cancel(BTreeSet<&'static str>, Vec<&'static str>, usize),
     /// It has read how long the log is.
     Append(BTreeSet<&'static str>, usize),
+    /// Finished, or gone.
     Over,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Client {
+    /// What it has still to submit.
+    left: Vec<Block>,
+    /// What it has looked at.
+    looked: Option<Block>,
+    /// How long the log was when it saw that publishers have to be stopped.
+    stops: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -76,8 +95,7 @@ struct State {
     /// By place.
     jobs: BTreeMap<&'static str, Record>,
     log: Vec<Entry>,
-    /// What clients have still to submit, and what they have looked at.
-    clients: Vec<(Vec<Block>, Option<Block>)>,
+    clients: Vec<Client>,
     refused: BTreeSet<&'static str>,
     publishers: [Step; 2],
     back: Back,
@@ -92,6 +110,7 @@ enum Action {
     Prove(&'static str),
     Publish(usize),
     Revert,
+    Die,
 }
 
 fn job(record: &Record) -> Job {
@@ -120,19 +139,23 @@ fn job(record: &Record) -> Job {
 }
 
 impl State {
-    /// What is published, from the first block on.
-    fn path(&self) -> Vec<Block> {
-        let mut path: Vec<Block> = Vec::new();
+    /// What is published, from the first block on, with the generations of jobs.
+    fn published(&self) -> Vec<(Block, u8)> {
+        let mut path: Vec<(Block, u8)> = Vec::new();
         for entry in &self.log {
             match entry {
-                Entry::Block(block, _) => path.push(*block),
+                Entry::Block(block, generation) => path.push((*block, *generation)),
                 Entry::Revert(to, _) => {
-                    let keep = path.iter().position(|(_, id, _)| id == to);
+                    let keep = path.iter().position(|((_, id, _), _)| id == to);
                     path.truncate(keep.map_or(0, |at| at + 1));
                 }
             }
         }
         path
+    }
+
+    fn path(&self) -> Vec<Block> {
+        self.published().into_iter().map(|(block, _)| block).collect()
     }
 
     /// The last entry's block, and its height.
@@ -146,14 +169,37 @@ impl State {
     }
 
     fn write(&mut self, place: &'static str, record: Record) {
-        self.jobs.insert(place, Record { rev: record.rev + 1, ..record });
+        let after = self.log.len();
+        self.jobs.insert(place, Record { rev: record.rev + 1, after, ..record });
+    }
+
+    /// Whether publishers may be under way that have seen the job of a place done, which is cancelled.
+    fn may_be_published(&self, place: &'static str) -> bool {
+        self.jobs.get(place).is_some_and(|record| {
+            let is_stopped =
+                self.log[record.after..].iter().any(|it| matches!(it, Entry::Revert(..)));
+            record.how == How::Cancelled && !is_stopped
+        })
+    }
+
+    /// Appends an entry after which no publisher gets past, and which takes the block of a place back if one has.
+    fn stop(&mut self, place: &'static str) {
+        let path = self.path();
+        let at =
+            path.iter().position(|block| self.jobs.get(place).is_some_and(|it| it.block == *block));
+        let last = match at {
+            Some(at) => at.checked_sub(1).map(|before| path[before]),
+            None => path.last().copied(),
+        };
+        let (to, height) = last.map_or(("genesis", 0), |(height, id, _)| (id, height));
+        self.log.push(Entry::Revert(to, height));
     }
 
     fn submit(&mut self, block: Block) {
         let place = block.2;
         match self.jobs.get(place).copied() {
             None => {
-                let record = Record { block, how: How::Live, rev: 0, generation: 0 };
+                let record = Record { block, how: How::Live, rev: 0, generation: 0, after: 0 };
                 self.write(place, record);
             }
             Some(known) if matches!(known.how, How::Dead | How::Cancelled) => {
@@ -174,8 +220,10 @@ impl State {
         });
         let jobs: Vec<(Name, Job)> =
             open.map(|record| (name(record.block.2), job(record))).collect();
-        let waiting =
-            jobs.iter().map(|(place, job)| (place, Waiting { job, tasks: vec![], changed: 0 }));
+        let waiting = jobs.iter().map(|(slot, job)| {
+            let place = Place::new(0, job.generation);
+            (slot, Waiting { job, tasks: vec![], changed: 0, place })
+        });
         let (last, height) = self.tail(self.log.len());
         let (last, fates) = (name(last), BTreeMap::new());
         let chain = Chain {
@@ -193,6 +241,7 @@ impl State {
             wall: u64::MAX,
             busy: BTreeSet::new(),
             sessions: None,
+            offered: &BTreeSet::new(),
         })
     }
 }
@@ -214,7 +263,9 @@ impl World {
                         Step::Append(record.block, record.generation, entries)
                     }
                     (Next::PublishUnlessKnown(Publication::Block { id, .. }), Some(record)) => {
+                        let is_other = self.compares_tails && state.log.len() != entries;
                         match state.path().iter().any(|(_, known, _)| *known == id.as_str()) {
+                            _ if is_other => Step::Idle,
                             true => Step::Bury(record),
                             false => Step::Append(record.block, record.generation, entries),
                         }
@@ -316,7 +367,10 @@ impl Model for World {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let clients = self.clients.iter().map(|blocks| (blocks.clone(), None));
+        let clients = self.clients.iter().map(|blocks| {
+            let (left, looked, stops) = (blocks.clone(), None, None);
+            Client { left, looked, stops }
+        });
         vec![State {
             jobs: BTreeMap::new(),
             log: vec![],
@@ -328,10 +382,10 @@ impl Model for World {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        for (who, (left, looked)) in state.clients.iter().enumerate() {
-            match looked {
+        for (who, client) in state.clients.iter().enumerate() {
+            match client.looked {
                 Some(_) => actions.push(Action::Write(who)),
-                None => actions.extend((0..left.len()).map(|at| Action::Look(who, at))),
+                None => actions.extend((0..client.left.len()).map(|at| Action::Look(who, at))),
             }
         }
         let live = state.jobs.iter().filter(|(_, record)| record.how == How::Live);
@@ -344,13 +398,16 @@ impl Model for World {
         if state.back != Back::Over {
             actions.push(Action::Revert);
         }
+        if self.dies && matches!(state.back, Back::Cancel(..) | Back::Append(..)) {
+            actions.push(Action::Die);
+        }
     }
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
         let mut state = before.clone();
         match action {
             Action::Look(who, at) => {
-                let block = state.clients[who].0.remove(at);
+                let block = state.clients[who].left.remove(at);
                 let follower = state.jobs.get(block.1);
                 let refused = match self.refuses_parents {
                     true => {
@@ -364,12 +421,23 @@ impl Model for World {
                 };
                 match refused {
                     true => drop(state.refused.insert(block.1)),
-                    false => state.clients[who].1 = Some(block),
+                    false => state.clients[who].looked = Some(block),
                 }
             }
             Action::Write(who) => {
-                let block = state.clients[who].1.take()?;
-                state.submit(block);
+                let block = state.clients[who].looked?;
+                match state.clients[who].stops.take() {
+                    Some(entries) if state.log.len() == entries => state.stop(block.2),
+                    None if self.stops_publishers && state.may_be_published(block.2) => {
+                        state.clients[who].stops = Some(state.log.len());
+                    }
+                    // It looks again.
+                    Some(_) => {}
+                    None => {
+                        state.clients[who].looked = None;
+                        state.submit(block);
+                    }
+                }
             }
             Action::Prove(place) => {
                 let record = state.jobs[place];
@@ -377,6 +445,7 @@ impl Model for World {
             }
             Action::Publish(who) => self.publish(&mut state, who),
             Action::Revert => self.revert(&mut state),
+            Action::Die => state.back = Back::Over,
         }
         Some(state)
     }
@@ -409,13 +478,29 @@ impl Model for World {
                 let fits = all == BTreeSet::from([A, B, C]) && world.revert.is_none();
                 !world.is_quiet(state) || !fits || state.path() == [A, B, C]
             }),
-            Property::always("nothing that was torn off is published", |_, state: &State| {
-                // Unless a client sends it again, which it may have done in the meantime.
-                state.back != Back::Over
-                    || state.path().iter().all(|block| {
-                        state.jobs.get(block.2).is_some_and(|record| record.how != How::Cancelled)
+            Property::always(
+                "nothing that was torn off is published",
+                |world: &Self, state: &State| {
+                    // Unless a client sends it again, which it may have done in the meantime.
+                    state.back != Back::Over
+                        || world.dies
+                        || state.path().iter().all(|block| {
+                            state
+                                .jobs
+                                .get(block.2)
+                                .is_some_and(|record| record.how != How::Cancelled)
+                        })
+                },
+            ),
+            Property::always(
+                "what is published has its place, and is not dead",
+                |_, state: &State| {
+                    state.published().iter().all(|(block, generation)| {
+                        let record = state.jobs.get(block.2).filter(|it| it.how != How::Dead);
+                        record.is_some_and(|it| (it.block, it.generation) == (*block, *generation))
                     })
-            }),
+                },
+            ),
             Property::sometimes("something is published", |_, state: &State| {
                 !state.path().is_empty()
             }),
@@ -433,6 +518,9 @@ fn right(clients: &[&[Block]]) -> World {
         revert: None,
         refuses_parents: false,
         looks_ahead: true,
+        compares_tails: true,
+        dies: false,
+        stops_publishers: true,
     }
 }
 
@@ -440,6 +528,7 @@ fn right(clients: &[&[Block]]) -> World {
 fn no_order_of_arrival_breaks_a_promise() {
     let again: Block = (3, "a", "b");
     let low: Block = (1, "b", "a");
+    let other: Block = (1, "x", "genesis");
     let (one, two): (Block, Block) = ((1, "x", "y"), (2, "y", "x"));
     for world in [
         right(&[&[A, B, C], &[B]]),
@@ -452,6 +541,9 @@ fn no_order_of_arrival_breaks_a_promise() {
         World { revert: Some(("a", 1)), ..right(&[&[A, B], &[(3, "d", "c"), (2, "c", "a")]]) },
         World { revert: Some(("genesis", 0)), ..right(&[&[A, B, C]]) },
         World { revert: Some(("a", 1)), ..right(&[&[A, B, C], &[B]]) },
+        World { revert: Some(("genesis", 0)), dies: true, ..right(&[&[A, B], &[other]]) },
+        World { revert: Some(("genesis", 0)), dies: true, ..right(&[&[A], &[A]]) },
+        right(&[&[A], &[low]]),
     ] {
         let checker = world.clone().checker().spawn_bfs().join();
         checker.assert_properties();
@@ -463,11 +555,23 @@ fn no_order_of_arrival_breaks_a_promise() {
 #[test]
 fn chains_without_a_rule_break_a_promise() {
     let again: Block = (3, "a", "b");
+    let (low, other): (Block, Block) = ((1, "b", "a"), (1, "x", "genesis"));
+    let placed = "what is published has its place, and is not dead";
     for (world, promise) in [
         (World { refuses_parents: true, ..right(&[&[A, B, C]]) }, "what fits is published"),
         (
             World { looks_ahead: false, ..right(&[&[A, B], &[again]]) },
             "blocks follow each other, once",
+        ),
+        (World { compares_tails: false, ..right(&[&[A], &[low]]) }, placed),
+        (
+            World {
+                revert: Some(("genesis", 0)),
+                dies: true,
+                stops_publishers: false,
+                ..right(&[&[A], &[other]])
+            },
+            placed,
         ),
     ] {
         let found = HasDiscoveries::AllOf(BTreeSet::from([promise]));

@@ -8,6 +8,7 @@ use super::world::{Node, Provers, Shape, World, name};
 use crate::id::Digest;
 use crate::intake::IntakeError;
 use crate::record::{Bundles, Chain, Handle, JobState, Order, Publication, TaskState, decode};
+use crate::standstill::{Cause, PATIENCE};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -107,6 +108,71 @@ fn nothing_cancelled_is_published_after_a_reversal() {
             runs + 3,
             "only b's tasks ran"
         );
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
+/// Who cancels a job may be gone before publishers that have seen it done are stopped. Whoever puts something else in its place, or has
+/// it live again, stops them first; and whoever replaces a dead block those who are skipping it.
+#[test]
+fn a_place_is_free_only_once_publishers_are_stopped() {
+    use crate::record::{Job, encode};
+    let cancelled = JobState::Cancelled { reason: "half".into(), at: 1 };
+    let dead = JobState::Dead { reason: "no".into(), at: 1 };
+    for (state, id) in [(cancelled.clone(), Some("x")), (cancelled, None), (dead, Some("x"))] {
+        simulate(async || {
+            let (mut world, _) = done_world().await;
+            let (store, intake) = (world.store(), world.intake());
+            let (workflow, log, tenant) =
+                (world.workflow(SINGLE), "out/tenant/strict", name("tenant"));
+            let two = submission("strict", 2, "two", Some("one"), workflow);
+            let two = submit(&intake, &two).await.unwrap().job;
+            // A publisher, or who skips, has read the tail and the job.
+            let before = store.tail(log).await.unwrap().unwrap();
+            let key = two.key().to_string();
+            let rev = store.get(&key).await.unwrap().unwrap().rev;
+            let ended = Job { state: state.clone(), ..two.clone() };
+            store.update(&key, encode(&ended, 0), rev).await.unwrap();
+            match id {
+                Some(id) => {
+                    let other = submission("strict", 2, id, Some("one"), workflow);
+                    assert!(submit(&intake, &other).await.unwrap().new);
+                }
+                None => drop(intake.requeue(&tenant, &two.handle()).await.unwrap()),
+            }
+            let late = Publication::Skip { block: 2, id: name("two"), parent: name("one") };
+            let late = store.append(log, encode(&late, 0), Some(before.rev)).await;
+            assert!(late.is_err(), "{state:?}, {id:?}: the place of 'two' is another's");
+            let node = world.start(Shape::default());
+            settle(&world).await;
+            let out = published(&world.core.history(), "strict");
+            assert_eq!(out, ["one", id.unwrap_or("two")]);
+            assert_eq!(broken(&world, &[]), [""; 0]);
+            drop(node);
+        });
+    }
+}
+
+/// A publisher that has appended just then is taken back.
+#[test]
+fn what_was_published_of_a_cancelled_job_is_taken_back_before_its_place_is_used() {
+    use crate::record::{Job, encode};
+    simulate(async || {
+        let (mut world, one) = done_world().await;
+        let (store, intake) = (world.store(), world.intake());
+        let workflow = world.workflow(SINGLE);
+        let job = intake.job(&name("tenant"), &one).await.unwrap();
+        let state = JobState::Cancelled { reason: "half".into(), at: 1 };
+        let ended = Job { state, ..job.value.clone() };
+        store.update(&job.value.key().to_string(), encode(&ended, 0), job.rev).await.unwrap();
+        assert_eq!(published(&world.core.history(), "strict"), ["one"]);
+        let other = submission("strict", 1, "other", Some("genesis"), workflow);
+        submit(&intake, &other).await.unwrap();
+        assert_eq!(published(&world.core.history(), "strict"), [""; 0]);
+        let node = world.start(Shape::default());
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict"), ["other"]);
         assert_eq!(broken(&world, &[]), [""; 0]);
         drop(node);
     });
@@ -303,9 +369,18 @@ fn work_stops_behind_a_dead_block() {
                 .unwrap();
         }
         settle(&world).await;
+        sleep(PATIENCE).await;
         let jobs = world.core.history().jobs();
         let done = jobs.values().filter(|job| matches!(job.state, JobState::Done { .. }));
         assert_eq!(done.map(|job| job.block).max(), Some(65));
+        // That the others wait is known, and for who submits to put right.
+        let found = world.watched.standstills();
+        let behind = found.iter().filter(|one| one.cause == Cause::BehindDead { dead: 1 });
+        assert_eq!(behind.map(|one| one.block).collect::<Vec<_>>(), Vec::from_iter(66..80));
+        assert!(
+            found.len() == 15 && found.iter().all(|one| one.cause.is_submitters()),
+            "{found:?}"
+        );
         assert_eq!(published(&world.core.history(), "strict"), [""; 0]);
 
         // Skipped, the chain goes on, and all of it is published.
@@ -314,6 +389,33 @@ fn work_stops_behind_a_dead_block() {
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict").len(), 79);
         assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
+/// A dead block that hangs from something else holds nothing up, however far above it the chain is.
+#[test]
+fn a_dead_block_beside_the_chain_is_in_nobodys_way() {
+    simulate(async || {
+        let mut world = World::new(6, Bug::None);
+        world.provers = Provers { impossible: 1_000, ..Provers::GOOD };
+        let (workflow, intake) = (world.workflow(SINGLE), world.intake());
+        intake.make_chain(strict("strict")).await.unwrap();
+        let dying = world.start(Shape::default());
+        let beside = submission("strict", 2, "beside", Some("nowhere"), workflow);
+        submit(&intake, &beside).await.unwrap();
+        settle(&world).await;
+        drop(dying);
+        world.provers = Provers::GOOD;
+        let node = world.start(Shape::default());
+        // Heights may have gaps: the first one is far above the dead one.
+        for (block, id, parent) in [(1_000, "b1", "genesis"), (1_001, "b2", "b1")] {
+            let wanted = submission("strict", block, id, Some(parent), workflow);
+            submit(&intake, &wanted).await.unwrap();
+        }
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2"]);
+        assert_eq!(world.core.history().violations(), []);
         drop(node);
     });
 }

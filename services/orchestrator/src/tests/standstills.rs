@@ -1,7 +1,9 @@
 //! What stands still is found, and why; and mistakes that make chains stand still are found by the same rule.
 
 use super::memory::Bug;
-use super::simulation::{SINGLE, published, settle, simulate, strict, submission, submit};
+use super::simulation::{
+    SINGLE, published, reversal, settle, simulate, strict, submission, submit,
+};
 use super::world::{Provers, Shape, World, name};
 use crate::history::{History, Liveness};
 use crate::intake::{Intake, Submission};
@@ -124,12 +126,156 @@ fn causes_are_told_apart() {
         settle(&world).await;
         let found = world.watched.standstills();
         assert!(found[0].to_string().contains("no live process has: 'gpu'"), "{found:?}");
+        assert!(found[0].cause.is_submitters());
         let worker = world.start(Shape { backends: &["gpu"], ..Shape::default() });
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["b1"]);
         sleep(Duration::from_secs(60)).await;
         none(&world);
-        drop((node, worker));
+        // One that was there and is gone is for the operator to bring back.
+        drop(worker);
+        submit(&intake, &block(foreign, 2, "b2", "b1")).await.unwrap();
+        settle(&world).await;
+        let found = world.watched.standstills();
+        assert!(found[0].to_string().contains("no live process has anymore: 'gpu'"), "{found:?}");
+        assert!(!found[0].cause.is_submitters());
+        drop(node);
+    });
+}
+
+/// What stands still by the history alone, so long after the last record was written.
+fn after_the_end(world: &World, pause: Duration) -> Vec<Standstill> {
+    let history = world.core.history();
+    let end = history.records.last().map_or(0, |version| version.at);
+    history.standstills(end + u64::try_from(pause.as_millis()).unwrap(), PATIENCE)
+}
+
+/// What was published and is torn off is not published: blocks that hang from it wait again, also where they were not cancelled.
+#[test]
+fn what_hangs_from_what_was_torn_off_is_named() {
+    use crate::record::{Publication, encode};
+    simulate(async || {
+        let mut world = impatient(8);
+        let (workflow, intake, store) = (world.workflow(SINGLE), world.intake(), world.store());
+        intake.make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape::default());
+        for (height, id, parent) in [(1, "b1", "genesis"), (2, "b2", "b1"), (3, "b3", "b2")] {
+            submit(&intake, &block(workflow, height, id, parent)).await.unwrap();
+        }
+        settle(&world).await;
+        none(&world);
+        let log = "out/tenant/strict";
+        let tear = async || {
+            let tail = store.tail(log).await.unwrap().map(|tail| tail.rev);
+            let back = Publication::Revert { to: name("b1"), block: 1 };
+            store.append(log, encode(&back, 0), tail).await.unwrap();
+        };
+        // Nothing is cancelled: the publisher does it again.
+        tear().await;
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2", "b3"]);
+        none(&world);
+        // As if both had been published while the first one was being cancelled.
+        let slot = JobKey { tenant: name("tenant"), chain: name("strict"), slot: name("b1") };
+        let found = store.get(&slot.to_string()).await.unwrap().unwrap();
+        let state = JobState::Cancelled { reason: "half".into(), at: 1 };
+        let job = Job { state, ..decode::<Job>(&found).unwrap().value };
+        store.update(&slot.to_string(), encode(&job, 0), found.rev).await.unwrap();
+        tear().await;
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict"), ["b1"]);
+        only(
+            &world,
+            "block 3 'b3' waits for its parent 'b2', which was cancelled after 'b1' (half)",
+        );
+        submit(&intake, &block(workflow, 2, "b2", "b1")).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2", "b3"]);
+        none(&world);
+        drop(node);
+    });
+}
+
+/// Whoever takes back again and again publishes nothing, and hides nothing.
+#[test]
+fn a_chain_that_is_only_reverted_stands_still() {
+    simulate(async || {
+        let mut world = impatient(9);
+        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
+        intake.make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape { backends: &["other"], ..Shape::default() });
+        submit(&intake, &block(workflow, 1, "b1", "genesis")).await.unwrap();
+        for _ in 0..12 {
+            intake.revert(&tenant, &name("strict"), &reversal("b1", 1)).await.unwrap();
+            sleep(Duration::from_secs(10)).await;
+        }
+        let found = world.watched.standstills();
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert!(matches!(one.cause, Cause::NoBackend { .. }) && one.halts, "{found:?}");
+        assert_eq!(after_the_end(&world, 2 * PATIENCE).len(), 1);
+        drop(node);
+    });
+}
+
+/// Blocks that come and go in a place keep it from being published, however often something happens there.
+#[test]
+fn a_place_whose_blocks_come_and_go_stands_still() {
+    simulate(async || {
+        let mut world = impatient(10);
+        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
+        intake.make_chain(strict("strict")).await.unwrap();
+        world.provers = Provers { least_millis: 40_000, most_millis: 40_000, ..Provers::GOOD };
+        let node = world.start(Shape::default());
+        let mut told = 0;
+        for round in 0..20 {
+            let id = ["one", "other"][round % 2];
+            let job = submit(&intake, &block(workflow, 1, id, "genesis")).await.unwrap().job;
+            sleep(Duration::from_secs(10)).await;
+            for found in
+                [world.watched.standstills().to_vec(), after_the_end(&world, Duration::ZERO)]
+            {
+                told += usize::from(
+                    matches!(&found[..], [one] if matches!(one.cause, Cause::Restarted { times } if times >= 5)),
+                );
+                // Not before its time.
+                assert!(found.is_empty() || round >= 5, "{found:?}");
+            }
+            intake.cancel(&tenant, &job.handle(), "again").await.unwrap();
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert!(told >= 20, "told {told} times of 40");
+        // Left alone, it is proven and published, and nothing is said of it.
+        submit(&intake, &block(workflow, 1, "one", "genesis")).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict"), ["one"]);
+        none(&world);
+        drop(node);
+    });
+}
+
+/// A log that cannot be read keeps nobody from seeing what stands still elsewhere, or stood still before.
+#[test]
+fn a_log_that_cannot_be_read_hides_no_other_chain() {
+    simulate(async || {
+        let mut world = impatient(11);
+        let (workflow, intake, store) = (world.workflow(SINGLE), world.intake(), world.store());
+        for chain in ["first", "strict"] {
+            intake.make_chain(strict(chain)).await.unwrap();
+        }
+        let node = world.start(Shape::default());
+        let lost = submission("first", 2, "b2", Some("b1"), workflow);
+        submit(&intake, &lost).await.unwrap();
+        settle(&world).await;
+        only(&world, "block 2 'b2' waits for its parent 'b1'");
+        let broken = bytes::Bytes::from_static(b"no publication");
+        store.append("out/tenant/first", broken, None).await.unwrap();
+        submit(&intake, &block(workflow, 2, "c2", "c1")).await.unwrap();
+        settle(&world).await;
+        let found = world.watched.standstills();
+        let named: Vec<(&str, &str)> =
+            found.iter().map(|one| (one.chain.as_str(), one.id.as_str())).collect();
+        assert_eq!(named, [("first", "b2"), ("strict", "c2")]);
+        drop(node);
     });
 }
 

@@ -92,7 +92,13 @@ fn where_all_workers_are_bad_somebody_is_told() {
             sleep(Duration::from_secs(30)).await;
             let sessions = world.sessions().await;
             let quarantined = sessions.iter().filter(|it| !it.quarantined.is_empty()).count();
-            assert!(quarantined > 0 || *fault == "refusals", "{fault}: {sessions:?}");
+            assert_eq!(quarantined > 0, *fault != "refusals", "{fault}: {sessions:?}");
+            // Every tenant may read why, and what was wrong with one's tasks is only that one's business.
+            let whys = sessions.iter().flat_map(|it| it.quarantined.values());
+            for why in whys {
+                assert!(why.contains("see the log"), "{why}");
+                assert!(!why.contains("exit code") && !why.contains("verify"), "{why}");
+            }
             sleep(Duration::from_secs(900)).await;
             if *fault != "wrong outputs" {
                 let dead = job(&world, "b1");
@@ -168,4 +174,48 @@ fn deaths_of_processes_have_a_limit_of_their_own() {
         assert_eq!(broken(&world, &handles), [""; 0]);
         drop((good, collector));
     });
+}
+
+/// Who submits tasks chooses their limits and inputs: these say nothing against a back-end, nor does what is wrong with one or two jobs.
+#[test]
+fn tasks_spoil_no_back_end() {
+    let slow = Provers { least_millis: 5_000, most_millis: 5_000, ..Provers::GOOD };
+    let [failing, wrong, impossible, _] = faults().map(|(_, bad)| bad);
+    let late = "it took more than 1 s";
+    for (jobs, provers, seconds, why) in [
+        (5, slow, 1, late),
+        (5, impossible, 60, "not a witness"),
+        (2, failing, 60, "exit code 4"),
+        (2, wrong, 60, "does not verify"),
+    ] {
+        simulate(async || {
+            let mut world = World::new(6, Bug::None);
+            let limited = SINGLE.to_owned() + &format!("seconds = {seconds}\n");
+            let (workflow, intake) = (world.workflow(&limited), world.intake());
+            intake.make_chain(strict("strict")).await.unwrap();
+            let bad = worker(&mut world, provers);
+            let collector = world.start(Shape { slots: 0, ..Shape::default() });
+            for block in 1..=jobs {
+                let (id, parent) = (format!("b{block}"), format!("b{}", block - 1));
+                let parent = if block == 1 { "genesis" } else { &parent };
+                submit(&intake, &submission("strict", block, &id, Some(parent), workflow))
+                    .await
+                    .unwrap();
+            }
+            let (mut failed, mut most) = (0, 0);
+            for _ in 0..300 {
+                sleep(Duration::from_secs(1)).await;
+                let sessions = world.sessions().await;
+                assert!(sessions.iter().all(|it| it.quarantined.is_empty()), "{why}: {sessions:?}");
+                let tasks = world.core.history().tasks();
+                let with = tasks.values().filter(|task| {
+                    task.last_failure.as_ref().is_some_and(|found| found.contains(why))
+                });
+                failed = with.count();
+                most = tasks.len().max(most);
+            }
+            assert!(failed >= 4, "{why}: {failed} of {most} tasks");
+            drop((bad, collector));
+        });
+    }
 }

@@ -1,7 +1,8 @@
 //! What is accepted is published, or somebody is told why not.
 
 use super::support::*;
-use hekaton_orchestrator::http::{JobBody, ReorgBody};
+use hekaton_orchestrator::Digest;
+use hekaton_orchestrator::http::{JobBody, JobStatus, ReorgBody};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -85,8 +86,65 @@ fn a_worker_that_fails_at_once_spoils_nothing() {
     };
     assert!(within(PATIENTLY, || all().is_empty()), "{:?}\n{}", all(), place.errors());
     assert!(within(PATIENTLY, || published(&client).len() == 20));
-    assert!(place.errors().contains("quarantined: it failed three tasks in a row"));
+    assert!(place.errors().contains("quarantined: it failed tasks of three jobs in a row"));
     drop((good, bad));
+    place.check();
+}
+
+/// Files that were damaged here are nothing that a back-end has done.
+#[test]
+fn damaged_inputs_spoil_no_back_end() {
+    let place = Place::new("");
+    let service = place.serve(&["--slots", "0"]);
+    let client = service.client();
+    strict(&client);
+    let mut jobs = Vec::new();
+    for block in 1..=4 {
+        jobs.push(submit(&client, &place, block, &format!("0 w{block}")));
+        let sent = std::fs::read(place.path("input")).unwrap();
+        let digest = Digest::of(&sent).to_string();
+        let stored = place.path("data/blobs").join(&digest[..2]).join(&digest);
+        assert_eq!(std::fs::read(&stored).unwrap(), sent);
+        std::fs::write(&stored, "0 other\n").unwrap();
+    }
+    let worker = place.work();
+    let is_dead = |job: &JobStatus| client.job(&job.job, 0).unwrap().state == "dead";
+    assert!(within(PATIENTLY, || jobs.iter().all(is_dead)), "{}", place.errors());
+    let reason = client.job(&jobs[3].job, 0).unwrap().reason.unwrap();
+    assert!(reason.contains("damaged"), "{reason}");
+    assert!(!place.errors().contains("quarantined"), "{}", place.errors());
+    assert_eq!(place.attempts(), 0);
+    drop(worker);
+    place.check();
+}
+
+/// A dead block that hangs from something else holds nothing up, and keeps nothing out.
+#[test]
+fn a_dead_block_beside_the_chain_keeps_no_block_out() {
+    let place = Place::new("");
+    let service = place.serve(&[]);
+    let client = service.client();
+    strict(&client);
+    let blob = |input: &str| {
+        std::fs::write(place.path("input"), input).unwrap();
+        client.put_file(&place.path("input")).unwrap().to_string()
+    };
+    let submit = |block: u64, id: &str, parent: &str, blob: &str| {
+        let (id, parent) = (Some(id.to_owned()), Some(parent.to_owned()));
+        client.submit(&JobBody { id, parent, ..body(block, blob) })
+    };
+    let impossible = blob("0 impossible\n");
+    let beside = submit(5, "beside", "nowhere", &impossible).unwrap();
+    assert_eq!(ended(&client, &beside).state, "dead");
+    let blob = blob("0 word\n");
+    // The first block of a chain that has published nothing, and the one after the last one.
+    let first = submit(1_000, "b1", "genesis", &blob).unwrap();
+    assert_eq!(ended(&client, &first).state, "done");
+    assert!(within(PATIENTLY, || published(&client) == ["b1"]), "{}", place.errors());
+    let above = submit(1_001, "above", "elsewhere", &impossible).unwrap();
+    assert_eq!(ended(&client, &above).state, "dead");
+    submit(1_100, "b2", "b1", &blob).unwrap();
+    assert!(within(PATIENTLY, || published(&client) == ["b1", "b2"]), "{}", place.errors());
     place.check();
 }
 

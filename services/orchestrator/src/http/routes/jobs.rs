@@ -125,8 +125,14 @@ async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<()
     if submission.parent.is_some()
         && api.tenants.dead(name, chain, None).is_some_and(|dead| is_behind(&dead))
     {
-        let height = api.intake.last_published(name, chain).await?.map(|tail| tail.height());
-        if let Some(dead) = api.tenants.dead(name, chain, height).filter(is_behind) {
+        let genesis = api.intake.chain(name, chain).await?.genesis;
+        let last = api.intake.last_published(name, chain).await?;
+        let next = last.as_ref().map(|last| last.tail()).or(genesis.as_ref());
+        let height = last.as_ref().map(|last| last.height());
+        // The next one is let in whatever is dead elsewhere: without it, the chain would never get past that.
+        if submission.parent.as_ref() != next
+            && let Some(dead) = api.tenants.dead(name, chain, height).filter(is_behind)
+        {
             return Err(IntakeError::BehindDead { chain: chain.clone(), dead }.into());
         }
     }
