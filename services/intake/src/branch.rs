@@ -5,7 +5,7 @@
 //! to its branch; of several such branches, the one whose payload came last is followed.
 
 use alloy_primitives::B256;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// How many published blocks a branch may take back. One that forks off further below is left to an operator.
 pub const DEPTH: usize = 1_024;
@@ -102,6 +102,8 @@ pub(crate) struct Plan {
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     links: HashMap<B256, Link>,
+    /// By height, those that are too far below the last published one, until the chain is taken back so far.
+    below: BTreeMap<(u64, B256), Link>,
     last: u64,
 }
 
@@ -113,10 +115,12 @@ impl Tree {
 
     pub(crate) fn insert(&mut self, block: B256, link: Link) {
         self.last = self.last.max(link.order.0);
+        self.below.remove(&(link.number, block));
         self.links.insert(block, link);
     }
 
-    pub(crate) fn remove(&mut self, block: &B256) {
+    pub(crate) fn remove(&mut self, block: &B256, number: u64) {
+        self.below.remove(&(number, *block));
         self.links.remove(block);
     }
 
@@ -132,11 +136,16 @@ impl Tree {
         pending.into_iter().map(|(_, block)| block).collect()
     }
 
-    /// Forgets blocks that are too far below the last published one to matter.
-    pub(crate) fn forget(&mut self, path: &Path) {
-        let Some(height) = path.height() else { return };
-        let floor = height.saturating_sub(DEPTH as u64);
-        self.links.retain(|_, link| link.pending || link.number >= floor);
+    /// Leaves out blocks that are too far below the last published one to matter. Those that matter again, since the chain was taken
+    /// back, are there again: their jobs may have to be made again, too.
+    pub(crate) fn trim(&mut self, path: &Path) {
+        let floor = path.height().map_or(0, |height| height.saturating_sub(DEPTH as u64));
+        let again = self.below.split_off(&(floor, B256::ZERO));
+        self.links.extend(again.into_iter().map(|((_, block), link)| (block, link)));
+        let is_below = |link: &Link| !link.pending && link.number < floor;
+        let below = self.links.iter().filter(|(_, link)| is_below(link));
+        self.below.extend(below.map(|(block, link)| ((link.number, *block), *link)));
+        self.links.retain(|_, link| !is_below(link));
     }
 
     /// All blocks, with those that are published and of which there is no record, lowest first.
@@ -326,17 +335,36 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_matter_is_forgotten() {
+    fn what_cannot_matter_is_left_out_until_it_does() {
         let mut known = tree(&[(2, 1, 1), (3, 2, 2), (4, 3, DEPTH as u64)]);
         let link = *known.get(&block(2)).unwrap();
         known.insert(block(2), Link { pending: false, ..link });
         let mut path = Path::new(&text(1));
+        path.push(&text(2), 1);
         path.push(&text(9), DEPTH as u64 + 2);
-        known.forget(&path);
+        known.trim(&path);
         // One that is pending stays.
         assert!(known.get(&block(2)).is_none() && known.get(&block(3)).is_some());
         assert_eq!((known.count_pending(), known.next()), (2, 4));
         assert_eq!(known.lowest(), Some(block(3)));
+        // Taken back so far, or all the way, the chain needs it again.
+        for (to, height) in [(2, 1), (5, 4), (1, 0)] {
+            let mut back = path.clone();
+            back.revert(&text(to), height);
+            known.trim(&back);
+            assert_eq!(known.get(&block(2)), Some(&Link { pending: false, ..link }), "{to}");
+            known.trim(&path);
+            assert_eq!(known.get(&block(2)), None, "{to}");
+        }
+        // One that comes again is there, and one that is removed is not.
+        known.insert(block(2), link);
+        known.trim(&path);
+        assert_eq!(known.get(&block(2)), Some(&link));
+        known.insert(block(2), Link { pending: false, ..link });
+        known.trim(&path);
+        known.remove(&block(2), link.number);
+        known.trim(&Path::new(&text(1)));
+        assert_eq!(known.get(&block(2)), None);
     }
 
     #[test]

@@ -443,7 +443,7 @@ impl Desk {
             let path = self.path(&name);
             std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
             if let Some((block, _)) = record.link() {
-                tree.remove(&block);
+                tree.remove(&block, record.number);
             }
             let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
             for blob in record.blobs() {

@@ -4,6 +4,7 @@
 //! jobs that are there, so it does not matter where the last one ended, who cancelled a job or which of the processes died: records
 //! are written first, then the chain is reverted, then jobs are made, lowest first, and a repetition of any of it is harmless.
 
+use crate::again::Again;
 use crate::branch::{Link, Plan, hash};
 use crate::desk::Desk;
 use crate::jobs::Jobs;
@@ -62,12 +63,12 @@ impl Desk {
             return Ok(0);
         }
         if chain.order == Order::None {
-            return self.submit_unordered(jobs);
+            return self.submit_unordered(jobs, &mut Again::default());
         }
-        let published = follower.read(jobs, &chain)?;
+        let (published, again) = follower.read(jobs, &chain)?;
         let plan = {
             let mut tree = self.tree();
-            tree.forget(&published.path);
+            tree.trim(&published.path);
             tree.follow(&published.path)
         };
         self.pass(
@@ -76,7 +77,7 @@ impl Desk {
                 .map_or(published.path.height(), |base| Some(base.1)),
         );
         self.note(&plan);
-        let made = self.follow(jobs, &chain, &plan);
+        let made = self.follow(jobs, &chain, &plan, again);
         // Also if it takes no more jobs now; but not if it is away.
         if !matches!(made, Err(ClientError::Failed { .. })) {
             self.cancel_aside(jobs, &plan)?;
@@ -154,7 +155,13 @@ impl Desk {
     }
 
     /// Has the chain follow the branch.
-    fn follow(&self, jobs: &Jobs, chain: &ChainState, plan: &Plan) -> Result<usize, ClientError> {
+    fn follow(
+        &self,
+        jobs: &Jobs,
+        chain: &ChainState,
+        plan: &Plan,
+        again: &mut Again,
+    ) -> Result<usize, ClientError> {
         let mut made = 0;
         if let (Some((base, height)), 1..) = (plan.base, plan.torn) {
             tracing::warn!(blocks = plan.torn, "published blocks are taken back");
@@ -173,7 +180,8 @@ impl Desk {
             let Some(link) = self.link(block) else { continue };
             // Somebody else may have submitted it, or the process died before it was noted.
             if !link.job {
-                self.place(jobs, block, Link { refused: false, ..link }, Order::Strict)?;
+                let link = Link { refused: false, ..link };
+                self.place(jobs, block, link, Order::Strict, again)?;
             }
             if let Some(record) = self.read_known(block) {
                 self.revise(&record, |record| Record { pending: false, refused: None, ..record });
@@ -185,16 +193,18 @@ impl Desk {
             // The next one to be published is always looked at, for what it waits for; others, if that is not the same any more.
             let is_settled = at > 0 && at < there && link.job && !link.pending && !link.refused;
             if !is_settled {
-                let mut placed = self.place(jobs, block, link, Order::Strict)?;
-                if let (Placed::Taken(why), Some((parent, height))) = (&placed, before) {
+                let mut placed = self.place(jobs, block, link, Order::Strict, again)?;
+                if let (Placed::Taken(why), Some((parent, height))) = (&placed, before)
+                    && again.is_time(block, Instant::now())
+                {
                     tracing::warn!(block = name(block), why, "another branch is in its place");
                     self.revert(jobs, &parent, height, block)?;
                     there = 0;
-                    placed = self.place(jobs, block, link, Order::Strict)?;
+                    placed = self.place(jobs, block, link, Order::Strict, again)?;
                 }
                 match placed {
                     Placed::Made => made += 1,
-                    Placed::Taken(why) => self.refuse(block, &why),
+                    Placed::Taken(why) => self.refuse(block, &again.why(block).unwrap_or(why)),
                     Placed::There | Placed::Refused => {}
                 }
             }
@@ -205,7 +215,7 @@ impl Desk {
             if plan.floor.is_some_and(|floor| link.number <= floor) {
                 self.leave(jobs, block)?;
             } else if link.pending || !link.job {
-                match self.place(jobs, block, link, Order::Strict)? {
+                match self.place(jobs, block, link, Order::Strict, again)? {
                     Placed::Made => made += 1,
                     Placed::Taken(why) => self.refuse(block, &why),
                     Placed::There | Placed::Refused => {}
@@ -258,6 +268,7 @@ impl Desk {
         block: &B256,
         link: Link,
         order: Order,
+        again: &mut Again,
     ) -> Result<Placed, ClientError> {
         let Some(mut record) = self.read_known(block) else { return Ok(Placed::Refused) };
         if let (Some(job), false) = (&record.job, record.pending) {
@@ -270,7 +281,7 @@ impl Desk {
                     return Ok(Placed::Refused);
                 }
                 Ok(found) if found.state != "cancelled" => {
-                    self.heed(&record, &found);
+                    self.heed(&record, &found, again.why(block));
                     return Ok(Placed::There);
                 }
                 Ok(_) => {
@@ -278,6 +289,9 @@ impl Desk {
                 }
                 Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {}
                 Err(error) => return Err(error),
+            }
+            if !again.is_time(block, Instant::now()) {
+                return Ok(Placed::Refused);
             }
             match self.change(&record, |record| Record { pending: true, ..record }) {
                 Ok(changed) => record = changed,
@@ -296,7 +310,11 @@ impl Desk {
             }
             outcome => outcome,
         };
-        self.settle(&record, &outcome);
+        let said = again.why(block);
+        if let Some(why) = &said {
+            tracing::error!(block = record.block, why, "nothing is published");
+        }
+        self.settle(&record, &outcome, said);
         match outcome {
             Ok(_) => {
                 self.counts.jobs.fetch_add(1, Ordering::Relaxed);
@@ -309,10 +327,15 @@ impl Desk {
         }
     }
 
-    /// Notes what became of a submission.
-    fn settle(&self, record: &Record, outcome: &Result<String, ClientError>) {
+    /// Notes what became of a submission, and what there is to say of a job that was made.
+    fn settle(
+        &self,
+        record: &Record,
+        outcome: &Result<String, ClientError>,
+        refused: Option<String>,
+    ) {
         self.revise(record, |record| match outcome {
-            Ok(job) => Record { job: Some(job.clone()), refused: None, pending: false, ..record },
+            Ok(job) => Record { job: Some(job.clone()), refused, pending: false, ..record },
             Err(error) => {
                 // Without the address that was asked: anybody may read records.
                 let why = match error {
@@ -328,12 +351,13 @@ impl Desk {
         });
     }
 
-    /// Takes note of a job that is under way, and of what it waits for.
-    fn heed(&self, record: &Record, found: &JobStatus) {
+    /// Takes note of a job that is under way, and of what it waits for, or what else there is to say of it.
+    fn heed(&self, record: &Record, found: &JobStatus, said: Option<String>) {
         let missing = found.missing.join("', '");
         let refused = (!missing.is_empty()).then(|| {
             format!("its job waits for the back-end '{missing}', which no process of the orchestrator has")
         });
+        let refused = refused.or(said);
         if refused != record.refused {
             if let Some(why) = &refused {
                 tracing::warn!(block = record.block, job = found.job, why);
@@ -384,13 +408,13 @@ impl Desk {
     }
 
     /// Makes a job of each pending block of a chain that has no branches.
-    fn submit_unordered(&self, jobs: &Jobs) -> Result<usize, ClientError> {
+    fn submit_unordered(&self, jobs: &Jobs, again: &mut Again) -> Result<usize, ClientError> {
         self.pass(Some(u64::MAX));
         let mut made = 0;
         let pending = self.tree().pending();
         for block in pending {
             let Some(link) = self.link(&block) else { continue };
-            match self.place(jobs, &block, link, Order::None)? {
+            match self.place(jobs, &block, link, Order::None, again)? {
                 Placed::Made => made += 1,
                 Placed::Taken(why) => self.refuse(&block, &why),
                 Placed::There | Placed::Refused => {}

@@ -6,6 +6,7 @@
 //! ([`check`], [`canonical`]) is stored, and becomes a job of an orchestrator ([`desk::Desk`]), whose chain follows the branch of the
 //! last payload.
 
+mod again;
 mod branch;
 pub mod canonical;
 pub mod check;

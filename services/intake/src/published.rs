@@ -1,5 +1,6 @@
 //! What the orchestrator's chain has published, read entry by entry.
 
+use crate::again::Again;
 use crate::branch::Path;
 use crate::jobs::Jobs;
 use hekaton_orchestrator::ClientError;
@@ -9,6 +10,7 @@ use hekaton_orchestrator::http::ChainState;
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     published: Option<Published>,
+    again: Again,
 }
 
 /// What a chain has published, as far as it was read.
@@ -20,11 +22,13 @@ pub(crate) struct Published {
     tail: String,
     /// The last entry that was read.
     next: u64,
+    /// The last one that was not one of a revert.
+    moved: u64,
 }
 
 impl Published {
     fn new(genesis: String) -> Self {
-        Self { path: Path::new(&genesis), tail: genesis.clone(), genesis, next: 0 }
+        Self { path: Path::new(&genesis), tail: genesis.clone(), genesis, next: 0, moved: 0 }
     }
 
     fn read_on(&mut self, jobs: &Jobs) -> Result<(), ClientError> {
@@ -38,7 +42,10 @@ impl Published {
                     // The genesis has no height of its own.
                     "revert" if entry.id == self.genesis => self.path = Path::new(&self.genesis),
                     "revert" => self.path.revert(&entry.id, entry.block),
-                    _ => self.path.push(&entry.id, entry.block),
+                    _ => {
+                        self.path.push(&entry.id, entry.block);
+                        self.moved = entry.rev;
+                    }
                 }
                 (self.tail, self.next) = (entry.id, entry.rev);
             }
@@ -48,12 +55,13 @@ impl Published {
 
 impl Follower {
     /// Reads what the chain has published since the last time. A log that does not lead to the chain's tail is another one, of an
-    /// orchestrator whose folder was restored or replaced, and is read from its beginning.
+    /// orchestrator whose folder was restored or replaced, and is read from its beginning. With it comes which jobs had to be made again
+    /// since it has published something.
     pub(crate) fn read(
         &mut self,
         jobs: &Jobs,
         chain: &ChainState,
-    ) -> Result<&mut Published, ClientError> {
+    ) -> Result<(&Published, &mut Again), ClientError> {
         let genesis = chain.genesis.clone().unwrap_or_default();
         let known = self.published.take().filter(|known| known.genesis == genesis);
         if let (None, Some(wanted)) = (&known, jobs.genesis.as_ref().filter(|it| **it != genesis)) {
@@ -72,6 +80,7 @@ impl Follower {
             known = Published::new(genesis);
             known.read_on(jobs)?;
         }
-        Ok(self.published.insert(known))
+        self.again.forget_before(known.moved);
+        Ok((self.published.insert(known), &mut self.again))
     }
 }

@@ -207,3 +207,67 @@ fn a_deep_branch_waits_for_an_operator() {
     assert_eq!(orchestrator.chain().path().pop(), Some((id(&blocks[0]), 5)));
     world.end.send_replace(true);
 }
+
+/// Far below what is published, blocks do not matter, until somebody takes the chain back that far.
+#[test]
+fn a_deep_revert_finds_blocks_that_were_published_long_ago() {
+    let world = World::new();
+    let (orchestrator, address) = world.orchestrator();
+    let blocks = Block::chain(4, 5, 2, 1_500);
+    let from = parent(&blocks[0]);
+    orchestrator.chain().publish_all(&from, 4..5);
+    let folder = folder();
+    let desk = desk(folder.path(), &address, &"0".repeat(64));
+    blocks.iter().for_each(|block| drop(accept(&desk, block)));
+    settle(&desk, &orchestrator);
+    let path = || orchestrator.chain().path().into_iter().skip(2).collect::<Vec<_>>();
+    let wanted = vec![(id(&blocks[0]), 5), (id(&blocks[1]), 6)];
+    assert_eq!(path(), wanted);
+    // Others go on, further than a branch may reach back.
+    let far = 7 + 2 * DEPTH as u64;
+    orchestrator.chain().publish_all(&format!("{:064x}", 7), 7..far);
+    settle(&desk, &orchestrator);
+    assert_eq!(path().len(), 2 + 2 * DEPTH);
+    orchestrator.chain().revert(&from, 4, None).unwrap();
+    settle(&desk, &orchestrator);
+    assert_eq!(path(), wanted);
+    for block in &blocks {
+        let record = desk.record(&id(block)).unwrap().unwrap();
+        assert!(!record.pending && record.refused.is_none(), "{record:?}");
+    }
+    world.end.send_replace(true);
+}
+
+/// Somebody cancels what is wanted again and again: the record says so, and jobs are made less often, until the chain goes on.
+#[test]
+fn who_undoes_everything_is_noticed() {
+    let world = World::new();
+    let (orchestrator, address) = world.orchestrator();
+    let blocks = Block::chain(5, 5, 2, 1_500);
+    let folder = folder();
+    let desk = desk(folder.path(), &address, &parent(&blocks[0]));
+    blocks.iter().for_each(|block| drop(accept(&desk, block)));
+    desk.submit().unwrap();
+    while orchestrator.chain().prove(0) {}
+    assert!(orchestrator.chain().publish());
+    let refused = || desk.record(&id(&blocks[1])).unwrap().unwrap().refused;
+    let mut made = 0;
+    for round in 0..60 {
+        // Of both, only the second one is open.
+        orchestrator.chain().cancel(0);
+        made += desk.submit().unwrap();
+        // Also while the job is there.
+        let said = refused();
+        assert_eq!(said.is_some(), round >= 4, "{round}: {said:?}");
+        assert!(
+            said.is_none_or(|why| why.contains("cancels jobs or reverts the chain")),
+            "{round}"
+        );
+    }
+    assert!((10..30).contains(&made), "made {made} times in 60 rounds");
+    // Once the chain has published something, all is as before.
+    orchestrator.chain().revert(&parent(&blocks[0]), 0, None).unwrap();
+    settle(&desk, &orchestrator);
+    check(&desk, &orchestrator, &blocks, &[0, 1]);
+    world.end.send_replace(true);
+}

@@ -1,0 +1,91 @@
+//! Jobs that have to be made again and again.
+//!
+//! Whoever cancels what the intake wants, or puts something else in its place, may do so for ever: another intake with another last
+//! payload, or a script. Then nothing is published, and each round of both undoes what the other one has done. So records say so, and
+//! jobs are made less and less often, until the chain has published something.
+
+use alloy_primitives::B256;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// After how many times the record of a block says so.
+const SAID: u32 = 5;
+
+/// After how many times there is a pause before the next one: this, and twice as long each time.
+const FREE: u32 = 10;
+const PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(600);
+
+/// How often jobs had to be made again since the chain has published something.
+#[derive(Debug, Default)]
+pub(crate) struct Again {
+    /// The entry with which it did.
+    moved: u64,
+    blocks: HashMap<B256, Times>,
+}
+
+#[derive(Debug)]
+struct Times {
+    count: u32,
+    /// When it may be made again.
+    next: Instant,
+}
+
+impl Again {
+    /// Begins anew where the chain has published something since.
+    pub(crate) fn forget_before(&mut self, moved: u64) {
+        if self.moved != moved {
+            *self = Self { moved, blocks: HashMap::new() };
+        }
+    }
+
+    /// Takes note that the job of a block has to be made again. Returns false where that is to wait.
+    pub(crate) fn is_time(&mut self, block: &B256, now: Instant) -> bool {
+        let times = self.blocks.entry(*block).or_insert(Times { count: 0, next: now });
+        if now < times.next {
+            return false;
+        }
+        times.count = times.count.saturating_add(1);
+        if let Some(more) = times.count.checked_sub(FREE) {
+            times.next = now + PAUSE.saturating_mul(1 << more.min(6)).min(MAX_PAUSE);
+        }
+        true
+    }
+
+    /// Says that the job of a block was made again and again, if it was.
+    pub(crate) fn why(&self, block: &B256) -> Option<String> {
+        let times = self.blocks.get(block).map(|times| times.count).filter(|it| *it >= SAID)?;
+        Some(format!(
+            "its job was cancelled, or another block was in its place, {times} times since the chain has published something: see who else cancels jobs or reverts the chain"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_undone_again_and_again_is_said_and_waits() {
+        let (mut again, block, start) = (Again::default(), B256::repeat_byte(1), Instant::now());
+        again.forget_before(7);
+        for time in 1..=FREE {
+            assert_eq!(again.why(&block).is_some(), time > SAID, "{time}");
+            assert!(again.is_time(&block, start), "{time}");
+        }
+        // From then on, in fewer and fewer of the rounds.
+        let rounds = (1..=360).filter(|at| again.is_time(&block, start + *at * PAUSE)).count();
+        assert!((8..=14).contains(&rounds), "{rounds} in an hour");
+        assert!(
+            again
+                .why(&block)
+                .is_some_and(|why| why.contains(&format!("{} times", FREE as usize + rounds)))
+        );
+        // Others do not wait for it, and it does not once the chain has published something.
+        assert!(again.is_time(&B256::repeat_byte(2), start));
+        again.forget_before(7);
+        assert!(!again.is_time(&block, start));
+        again.forget_before(8);
+        assert!(again.is_time(&block, start) && again.why(&block).is_none());
+    }
+}
