@@ -82,30 +82,29 @@ impl Answers {
     }
 
     /// Waits until there is room for an answer, or another one makes room.
-    pub(crate) async fn send(self: &Arc<Self>, bytes: Vec<u8>) -> Held {
-        while !self.has_room(bytes.len()) {
+    pub(crate) async fn send(self: &Arc<Self>, mut bytes: Vec<u8>) -> Held {
+        loop {
+            match self.try_send(bytes) {
+                Ok(held) => return held,
+                Err(refused) => bytes = refused,
+            }
             // Time alone makes answers yield, too.
             let _ = tokio::time::timeout(GLANCE, self.freed.notified()).await;
         }
-        let mut table = self.table();
-        let (number, length) = (table.next, bytes.len());
-        table.next += 1;
-        table.bytes += length;
-        table.answers.insert(number, Answer { since: Instant::now(), bytes, sent: 0 });
-        Held { answers: Arc::clone(self), number, left: length }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
-        let mut table = self.table();
-        loop {
-            let is_enough = table.bytes.saturating_add(bytes) <= self.most;
-            if is_enough || table.answers.is_empty() {
-                return true;
-            }
+    fn try_send(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Held, Vec<u8>> {
+        let (mut table, left) = (self.table(), bytes.len());
+        while table.bytes.saturating_add(left) > self.most && !table.answers.is_empty() {
             if !table.free_one() {
-                return false;
+                return Err(bytes);
             }
         }
+        let number = table.next;
+        table.next += 1;
+        table.bytes += left;
+        table.answers.insert(number, Answer { since: Instant::now(), bytes, sent: 0 });
+        Ok(Held { answers: Arc::clone(self), number, left })
     }
 }
 

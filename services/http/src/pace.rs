@@ -261,7 +261,7 @@ mod tests {
         let seated = seats.sit().unwrap();
         seated.seat.begin();
         let bytes: Vec<u8> = (0..=250).cycle().take(10 * PART + 1).collect();
-        let pace = Pace::new(PART as u32, Duration::from_secs(2));
+        let pace = Pace::new(u32::try_from(PART).unwrap(), Duration::from_secs(2));
         let body = axum::body::Body::from(bytes.clone());
         let mut sent = Sent::new(body, pace, Arc::clone(&seated.seat));
         let mut found = Vec::new();

@@ -337,36 +337,37 @@ fn what_is_accepted_is_visible_when_it_stops() {
 fn slow_readers_keep_no_history_waiting() {
     use std::io::{Read, Write};
     let running = Running::plain();
-    // More than the connection and the kernel buffer for a client that hardly reads.
-    for _ in 0..40 {
+    // So much that a reader at twice the least rate takes three minutes for it.
+    for _ in 0..80 {
         running.insert("label", &"a".repeat(60_000));
     }
     let address = running.client.address().trim_start_matches("http://").to_owned();
     let done = AtomicBool::new(false);
-    // With ten histories each, far below what they would need to end.
-    let slow = || {
-        let mut slow = std::net::TcpStream::connect(&address).unwrap();
-        let all = "GET /v1/keys/label/history HTTP/1.1\r\nhost: x\r\n\r\n".repeat(10);
-        slow.write_all(all.as_bytes()).unwrap();
-        slow.read_exact(&mut [0; 1 << 10]).unwrap();
-        slow
-    };
-    let mut held = [slow(), slow(), slow()];
     std::thread::scope(|scope| {
-        let done = &done;
-        for slow in &mut held {
+        let (begun, begins) = std::sync::mpsc::channel();
+        for _ in 0..3 {
+            let (mut begun, done, address) = (Some(begun.clone()), &done, &address);
             scope.spawn(move || {
+                let mut slow = std::net::TcpStream::connect(address).unwrap();
+                let request = b"GET /v1/keys/label/history HTTP/1.1\r\nhost: x\r\n\r\n";
+                slow.write_all(request).unwrap();
                 let mut part = vec![0; 1 << 16];
-                while !done.load(Ordering::SeqCst) {
-                    slow.read_exact(&mut part).unwrap();
-                    std::thread::sleep(Duration::from_millis(500));
+                while !done.load(Ordering::SeqCst) && slow.read_exact(&mut part).is_ok() {
+                    if let Some(begun) = begun.take() {
+                        let _ = begun.send(());
+                    }
+                    std::thread::sleep(Duration::from_secs(2));
                 }
             });
+        }
+        // Two of them have begun.
+        for _ in 0..2 {
+            begins.recv().unwrap();
         }
         let body = running.client.history("label", None);
         done.store(true, Ordering::SeqCst);
         let body = body.unwrap();
-        assert_eq!(body.verify(&parameters(), b"label", None).unwrap().values().count(), 40);
+        assert_eq!(body.verify(&parameters(), b"label", None).unwrap().values().count(), 80);
     });
 }
 

@@ -143,13 +143,11 @@ pub(crate) fn signed_head(
     if epoch <= head.epoch {
         return Ok(head);
     }
-    let mut commit = head.commit;
-    for (key, written) in above(store, head.commit)? {
+    for (commit, (key, written)) in (head.commit + 1..).zip(above(store, head.commit)?) {
         // A gap: then not all of what was signed is here.
-        if rows::number(Table::Commit, &key)? != commit + 1 {
+        if rows::number(Table::Commit, &key)? != commit {
             break;
         }
-        commit += 1;
         if written.epoch == epoch {
             return Ok(Head { commit, epoch, record });
         }
