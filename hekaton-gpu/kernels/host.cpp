@@ -1,0 +1,2 @@
+// The kernels as functions for the host.
+#include "kernels.cu"

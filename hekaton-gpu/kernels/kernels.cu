@@ -1,0 +1,4 @@
+// All kernels, as one unit: to PTX for devices, and to functions for the host.
+#include "arithmetic.h"
+#include "msm.h"
+#include "transform.h"

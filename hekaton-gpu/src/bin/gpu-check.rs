@@ -1,0 +1,260 @@
+//! Checks the kernels on a GPU against the CPU, and measures them. `scripts/gpu-check` runs it.
+
+use ark_bls12_381::Fr;
+use ark_ff::UniformRand;
+use hekaton_arith::{Domain, FixedBase, G1Point, G2Point, Group, Scalars};
+use hekaton_gpu::check::Check;
+use hekaton_gpu::operations::multiply_often;
+use hekaton_gpu::{Bases, Buffer, Cuda, Curve, Device, Kernel, Sizes, Timed, Transforms, limbs};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use serde_json::{Value, json};
+use std::error::Error;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const HELP: &str = "\
+Checks the kernels on a GPU against the CPU, and measures them. Prints a JSON object a line.
+
+Usage: gpu-check [--device N] [--kernels FILE] [--small | --only-measure] [--seed N]
+
+  --device N      the number of the device (0)
+  --kernels FILE  PTX or a cubin in place of the kernels that are built in
+  --small         only checks of small sizes, for compute-sanitizer
+  --only-measure  only measurements
+  --seed N        the seed of random inputs (1)
+";
+
+struct Options {
+    device: usize,
+    kernels: Option<String>,
+    small: bool,
+    only_measure: bool,
+    seed: u64,
+}
+
+fn options() -> Result<Options, Box<dyn Error>> {
+    let mut options =
+        Options { device: 0, kernels: None, small: false, only_measure: false, seed: 1 };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} needs a value\n\n{HELP}"));
+        match argument.as_str() {
+            "--device" => options.device = value()?.parse()?,
+            "--kernels" => options.kernels = Some(value()?),
+            "--seed" => options.seed = value()?.parse()?,
+            "--small" => options.small = true,
+            "--only-measure" => options.only_measure = true,
+            _ => return Err(format!("unknown argument {argument}\n\n{HELP}").into()),
+        }
+    }
+    Ok(options)
+}
+
+#[allow(clippy::print_stdout)]
+fn say(line: &Value) {
+    println!("{line}");
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The median time of several runs after one that is not counted.
+fn median(
+    device: &dyn Device,
+    mut run: impl FnMut() -> Result<(), hekaton_gpu::Error>,
+) -> Result<f64, hekaton_gpu::Error> {
+    run()?;
+    device.finish()?;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        run()?;
+        device.finish()?;
+        times.push(milliseconds(start.elapsed()));
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[2])
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = options()?;
+    let start = Instant::now();
+    let device: Arc<dyn Device> = match &options.kernels {
+        Some(file) => Arc::new(Cuda::new(options.device, &std::fs::read(file)?)?),
+        None => hekaton_gpu::open(options.device)?,
+    };
+    say(&json!({
+        "device": device.name(), "cores": std::thread::available_parallelism()?,
+        "arithmetic_of_cpu": format!("{:?}", hekaton_arith::Backend::current()),
+        "open_ms": milliseconds(start.elapsed()), "kernels": options.kernels,
+    }));
+    if !options.only_measure {
+        checks(&device, &options)?;
+    }
+    if !options.small {
+        measure(&device, &mut ChaCha20Rng::seed_from_u64(options.seed))?;
+    }
+    Ok(())
+}
+
+fn checks(device: &Arc<dyn Device>, options: &Options) -> Result<(), Box<dyn Error>> {
+    let mut check = Check::new(device, options.seed);
+    let scale = if options.small { 0 } else { 1 };
+    let start = Instant::now();
+    let passed = |name: &str| {
+        say(&json!({ "check": name, "seconds": start.elapsed().as_secs_f64() }));
+    };
+    check.fields([64, 20_000][scale])?;
+    passed("fields");
+    check.points([40, 4_000][scale])?;
+    passed("points");
+    let sizes: Vec<usize> = (1..=[11, 18][scale]).flat_map(|k| [1 << k, 3 << k]).collect();
+    check.transforms(&sizes)?;
+    passed("transforms");
+    for count in [1, 2, 33] {
+        check.products(count, &[Sizes::of(count, 2, false), Sizes::of(count, 2, true)])?;
+    }
+    let sizes = [
+        Sizes { bits: 2, length: 2, segment: 0, multiples: false },
+        Sizes { bits: 5, length: 3, segment: 4, multiples: false },
+        Sizes { bits: 10, length: 64, segment: 5, multiples: true },
+    ];
+    check.products([150, 3_000][scale], &sizes)?;
+    passed("products of hard vectors");
+    if scale > 0 {
+        check.products(1 << 15, &[Sizes::of(1 << 15, 2, true), Sizes::of(1 << 20, 1, false)])?;
+        passed("products of 2^15 points");
+    }
+    Ok(())
+}
+
+fn measure(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box<dyn Error>> {
+    let count = 1 << 19;
+    for (name, kernel, words) in [("Fq", Kernel::ProductsFq, 6), ("Fr", Kernel::ProductsFr, 4)] {
+        const TIMES: u32 = 256;
+        // Any limbs below the modulus.
+        let element =
+            |i: usize| u64::try_from(i).map_or(1, |i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8);
+        let ms = if words == 6 {
+            let a: Vec<[u64; 6]> = (0..count).map(|i| [element(i), 1, 2, 3, 4, 5]).collect();
+            let a = Buffer::of(device, &a)?;
+            median(&**device, || multiply_often(kernel, TIMES, &a, &a).map(drop))?
+        } else {
+            let a: Vec<[u64; 4]> = (0..count).map(|i| [element(i), 1, 2, 3]).collect();
+            let a = Buffer::of(device, &a)?;
+            median(&**device, || multiply_often(kernel, TIMES, &a, &a).map(drop))?
+        };
+        let rate = f64::from(TIMES) * count as f64 / ms / 1e6;
+        say(
+            &json!({ "measure": format!("products in {name}"), "ms": ms, "giga_per_second": rate }),
+        );
+    }
+    for (size, vectors) in [(1 << 17, 1), (1 << 17, 16), (3 << 16, 16), (1 << 20, 1), (1 << 20, 4)]
+    {
+        let domain = Domain::new(size)?;
+        let transforms = Transforms::new(device, &domain)?;
+        let mut values: Vec<Fr> = (0..size).map(|_| Fr::rand(random)).collect();
+        let on_device = Buffer::of(device, &limbs(&values.repeat(vectors)))?;
+        let ms = median(&**device, || transforms.to_coset(&on_device))?;
+        let start = Instant::now();
+        domain.to_coset(&mut values);
+        say(&json!({
+            "measure": "transform to the coset (inverse and forward)", "size": size, "vectors": vectors, "ms": ms,
+            "ms_of_one_transform": ms / 2.0 / vectors as f64, "ms_of_one_by_a_core": milliseconds(start.elapsed()) / 2.0,
+        }));
+    }
+    products::<G1Point>(
+        "G1",
+        device,
+        random,
+        &[(1 << 14, 1), (1 << 17, 1), (1 << 17, 8), (1 << 20, 1)],
+    )?;
+    products::<G2Point>(
+        "G2",
+        device,
+        random,
+        &[(1 << 14, 1), (1 << 17, 1), (1 << 17, 8), (1 << 20, 1)],
+    )?;
+    Ok(())
+}
+
+fn products<P: Curve + Group>(
+    group: &str,
+    device: &Arc<dyn Device>,
+    random: &mut ChaCha20Rng,
+    sizes: &[(usize, usize)],
+) -> Result<(), Box<dyn Error>> {
+    let most = sizes.iter().map(|(count, _)| *count).max().unwrap_or(0);
+    let random_scalars = |count: usize, random: &mut ChaCha20Rng| -> Vec<Fr> {
+        (0..count).map(|_| Fr::rand(random)).collect()
+    };
+    // Every point but the first few is random enough to a bucket.
+    let multiples = random_scalars(most.min(1 << 17), random);
+    let mut points: Vec<P> = FixedBase::new(&P::generator(), multiples.len()).mul_each(&multiples);
+    while points.len() < most {
+        let mut more = points.clone();
+        let shift = vec![points[points.len() - 1]; points.len()];
+        P::batch_add(&mut more, &shift);
+        points.extend(more);
+    }
+    let cores = std::thread::available_parallelism()?;
+    for &(count, vectors) in sizes {
+        let points = &points[..count];
+        let scalars = random_scalars(count, random);
+        let on_device = Buffer::of(device, &limbs(&scalars.repeat(vectors)))?;
+        let prepared = Scalars::new(&scalars);
+        let start = Instant::now();
+        let expected = P::msm_on_threads(points, &prepared, NonZeroUsize::MIN.max(cores));
+        let cpu = milliseconds(start.elapsed());
+        let mut tried = Vec::new();
+        for multiples in [false, true] {
+            let best = Sizes::of(count, vectors, multiples);
+            tried.push(best);
+            if count >= 1 << 17 {
+                tried.push(Sizes { bits: best.bits - 1, ..best });
+                tried.push(Sizes { bits: (best.bits + 1).min(20), ..best });
+                tried.push(Sizes { segment: best.segment - 1, ..best });
+                tried.push(Sizes { segment: best.segment + 1, ..best });
+                tried.push(Sizes { length: best.length * 2, ..best });
+            }
+        }
+        let mut profiled = Vec::new();
+        for sizes in tried {
+            let start = Instant::now();
+            let bases = Bases::with_sizes(device, points, sizes)?;
+            device.finish()?;
+            let setup = milliseconds(start.elapsed());
+            let mut results = Vec::new();
+            let ms = median(&**device, || {
+                results = bases.multiply(&on_device)?;
+                Ok(())
+            })?;
+            if results != vec![expected; vectors] {
+                return Err(format!("{group}, {count} points, {sizes:?}: a wrong result").into());
+            }
+            let mut line = json!({
+                "measure": format!("MSM in {group}"), "points": count, "vectors": vectors, "ms": ms,
+                "ms_of_one": ms / vectors as f64, "bits": sizes.bits, "length": sizes.length,
+                "segment": sizes.segment, "multiples": sizes.multiples, "ms_of_setup": setup, "ms_of_one_by_all_cores": cpu,
+            });
+            if !profiled.contains(&sizes.multiples) {
+                profiled.push(sizes.multiples);
+                let timed = Timed::new(device);
+                let device: Arc<dyn Device> = timed.clone();
+                let bases = Bases::with_sizes(&device, points, sizes)?;
+                timed.take();
+                bases.multiply(&Buffer::of(&device, &limbs(&scalars.repeat(vectors)))?)?;
+                let times = timed.take().into_iter();
+                let times: Vec<Value> = times
+                    .map(|(kernel, time)| json!([kernel.name(), milliseconds(time)]))
+                    .collect();
+                line["kernels_ms"] = times.into();
+            }
+            say(&line);
+        }
+    }
+    Ok(())
+}

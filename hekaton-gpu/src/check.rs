@@ -1,0 +1,264 @@
+//! Differential checks of all kernels against the CPU, on random inputs and on hard ones: on every push with the host as the device, and on
+//! GPUs by `gpu-check`.
+
+use crate::device::{Buffer, Device, Error};
+use crate::kernel::Kernel;
+use crate::limbs::{limbs, scalars};
+use crate::msm::{Bases, Curve, Sizes};
+use crate::operations::{Operation, apply, points};
+use crate::transform::{Transforms, multiply};
+use ark_bls12_381::{Fq, Fr};
+use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField, UniformRand};
+use hekaton_arith::{Domain, G1Point, G2Point, Group};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Why a check failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] Error),
+    /// The device gave a wrong result.
+    #[error("{what}: element {at} of {count} is wrong")]
+    Wrong {
+        /// What was computed.
+        what: String,
+        /// The first wrong element.
+        at: usize,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+fn same<T: PartialEq + Debug>(what: &str, found: &[T], expected: &[T]) -> Result<(), CheckError> {
+    let count = expected.len();
+    let wrong = |at| CheckError::Wrong { what: what.into(), at, count };
+    if found.len() != count {
+        return Err(wrong(found.len().min(count)));
+    }
+    found.iter().zip(expected).position(|(a, b)| a != b).map_or(Ok(()), |at| Err(wrong(at)))
+}
+
+/// What is checked, and how much of it.
+#[derive(Debug)]
+pub struct Check {
+    device: Arc<dyn Device>,
+    random: ChaCha20Rng,
+}
+
+impl Check {
+    /// Prepares checks of a device with random inputs from a seed.
+    pub fn new(device: &Arc<dyn Device>, seed: u64) -> Self {
+        Self { device: Arc::clone(device), random: ChaCha20Rng::seed_from_u64(seed) }
+    }
+
+    /// Returns random elements of a field, among them the smallest and the largest and such as make carries run through all limbs.
+    fn elements<F: PrimeField>(&mut self, count: usize) -> Vec<F> {
+        let ones = F::from(u64::MAX).pow([3]);
+        let mut hard = vec![F::ZERO, F::ONE, -F::ONE, F::from(2u64), -F::from(2u64), ones, -ones];
+        // In Montgomery form these are 1, 2^32, p - 1 and the like.
+        let inverse =
+            F::from(2u64).pow([32 * u64::from(F::MODULUS_BIT_SIZE.div_ceil(32))]).inverse();
+        hard.extend(inverse.into_iter().flat_map(|one| {
+            [
+                one,
+                -one,
+                one * F::from(1u64 << 32),
+                one * F::from(u64::MAX),
+                -one * F::from(1u64 << 32),
+            ]
+        }));
+        hard.truncate(count);
+        while hard.len() < count {
+            hard.push(F::rand(&mut self.random));
+        }
+        hard
+    }
+
+    /// Checks sums, differences, products and squares in Fq, Fr and Fq2.
+    ///
+    /// # Errors
+    /// If the device fails, or is wrong.
+    pub fn fields(&mut self, count: usize) -> Result<(), CheckError> {
+        // Each hard element meets each other.
+        let pairs = |a: Vec<Fq>, by: usize| -> (Vec<Fq>, Vec<Fq>) {
+            let b = a.iter().cycle().skip(by).take(a.len()).copied().collect();
+            (a, b)
+        };
+        for by in 0..12 {
+            let (a, b) = pairs(self.elements(count), by);
+            self.field(Kernel::ElementsFq, &a, &b, |x: &Fq| x.0.0)?;
+            let a: Vec<Fr> = self.elements(count);
+            let b: Vec<Fr> = a.iter().cycle().skip(by).take(count).copied().collect();
+            self.field(Kernel::ElementsFr, &a, &b, |x: &Fr| x.0.0)?;
+            let (c0, c1) = pairs(self.elements(count), by);
+            let fq2 = |c0: &[Fq], c1: &[Fq]| -> Vec<ark_bls12_381::Fq2> {
+                c0.iter().zip(c1).map(|(c0, c1)| ark_bls12_381::Fq2::new(*c0, *c1)).collect()
+            };
+            let (a, b) = (fq2(&c0, &c1), fq2(&c1, &c0));
+            self.field(Kernel::ElementsFq2, &a, &b, |x| [x.c0.0.0, x.c1.0.0])?;
+        }
+        Ok(())
+    }
+
+    fn field<F: Field, L: bytemuck::Pod + PartialEq + Debug>(
+        &self,
+        kernel: Kernel,
+        a: &[F],
+        b: &[F],
+        limbs: impl Fn(&F) -> L,
+    ) -> Result<(), CheckError> {
+        let upload = |x: &[F]| Buffer::of(&self.device, &x.iter().map(&limbs).collect::<Vec<L>>());
+        let (on_a, on_b) = (upload(a)?, upload(b)?);
+        for operation in
+            [Operation::Add, Operation::Subtract, Operation::Multiply, Operation::Square]
+        {
+            let expected = a.iter().zip(b).map(|(a, b)| match operation {
+                Operation::Add => *a + b,
+                Operation::Subtract => *a - b,
+                Operation::Multiply => *a * b,
+                Operation::Square => a.square(),
+            });
+            let expected: Vec<L> = expected.map(|x| limbs(&x)).collect();
+            let found = apply(kernel, operation, &on_a, &on_b)?.read()?;
+            same(&format!("{operation:?} by {}", kernel.name()), &found, &expected)?;
+        }
+        Ok(())
+    }
+
+    fn point<P: Group>(&mut self) -> P {
+        P::generator().mul(&Fr::rand(&mut self.random))
+    }
+
+    /// Checks additions and doublings of points, among them of equal and opposite points, and of infinity.
+    ///
+    /// # Errors
+    /// As for [`Self::fields`].
+    pub fn points(&mut self, count: usize) -> Result<(), CheckError> {
+        self.points_of::<G1Point>(Kernel::PointsG1, count)?;
+        self.points_of::<G2Point>(Kernel::PointsG2, count)
+    }
+
+    fn points_of<P: Curve + Group>(
+        &mut self,
+        kernel: Kernel,
+        count: usize,
+    ) -> Result<(), CheckError> {
+        let mut a: Vec<P> = (0..count).map(|_| self.point()).collect();
+        let mut b: Vec<P> = (0..count).map(|_| self.point()).collect();
+        // The kernel computes (((a + b) + a) + 2 a), and doubles a: b makes one of the additions one of equal or opposite points.
+        for (i, k) in [1i64, -1, -2, 0, -3, -4, -5, 2].into_iter().enumerate().take(count) {
+            let k = Fr::from(k.unsigned_abs()) * if k < 0 { -Fr::ONE } else { Fr::ONE };
+            b[i] = a[i].mul(&k);
+        }
+        if count > 9 {
+            a[8] = P::zeroed();
+            (a[9], b[9]) = (P::zeroed(), P::zeroed());
+        }
+        let (on_a, on_b) = (Buffer::of(&self.device, &a)?, Buffer::of(&self.device, &b)?);
+        let found: Vec<P::Sum> = points::<P, P::Sum>(kernel, &on_a, &on_b)?.read()?;
+        let found: Vec<P> = found.iter().map(|sum| P::point(P::projective(sum))).collect();
+        let expected: Vec<P> =
+            a.iter().zip(&b).map(|(a, b)| a.mul(&Fr::from(4u64)).add(b)).collect();
+        same(kernel.name(), &found, &expected)
+    }
+
+    /// Checks transforms of each size, in batches of one and of three.
+    ///
+    /// # Errors
+    /// As for [`Self::fields`].
+    ///
+    /// # Panics
+    /// If a size is not that of a domain.
+    pub fn transforms(&mut self, sizes: &[usize]) -> Result<(), CheckError> {
+        for &size in sizes {
+            let domain = Domain::new(size).expect("a size of a domain");
+            let transforms = Transforms::new(&self.device, &domain)?;
+            for vectors in [1, 3] {
+                let mut values: Vec<Fr> = self.elements(vectors * size);
+                let on_device = Buffer::of(&self.device, &limbs(&values))?;
+                let factors: Vec<Fr> = self.elements(vectors * size);
+                transforms.to_coset(&on_device)?;
+                multiply(&on_device, &Buffer::of(&self.device, &limbs(&factors))?)?;
+                values.chunks_exact_mut(size).for_each(|values| domain.to_coset(values));
+                values.iter_mut().zip(&factors).for_each(|(x, y)| *x *= y);
+                let found = scalars(&on_device.read()?);
+                same(&format!("transforms of {vectors} times {size}"), &found, &values)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks multi-scalar multiplications with points and scalars of all kinds, of two vectors at once.
+    ///
+    /// # Errors
+    /// As for [`Self::fields`].
+    pub fn products(&mut self, count: usize, sizes: &[Sizes]) -> Result<(), CheckError> {
+        self.products_of::<G1Point>("G1", count, sizes)?;
+        self.products_of::<G2Point>("G2", count, sizes)
+    }
+
+    fn products_of<P: Curve + Group>(
+        &mut self,
+        group: &str,
+        count: usize,
+        sizes: &[Sizes],
+    ) -> Result<(), CheckError> {
+        // Multiples of one point that is found by additions, with equal and opposite ones and infinity among them.
+        let mut points = vec![self.point::<P>()];
+        let step: P = self.point();
+        while points.len() < count {
+            let last = points.len() - 1;
+            let next = match points.len() % 17 {
+                3 => points[last],
+                5 => points[last].neg(),
+                7 => P::zeroed(),
+                8 => points[last - 1].add(&step),
+                _ => points[last].add(&step),
+            };
+            points.push(next);
+        }
+        for sizes in sizes {
+            let bases = Bases::with_sizes(&self.device, &points, *sizes)?;
+            for (name, a, b) in self.kinds(count) {
+                let both = [a.as_slice(), &b].concat();
+                let found = bases.multiply(&Buffer::of(&self.device, &limbs(&both))?)?;
+                let expected = [P::msm(&points, &a), P::msm(&points, &b)];
+                let what = format!("{group}: {count} points, {name} scalars, {sizes:?}");
+                same(&what, &found, &expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns pairs of vectors of scalars, with what is special in them.
+    fn kinds(&mut self, count: usize) -> Vec<(&'static str, Vec<Fr>, Vec<Fr>)> {
+        let random = |random: &mut ChaCha20Rng| Fr::rand(random);
+        let many = |this: &mut Self, of: &dyn Fn(&mut ChaCha20Rng) -> Fr| -> Vec<Fr> {
+            (0..count).map(|_| of(&mut this.random)).collect()
+        };
+        let one = Fr::rand(&mut self.random);
+        // The largest digits of every window, and carries through all of them.
+        let half = Fr::from_bigint(BigInt([u64::MAX, u64::MAX, u64::MAX, (1 << 61) - 1]));
+        let half = half.expect("below the modulus");
+        vec![
+            ("random", many(self, &random), many(self, &|random| Fr::from(random.r#gen::<u16>()))),
+            ("equal", vec![one; count], vec![-Fr::ONE; count]),
+            ("zero and one", vec![Fr::ZERO; count], many(self, &|r| Fr::from(r.gen_range(0..2u8)))),
+            ("extreme", vec![half; count], self.elements(count)),
+            (
+                "mixed",
+                many(self, &|random| match random.gen_range(0..4) {
+                    0 => Fr::ZERO,
+                    1 => -Fr::from(random.r#gen::<u32>()),
+                    _ => Fr::rand(random),
+                }),
+                vec![Fr::ONE.double(); count],
+            ),
+        ]
+    }
+}

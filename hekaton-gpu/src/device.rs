@@ -1,0 +1,209 @@
+//! Devices, and memory on them.
+
+use crate::kernel::Kernel;
+use bytemuck::Pod;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Why something failed on a device. After any of these, what was to be computed can be computed on the CPU.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no driver.
+    #[error("there is no NVIDIA driver on this machine (libcuda was not found)")]
+    NoDriver,
+    /// The driver reports an error.
+    #[error("GPU {device}: cannot {what}: {why}")]
+    Driver {
+        /// The number of the device.
+        device: usize,
+        /// What was asked of it.
+        what: String,
+        /// The driver's error.
+        why: String,
+    },
+    /// There is not enough memory.
+    #[error("GPU {device}: cannot allocate {bytes} bytes ({free} are free)")]
+    Memory {
+        /// The number of the device.
+        device: usize,
+        /// What was asked for.
+        bytes: usize,
+        /// What is free.
+        free: usize,
+    },
+    /// A vector has a length that the kernels do not take.
+    #[error("{what} must be {expected}, not {found}")]
+    Size {
+        /// Which length.
+        what: &'static str,
+        /// What it can be.
+        expected: String,
+        /// What it is.
+        found: usize,
+    },
+}
+
+/// Memory, copies and launches, in the order in which they are asked for.
+///
+/// A launch returns before it is done; copies to the host wait for what was launched before.
+pub trait Device: fmt::Debug + Send + Sync {
+    /// Allocates bytes and returns their address.
+    ///
+    /// # Errors
+    /// If the device has not got them.
+    fn allocate(&self, bytes: usize) -> Result<u64, Error>;
+
+    /// Gives back what was allocated.
+    fn free(&self, address: u64, bytes: usize);
+
+    /// Copies bytes to an address.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Copies bytes from an address.
+    ///
+    /// # Errors
+    /// If the device fails, or has failed in what was launched before.
+    fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error>;
+
+    /// Sets bytes to zero.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn clear(&self, address: u64, bytes: usize) -> Result<(), Error>;
+
+    /// Launches a kernel in blocks of [`Kernel::threads`] threads.
+    ///
+    /// # Safety
+    /// The arguments must be those of this kernel, with addresses of as much memory as it uses.
+    ///
+    /// # Errors
+    /// If the device fails.
+    unsafe fn launch(&self, kernel: Kernel, blocks: u32, arguments: &[u8]) -> Result<(), Error>;
+
+    /// Waits until everything is done.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    fn finish(&self) -> Result<(), Error>;
+
+    /// Returns the device's name.
+    fn name(&self) -> String;
+}
+
+/// A vector in the memory of a device, freed when it is dropped.
+#[derive(Debug)]
+pub struct Buffer<T> {
+    device: Arc<dyn Device>,
+    address: u64,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Pod> Buffer<T> {
+    /// Allocates a vector of `len` elements, which have no value yet.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn new(device: &Arc<dyn Device>, len: usize) -> Result<Self, Error> {
+        let address = device.allocate(len.max(1) * size_of::<T>())?;
+        Ok(Self { device: Arc::clone(device), address, len, element: PhantomData })
+    }
+
+    /// Allocates a vector of zeros.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn zeroed(device: &Arc<dyn Device>, len: usize) -> Result<Self, Error> {
+        let buffer = Self::new(device, len)?;
+        buffer.clear()?;
+        Ok(buffer)
+    }
+
+    /// Copies elements to the device.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn of(device: &Arc<dyn Device>, elements: &[T]) -> Result<Self, Error> {
+        let buffer = Self::new(device, elements.len())?;
+        device.upload(buffer.address, bytemuck::cast_slice(elements))?;
+        Ok(buffer)
+    }
+
+    /// Copies elements to the device in place of those that are there.
+    ///
+    /// # Errors
+    /// If the device fails.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn write(&self, elements: &[T]) -> Result<(), Error> {
+        assert_eq!(elements.len(), self.len, "the lengths of a copy and its place");
+        self.device.upload(self.address, bytemuck::cast_slice(elements))
+    }
+
+    /// Copies the elements from the device.
+    ///
+    /// # Errors
+    /// If the device fails, or has failed before.
+    pub fn read(&self) -> Result<Vec<T>, Error> {
+        let mut elements = vec![T::zeroed(); self.len];
+        self.device.download(self.address, bytemuck::cast_slice_mut(&mut elements))?;
+        Ok(elements)
+    }
+
+    /// Sets all elements to zero.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn clear(&self) -> Result<(), Error> {
+        self.device.clear(self.address, self.len * size_of::<T>())
+    }
+
+    /// Returns the number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns `true` if there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the device that has the vector.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        self.device.free(self.address, self.len.max(1) * size_of::<T>());
+    }
+}
+
+/// Launches a kernel on enough blocks for `count` threads.
+///
+/// # Safety
+/// As for [`Device::launch`].
+pub(crate) unsafe fn launch<A: Pod>(
+    device: &dyn Device,
+    kernel: Kernel,
+    count: u32,
+    arguments: &A,
+) -> Result<(), Error> {
+    if count == 0 {
+        return Ok(());
+    }
+    let blocks = count.div_ceil(kernel.threads());
+    // SAFETY: the caller's.
+    unsafe { device.launch(kernel, blocks, bytemuck::bytes_of(arguments)) }
+}

@@ -1,0 +1,38 @@
+//! BLS12-381 kernels for GPUs: multi-scalar multiplications and Fourier transforms of many vectors at a time.
+//!
+//! The kernels are one source (`kernels/`), compiled to PTX, which is a part of this crate, and, for tests, to functions for the host.
+//! Neither CUDA's toolkit nor a device is needed to build: the driver is opened at run time, by [`open`]. Results are exact and canonical,
+//! so they have the bytes that the CPU's kernels (`hekaton-arith`) give.
+//!
+//! | front | purpose |
+//! |---|---|
+//! | [`Device`] | memory, copies and launches: [`Cuda`] is a GPU |
+//! | [`Bases`] | points that stay on the device, and multi-scalar multiplications with them |
+//! | [`Transforms`] | Fourier transforms over Fr of 2^k and 3 * 2^k elements |
+
+mod arguments;
+mod cuda;
+mod device;
+#[cfg(feature = "host")]
+mod host;
+mod kernel;
+mod limbs;
+mod msm;
+mod timed;
+pub mod transform;
+
+pub mod check;
+pub mod operations;
+
+pub use cuda::{Cuda, count, open};
+pub use device::{Buffer, Device, Error};
+#[cfg(feature = "host")]
+pub use host::Host;
+pub use kernel::Kernel;
+pub use limbs::{FrLimbs, limbs, scalars};
+pub use msm::{Bases, Curve, Sizes};
+pub use timed::Timed;
+pub use transform::Transforms;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! All kernels on the host, against the CPU's.
+
+use crate::check::Check;
+use crate::device::{Buffer, Device, Error};
+use crate::limbs::{FrLimbs, limbs};
+use crate::{Bases, Host, Sizes, Transforms};
+use ark_bls12_381::Fr;
+use hekaton_arith::{Domain, G1Point, Group};
+use std::sync::Arc;
+
+fn host() -> Arc<dyn Device> {
+    Arc::new(Host)
+}
+
+fn check() -> Check {
+    Check::new(&host(), 1)
+}
+
+#[test]
+fn fields() {
+    check().fields(64).unwrap();
+}
+
+#[test]
+fn points() {
+    check().points(40).unwrap();
+}
+
+#[test]
+fn transforms() {
+    let sizes: Vec<usize> = (1..=12).map(|bits| 1 << bits).collect();
+    check().transforms(&sizes).unwrap();
+    check().transforms(&[6, 12, 24, 48, 96, 192, 384, 768, 1536, 3072]).unwrap();
+    check().transforms(&[1 << 14, 3 << 13]).unwrap();
+}
+
+#[test]
+fn products() {
+    let mut check = check();
+    for count in [1, 2, 5, 33] {
+        check.products(count, &[Sizes::of(count, 2, false), Sizes::of(count, 2, true)]).unwrap();
+    }
+    let sizes = [
+        Sizes { bits: 2, length: 2, segment: 0, multiples: false },
+        Sizes { bits: 5, length: 3, segment: 4, multiples: false },
+        Sizes { bits: 7, length: 64, segment: 2, multiples: true },
+    ];
+    check.products(150, &sizes).unwrap();
+}
+
+/// Windows of every size, so that digits begin and end at every bit of a limb.
+#[test]
+fn windows_of_all_sizes() {
+    let points: Vec<G1Point> = (1..6u64).map(|i| G1Point::generator().mul(&Fr::from(i))).collect();
+    let scalars: Vec<Fr> = (0..5u64).map(|i| -Fr::from(i * 77) / Fr::from(3 + i)).collect();
+    let expected = G1Point::msm(&points, &scalars);
+    for bits in 2..=17 {
+        for multiples in [false, true] {
+            let sizes = Sizes { bits, length: 8, segment: bits / 2, multiples };
+            let bases = Bases::with_sizes(&host(), &points, sizes).unwrap();
+            let scalars = Buffer::of(&host(), &limbs(&scalars)).unwrap();
+            assert_eq!(bases.multiply(&scalars).unwrap(), [expected], "{sizes:?}");
+        }
+    }
+}
+
+/// A wrong length is an error before anything is launched.
+#[test]
+fn lengths_are_checked() {
+    let points = vec![G1Point::generator(); 3];
+    let size = |result| matches!(result, Err(Error::Size { .. }));
+    let bases = Bases::new(&host(), &points, 1, false).unwrap();
+    let four = Buffer::<FrLimbs>::zeroed(&host(), 4).unwrap();
+    assert!(size(bases.multiply(&four).map(drop)));
+    let domain = Domain::new(8).unwrap();
+    assert!(size(Transforms::new(&host(), &domain).unwrap().to_coset(&four)));
+    for tiny in [1, 3] {
+        assert!(size(Transforms::new(&host(), &Domain::new(tiny).unwrap()).map(drop)));
+    }
+    for sizes in [
+        Sizes { bits: 1, length: 8, segment: 0, multiples: false },
+        Sizes { bits: 21, length: 8, segment: 0, multiples: false },
+        Sizes { bits: 8, length: 1, segment: 0, multiples: false },
+        Sizes { bits: 8, length: 8, segment: 8, multiples: false },
+    ] {
+        assert!(size(Bases::with_sizes(&host(), &points, sizes).map(drop)), "{sizes:?}");
+    }
+    let none: Vec<G1Point> = Vec::new();
+    let nothing = Buffer::<FrLimbs>::zeroed(&host(), 0).unwrap();
+    assert!(Bases::new(&host(), &none, 1, true).unwrap().multiply(&nothing).unwrap().is_empty());
+}
