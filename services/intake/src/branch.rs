@@ -235,9 +235,10 @@ impl Tree {
     }
 
     /// The lowest block of which a job is to be made, or else the lowest one.
-    pub(crate) fn lowest(&self) -> Option<B256> {
+    pub(crate) fn lowest(&self) -> Option<(B256, Link)> {
         let key = |(block, link): &(&B256, &Link)| (!link.pending, link.number, **block);
-        self.links.iter().min_by_key(key).map(|(block, _)| *block)
+        let lowest = self.links.iter().min_by_key(key).map(|(block, link)| (*block, *link));
+        lowest.or_else(|| self.below.iter().next().map(|((_, block), link)| (*block, *link)))
     }
 }
 
@@ -346,7 +347,7 @@ mod tests {
         // One that is pending stays.
         assert!(known.get(&block(2)).is_none() && known.get(&block(3)).is_some());
         assert_eq!((known.count_pending(), known.next()), (2, 4));
-        assert_eq!(known.lowest(), Some(block(3)));
+        assert_eq!(known.lowest().map(|it| it.0), Some(block(3)));
         // Taken back so far, or all the way, the chain needs it again.
         for (to, height) in [(2, 1), (5, 4), (1, 0)] {
             let mut back = path.clone();
@@ -356,6 +357,11 @@ mod tests {
             known.trim(&path);
             assert_eq!(known.get(&block(2)), None, "{to}");
         }
+        // There is a block where all are left out, too.
+        let mut all = tree(&[(2, 1, 1)]);
+        all.insert(block(2), Link { pending: false, ..link });
+        all.trim(&path);
+        assert_eq!((all.get(&block(2)), all.lowest().map(|it| it.0)), (None, Some(block(2))));
         // One that comes again is there, and one that is removed is not.
         known.insert(block(2), link);
         known.trim(&path);

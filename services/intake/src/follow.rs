@@ -103,15 +103,14 @@ impl Desk {
     }
 
     /// The orchestrator's chain, which is made if it is not there.
-    fn chain(&self, jobs: &Jobs, lowest: B256) -> Result<ChainState, ClientError> {
+    fn chain(&self, jobs: &Jobs, (lowest, link): (B256, Link)) -> Result<ChainState, ClientError> {
         match jobs.client.chain(&jobs.chain) {
             Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {}
             found => return found,
         }
-        let parent = self.link(&lowest).map(|link| name(&link.parent));
         let genesis = jobs.genesis.clone().or_else(|| {
             tracing::warn!(block = name(&lowest), "the chain begins with this block");
-            parent
+            Some(name(&link.parent))
         });
         let body = ChainBody { order: Order::Strict, genesis, bundles: None };
         match jobs.client.make_chain(&jobs.chain, &body) {
