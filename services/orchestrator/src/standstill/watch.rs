@@ -12,7 +12,7 @@ use crate::record::{
 };
 use crate::store::{Rev, Store};
 use crate::surroundings::Surroundings;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -23,6 +23,9 @@ const LOOK: Duration = Duration::from_secs(15);
 
 /// How many entries of a log are read at once.
 const PAGE: usize = 256;
+
+/// How many published blocks of a chain are remembered, for when they are torn off.
+const MAX_PATH: usize = 4_096;
 
 /// How many standstills are written to the log each time.
 const MAX_SAID: usize = 20;
@@ -81,6 +84,10 @@ struct Known {
     after: Option<u64>,
     /// The last entry that was read.
     last: Option<(u64, Publication)>,
+    /// The last blocks that are published, each with its place.
+    path: VecDeque<(Name, Name)>,
+    /// Places of blocks that were torn off, by which entry.
+    torn: BTreeMap<JobKey, u64>,
     /// When a block was published or skipped last, or the log was first looked at.
     moved: u64,
     /// The last cancellation that no entry has followed yet which tears the chain off: the log is read until then.
@@ -288,12 +295,11 @@ impl Watch {
             for entry in &entries {
                 let publication = decode::<Publication>(entry)?.value;
                 let number = entry.rev.number;
-                match &publication {
-                    Publication::Revert { to, .. } => {
-                        self.tear_off((tenant, name), known, to).await?;
-                        known.cancelled = known.cancelled.filter(|cancelled| *cancelled > number);
-                    }
-                    _ => known.forget((tenant, name), number, &publication),
+                if let Publication::Revert { to, .. } = &publication {
+                    self.tear_off((tenant, name), known, number, to).await?;
+                    known.cancelled = known.cancelled.filter(|cancelled| *cancelled > number);
+                } else {
+                    known.forget((tenant, name), number, &publication);
                 }
                 known.note(number, publication, now);
             }
@@ -302,24 +308,42 @@ impl Watch {
         Ok(())
     }
 
-    /// Finds the jobs that hang from a block after which a chain was torn off, through cancelled ones, too: they are not published
-    /// anymore, or not yet. Those that were published since are forgotten by the entries that follow.
+    /// Finds the jobs of blocks that are torn off, and those that hang from what is the last one now, through cancelled ones, too: they
+    /// are not published anymore, or not yet. Those that were published since are forgotten by the entries that follow.
     async fn tear_off(
         &self,
         (tenant, chain): (&Name, &Name),
         known: &mut Known,
+        number: u64,
         to: &Name,
     ) -> Result<(), ReadError> {
-        let (mut seen, mut slot) = (BTreeSet::new(), to.clone());
-        while seen.insert(slot.clone()) {
-            let key = JobKey { tenant: tenant.clone(), chain: chain.clone(), slot };
-            let Some(job) = read::<Job>(&*self.store, &key.to_string()).await? else { break };
-            slot = job.value.id.clone();
+        let key = |slot| JobKey { tenant: tenant.clone(), chain: chain.clone(), slot };
+        // An entry may be read again.
+        if known.last.as_ref().is_none_or(|(last, _)| *last < number) {
+            while known.path.back().is_some_and(|(_, id)| id != to)
+                && let Some((place, _)) = known.path.pop_back()
+            {
+                known.torn.insert(key(place), number);
+            }
+        }
+        let torn = known.torn.iter().filter(|(_, by)| **by == number);
+        let mut places: Vec<Name> = torn.map(|(key, _)| key.slot.clone()).collect();
+        places.push(to.clone());
+        let mut seen = BTreeSet::new();
+        while let Some(place) = places.pop() {
+            if !seen.insert(place.clone()) {
+                continue;
+            }
+            let key = key(place);
+            let Some(job) = read::<Job>(&*self.store, &key.to_string()).await? else { continue };
+            places.push(job.value.id.clone());
             let is_open =
                 !matches!(job.value.state, JobState::Cancelled { .. } | JobState::Skipped { .. });
             if is_open {
                 let changed = self.now();
                 known.jobs.entry(key).or_insert_with(|| Open { job: Arc::new(job), changed });
+            } else {
+                known.torn.remove(&key);
             }
         }
         Ok(())
@@ -331,7 +355,13 @@ impl Known {
     fn note(&mut self, number: u64, publication: Publication, now: u64) {
         if self.last.as_ref().is_none_or(|(last, _)| *last < number) {
             // Whoever only takes back publishes nothing.
-            if !matches!(publication, Publication::Revert { .. }) {
+            if let Publication::Block { id, parent, .. } | Publication::Skip { id, parent, .. } =
+                &publication
+            {
+                self.path.push_back((parent.clone(), id.clone()));
+                if self.path.len() > MAX_PATH {
+                    self.path.pop_front();
+                }
                 self.moved = now;
                 let Self { jobs, places, .. } = self;
                 places.retain(|key, _| jobs.contains_key(key));
@@ -362,7 +392,9 @@ impl Known {
                 };
                 job.id == *id && same && !job.is_live() && rev.number < number
             });
-            if is_it {
+            // An entry that is read again may be one that was torn off.
+            if is_it && self.torn.get(&key).is_none_or(|by| *by < number) {
+                self.torn.remove(&key);
                 self.jobs.remove(&key);
             }
         }

@@ -154,46 +154,52 @@ fn after_the_end(world: &World, pause: Duration) -> Vec<Standstill> {
 #[test]
 fn what_hangs_from_what_was_torn_off_is_named() {
     use crate::record::{Publication, encode};
-    simulate(async || {
-        let mut world = impatient(8);
-        let (workflow, intake, store) = (world.workflow(SINGLE), world.intake(), world.store());
-        intake.make_chain(strict("strict")).await.unwrap();
-        let node = world.start(Shape::default());
-        for (height, id, parent) in [(1, "b1", "genesis"), (2, "b2", "b1"), (3, "b3", "b2")] {
-            submit(&intake, &block(workflow, height, id, parent)).await.unwrap();
-        }
-        settle(&world).await;
-        none(&world);
-        let log = "out/tenant/strict";
-        let tear = async || {
-            let tail = store.tail(log).await.unwrap().map(|tail| tail.rev);
-            let back = Publication::Revert { to: name("b1"), block: 1 };
-            store.append(log, encode(&back, 0), tail).await.unwrap();
-        };
-        // Nothing is cancelled: the publisher does it again.
-        tear().await;
-        settle(&world).await;
-        assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2", "b3"]);
-        none(&world);
-        // As if both had been published while the first one was being cancelled.
-        let slot = JobKey { tenant: name("tenant"), chain: name("strict"), slot: name("b1") };
-        let found = store.get(&slot.to_string()).await.unwrap().unwrap();
-        let state = JobState::Cancelled { reason: "half".into(), at: 1 };
-        let job = Job { state, ..decode::<Job>(&found).unwrap().value };
-        store.update(&slot.to_string(), encode(&job, 0), found.rev).await.unwrap();
-        tear().await;
-        settle(&world).await;
-        assert_eq!(published(&world.core.history(), "strict"), ["b1"]);
-        only(
-            &world,
-            "block 3 'b3' waits for its parent 'b2', which was cancelled after 'b1' (half)",
-        );
-        submit(&intake, &block(workflow, 2, "b2", "b1")).await.unwrap();
-        settle(&world).await;
-        assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2", "b3"]);
-        none(&world);
-        drop(node);
-    });
+    for replaced in [false, true] {
+        simulate(async || {
+            let mut world = impatient(8);
+            let (workflow, intake, store) = (world.workflow(SINGLE), world.intake(), world.store());
+            intake.make_chain(strict("strict")).await.unwrap();
+            let node = world.start(Shape::default());
+            for (height, id, parent) in [(1, "b1", "genesis"), (2, "b2", "b1"), (3, "b3", "b2")] {
+                submit(&intake, &block(workflow, height, id, parent)).await.unwrap();
+            }
+            settle(&world).await;
+            none(&world);
+            let log = "out/tenant/strict";
+            let tear = async || {
+                let tail = store.tail(log).await.unwrap().map(|tail| tail.rev);
+                let back = Publication::Revert { to: name("b1"), block: 1 };
+                store.append(log, encode(&back, 0), tail).await.unwrap();
+            };
+            // Nothing is cancelled: the publisher does it again.
+            tear().await;
+            settle(&world).await;
+            assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2", "b3"]);
+            none(&world);
+            // As if both had been published while the first one was being cancelled.
+            let slot = JobKey { tenant: name("tenant"), chain: name("strict"), slot: name("b1") };
+            let found = store.get(&slot.to_string()).await.unwrap().unwrap();
+            let state = JobState::Cancelled { reason: "half".into(), at: 1 };
+            let job = Job { state, ..decode::<Job>(&found).unwrap().value };
+            store.update(&slot.to_string(), encode(&job, 0), found.rev).await.unwrap();
+            match replaced {
+                // That tears them off, too; and nobody has looked before its place is another's.
+                true => drop(submit(&intake, &block(workflow, 2, "other", "b1")).await.unwrap()),
+                false => tear().await,
+            }
+            settle(&world).await;
+            let out = published(&world.core.history(), "strict");
+            assert_eq!(out, if replaced { vec!["b1", "other"] } else { vec!["b1"] });
+            only(&world, "block 3 'b3' waits for its parent 'b2', which was");
+            if !replaced {
+                submit(&intake, &block(workflow, 2, "b2", "b1")).await.unwrap();
+                settle(&world).await;
+                assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2", "b3"]);
+                none(&world);
+            }
+            drop(node);
+        });
+    }
 }
 
 /// Whoever takes back again and again publishes nothing, and hides nothing.
