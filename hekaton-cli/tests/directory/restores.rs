@@ -141,8 +141,8 @@ fn a_head_that_was_moved_confirms_no_backup() {
     // The first file names the record that this copy has.
     copy(&directory.path("newest"), &folder);
     let left = format!("{head} is left: what was signed last is kept in {moved}");
-    fails(3, &left, &["directory", "serve", &folder, "--listen", "127.0.0.1:0"]);
     fails(3, &left, &["directory", "insert", &folder, "alice", "4"]);
+    fails(3, &left, &["directory", "serve", &folder, "--listen", "127.0.0.1:0"]);
     fails(3, &left, &["directory", "head", &folder, &directory.path("new")]);
     let behind = "does not have the record of epoch 4 that was signed";
     fails(3, behind, &["directory", "head", &folder, &moved]);
