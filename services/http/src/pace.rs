@@ -1,7 +1,6 @@
 //! The least rate at which a peer must send what it sends, and take what it gets.
 
 use crate::seats::{Seat, Wait};
-use crate::serve::BUFFERED;
 use axum::BoxError;
 use axum::body::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -10,6 +9,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
+
+/// The most bytes of a connection that HTTP/1.1 reads ahead, and has ready to be written. The heads of requests must fit, too.
+pub(crate) const BUFFERED: usize = 1 << 17;
 
 /// A request body that comes too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

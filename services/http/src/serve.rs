@@ -2,6 +2,7 @@
 
 use crate::gate::{Gate, MAX_QUEUED};
 use crate::limits::Limits;
+use crate::pace::BUFFERED;
 use crate::seats::{Seat, Seated, Seats};
 use crate::stream::Stream;
 use axum::Router;
@@ -22,9 +23,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long answers that are on their way may take when a service stops.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// The most bytes of a connection that HTTP/1.1 reads ahead, and has ready to be written. The heads of requests must fit, too.
-pub(crate) const BUFFERED: usize = 1 << 17;
 
 /// The bytes that the system takes of an answer before they can be sent. With more, a slow reader would seem to take a lot, and then
 /// nothing for minutes.
