@@ -250,7 +250,25 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
             }
             12 if !handles.is_empty() => {
                 let at = world.random.gen_range(0..handles.len());
-                let _ = insist(async || intake.cancel(&tenant, &handles[at], "enough").await).await;
+                let cancel = async || intake.cancel(&tenant, &handles[at], "enough").await;
+                if world.random.r#gen() {
+                    let _ = insist(cancel).await;
+                } else {
+                    // Who cancels gives up half-way, and somebody else has something for the place.
+                    let patience = Duration::from_millis(world.random.gen_range(1..200));
+                    let _ = tokio::time::timeout(patience, insist(cancel)).await;
+                    let chain = handles[at].chain.as_str();
+                    let found = path.iter().position(|id| *id == handles[at].slot.as_str());
+                    if let (Some(parent), "strict") = (found, chain) {
+                        let (id, height) = (format!("o{parent}-{branch}"), parent as u64 + 1);
+                        let wanted = submission(chain, height, &id, Some(&path[parent]), workflow);
+                        if let Ok(accepted) = submit(&intake, &wanted).await {
+                            handles.push(accepted.job.handle());
+                            path.truncate(parent + 1);
+                            path.push(id);
+                        }
+                    }
+                }
             }
             13 if path.len() > 2 => {
                 // A client that sends an old block again while an operator reverts, and one that gives up half-way.
@@ -367,6 +385,16 @@ pub(super) fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
             ref state if !state.is_final() => found.push(format!("'{key}' is {}", state.word())),
             _ => {}
         }
+    }
+    // What is published has its place, whoever cancelled or replaced what.
+    let mut before = "genesis".to_owned();
+    for id in published(&history, "strict") {
+        let mut places = jobs.values().filter(|job| job.chain.as_str() == "strict");
+        let there = places.find(|job| job.key().slot.as_str() == before).map(|job| &job.id);
+        if there.map(Name::as_str) != Some(&id) {
+            found.push(format!("'{id}' is published, and {there:?} is in its place"));
+        }
+        before = id;
     }
     for job in jobs.values().filter(|job| matches!(job.state, JobState::Done { .. })) {
         let out = published(&history, job.chain.as_str());
