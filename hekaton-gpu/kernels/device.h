@@ -35,6 +35,7 @@ FN u32 atomic_add(u32 *at, u32 x) {
     asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(x) : "memory");
     return before;
 }
+FN void atomic_min(u32 *at, u32 x) { asm volatile("red.global.min.u32 [%0], %1;" ::"l"(at), "r"(x) : "memory"); }
 FN void atomic_max(u32 *at, u32 x) { asm volatile("red.global.max.u32 [%0], %1;" ::"l"(at), "r"(x) : "memory"); }
 
 template <class Phase> FN void phase(const Phase &run) {
@@ -61,6 +62,7 @@ FN u32 atomic_add(u32 *at, u32 x) {
     *at += x;
     return before;
 }
+FN void atomic_min(u32 *at, u32 x) { *at = *at > x ? x : *at; }
 FN void atomic_max(u32 *at, u32 x) { *at = *at < x ? x : *at; }
 
 template <class Phase> FN void phase(const Phase &run) {

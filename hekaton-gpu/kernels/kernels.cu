@@ -2,3 +2,4 @@
 #include "arithmetic.h"
 #include "msm.h"
 #include "transform.h"
+#include "worker.h"

@@ -28,4 +28,7 @@ arguments! {
     Transform { data, roots, factors; count, period, bits, top, layers; 1 }
     Thirds { data, powers; third, count }
     Product { a, b; count; 1 }
+    Rows { starts, entries, coefficients, assignments, products; rows, variables, size, count }
+    Compare { starts, entries, coefficients, assignments, a, b, unsatisfied; rows, variables, size, count }
+    Select { assignments, indices, values; variables, first, each, count }
 }

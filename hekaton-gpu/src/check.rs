@@ -6,7 +6,9 @@ use crate::kernel::Kernel;
 use crate::limbs::{limbs, scalars};
 use crate::msm::{Bases, Curve, Sizes};
 use crate::operations::{Operation, apply, points};
+use crate::toy::Toy;
 use crate::transform::{Transforms, multiply};
+use crate::worker::TypeOnDevice;
 use ark_bls12_381::{Fq, Fr};
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField, UniformRand};
 use hekaton_arith::{Domain, G1Point, G2Point, Group};
@@ -230,6 +232,40 @@ impl Check {
                 let expected = [P::msm(&points, &a), P::msm(&points, &b)];
                 let what = format!("{group}: {count} points, {name} scalars, {sizes:?}");
                 same(&what, &found, &expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks all that a worker computes, for types with so many rows, with assignments of which one violates a row.
+    ///
+    /// # Errors
+    /// As for [`Self::fields`].
+    pub fn workers(&mut self, rows: &[usize]) -> Result<(), CheckError> {
+        for &rows in rows {
+            let toy = Toy::new(rows, &mut self.random);
+            let parts = toy.parts();
+            let good: Vec<Vec<Fr>> = (0..2).map(|_| toy.assignment(&mut self.random)).collect();
+            let mut bad = good[0].clone();
+            let violated = rows / 2;
+            bad[violated + 1] += Fr::ONE;
+            let all = [&good[0][..], &bad, &good[1]].concat();
+            let device = self.device.clone();
+            let upload = |values: &[Fr]| Buffer::of(&device, &limbs(values));
+            for multiples in [false, true] {
+                let on_device = TypeOnDevice::new(&self.device, &parts, 3, multiples)?;
+                let expected = [Ok(toy.sums(&good[0])), Err(violated), Ok(toy.sums(&good[1]))];
+                let what = format!("{rows} rows, multiples: {multiples}");
+                same(&what, &on_device.prove(&upload(&all)?, true)?, &expected)?;
+                // Without a check, a wrong assignment has sums, too.
+                let expected = [Ok(toy.sums(&bad))];
+                same(&what, &on_device.prove(&upload(&bad)?, false)?, &expected)?;
+                let values = &all[..2 * parts.d.len()];
+                let expected: Vec<G1Point> = match parts.d.len() {
+                    0 => Vec::new(),
+                    len => values.chunks(len).map(|values| G1Point::msm(parts.d, values)).collect(),
+                };
+                same(&what, &on_device.commit(&upload(values)?)?, &expected)?;
             }
         }
         Ok(())

@@ -73,4 +73,7 @@ kernels! {
     ThirdsInverse = hekaton_thirds_inverse, 256;
     ThirdsForward = hekaton_thirds_forward, 256;
     Multiply = hekaton_multiply, 256;
+    Rows = hekaton_rows, 256;
+    Compare = hekaton_compare, 256;
+    Select = hekaton_select, 256;
 }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`Device`] | memory, copies and launches: [`Cuda`] is a GPU |
 //! | [`Bases`] | points that stay on the device, and multi-scalar multiplications with them |
+//! | [`TypeOnDevice`] | all that a worker computes for assignments of one type |
 //! | [`Transforms`] | Fourier transforms over Fr of 2^k and 3 * 2^k elements |
 
 mod arguments;
@@ -19,7 +20,9 @@ mod kernel;
 mod limbs;
 mod msm;
 mod timed;
+pub mod toy;
 pub mod transform;
+mod worker;
 
 pub mod check;
 pub mod operations;
@@ -33,6 +36,7 @@ pub use limbs::{FrLimbs, limbs, scalars};
 pub use msm::{Bases, Curve, Sizes};
 pub use timed::Timed;
 pub use transform::Transforms;
+pub use worker::{MatrixParts, Query, Sums, TypeOnDevice, TypeParts};
 
 #[cfg(test)]
 mod tests;

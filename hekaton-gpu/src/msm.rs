@@ -210,6 +210,16 @@ impl<P: Curve> Bases<P> {
         Ok(Self { points: buffer, count, sizes })
     }
 
+    /// Returns the number of points.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns `true` if there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Multiplies the points with vectors of as many scalars, one after the other, and returns the sum for each.
     ///
     /// Takes 8 bytes a scalar and window, and 192 bytes a bucket (384 in G2), of the device's memory.
@@ -297,9 +307,12 @@ impl<P: Curve> Bases<P> {
         sorted: &Buffer<u32>,
         buckets: &Buffer<P::Sum>,
     ) -> Result<(), Error> {
-        let (device, length) = (self.points.device(), self.sizes.length);
+        let device = self.points.device();
         let bucket_count = u32::try_from(buckets.len()).expect("checked above");
         let [sum_points, sum_sums, ..] = P::KERNELS;
+        // Where most scalars are zero, shorter pieces occupy a device. What is left after a round is little.
+        let entries = read_one(&contents.offsets, buckets.len())?;
+        let mut length = (entries >> 16).next_power_of_two().max(16).min(self.sizes.length);
         let mut before: Option<Buffer<P::Sum>> = None;
         loop {
             let piece_offsets = scan(&contents.counts, length, None)?;
@@ -356,6 +369,7 @@ impl<P: Curve> Bases<P> {
             unsafe { launch(&**device, Kernel::NextCounts, bucket_count, &round) }?;
             contents.offsets = piece_offsets;
             before = Some(sums);
+            length = length.min(8);
         }
     }
 

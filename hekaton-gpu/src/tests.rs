@@ -3,9 +3,12 @@
 use crate::check::Check;
 use crate::device::{Buffer, Device, Error};
 use crate::limbs::{FrLimbs, limbs};
-use crate::{Bases, Host, Sizes, Transforms};
+use crate::toy::Toy;
+use crate::{Bases, Host, MatrixParts, Query, Sizes, Transforms, TypeOnDevice, TypeParts};
 use ark_bls12_381::Fr;
 use hekaton_arith::{Domain, G1Point, Group};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
 use std::sync::Arc;
 
 fn host() -> Arc<dyn Device> {
@@ -46,6 +49,55 @@ fn products() {
         Sizes { bits: 7, length: 64, segment: 2, multiples: true },
     ];
     check.products(150, &sizes).unwrap();
+}
+
+#[test]
+fn workers() {
+    check().workers(&[1, 7, 60, 700]).unwrap();
+}
+
+/// Indices and lengths that do not fit are found before a kernel uses them.
+#[test]
+fn keys_are_checked() {
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    let (toy, other) = (Toy::new(20, &mut random), Toy::new(60, &mut random));
+    let (parts, other) = (toy.parts(), other.parts());
+    let is_refused = |parts: TypeParts<'_>| {
+        matches!(TypeOnDevice::new(&host(), &parts, 1, false), Err(Error::Size { .. }))
+    };
+    assert!(!is_refused(parts));
+    assert!(is_refused(TypeParts { variables: 0, ..parts }));
+    assert!(is_refused(TypeParts { variables: parts.variables - 1, ..parts }));
+    assert!(is_refused(TypeParts { coefficients: &parts.coefficients[..2], ..parts }));
+    assert!(is_refused(TypeParts { domain: other.domain, ..parts }));
+    assert!(is_refused(TypeParts { h: &parts.h[1..], ..parts }));
+    assert!(is_refused(TypeParts { l: other.l, ..parts }));
+    for i in 0..3 {
+        let with = |matrix: MatrixParts<'_>| {
+            let mut matrices = parts.matrices;
+            matrices[i] = matrix;
+            is_refused(TypeParts { matrices, ..parts })
+        };
+        let MatrixParts { starts, entries } = parts.matrices[i];
+        assert!(with(other.matrices[i]));
+        assert!(with(MatrixParts { starts: &starts[1..], entries }));
+        assert!(with(MatrixParts { starts, entries: &entries[1..] }));
+        let mut falling = starts.to_vec();
+        falling[3] = u32::MAX;
+        assert!(with(MatrixParts { starts: &falling, entries }));
+    }
+    fn short(query: Query<'_, G1Point>) -> Query<'_, G1Point> {
+        Query { points: &query.points[1..], ..query }
+    }
+    assert!(is_refused(TypeParts { a: short(parts.a), ..parts }));
+    assert!(is_refused(TypeParts { x: short(parts.x), ..parts }));
+    assert!(is_refused(TypeParts { b: other.b, ..parts }));
+    let one = TypeOnDevice::new(&host(), &parts, 1, false).unwrap();
+    assert!(matches!(
+        one.prove(&Buffer::zeroed(&host(), 1).unwrap(), true),
+        Err(Error::Size { .. })
+    ));
+    assert_eq!(one.prove(&Buffer::zeroed(&host(), 0).unwrap(), true).unwrap(), []);
 }
 
 /// Windows of every size, so that digits begin and end at every bit of a limb.

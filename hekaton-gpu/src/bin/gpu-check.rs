@@ -2,11 +2,14 @@
 
 use ark_bls12_381::Fr;
 use ark_ff::UniformRand;
-use hekaton_arith::{Domain, FixedBase, G1Point, G2Point, Group, Scalars};
+use hekaton_arith::{Domain, G1Point, G2Point, Group, Scalars};
 use hekaton_gpu::check::Check;
 use hekaton_gpu::operations::multiply_often;
-use hekaton_gpu::{Bases, Buffer, Cuda, Curve, Device, Kernel, Sizes, Timed, Transforms, limbs};
-use rand::SeedableRng;
+use hekaton_gpu::toy::{Toy, multiples};
+use hekaton_gpu::{
+    Bases, Buffer, Cuda, Curve, Device, Kernel, Sizes, Timed, Transforms, TypeOnDevice, limbs,
+};
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -124,6 +127,8 @@ fn checks(device: &Arc<dyn Device>, options: &Options) -> Result<(), Box<dyn Err
     ];
     check.products([150, 3_000][scale], &sizes)?;
     passed("products of hard vectors");
+    check.workers(if options.small { &[7, 500] } else { &[1, 100, 3_000, 40_000] })?;
+    passed("workers");
     if scale > 0 {
         check.products(1 << 15, &[Sizes::of(1 << 15, 2, true), Sizes::of(1 << 20, 1, false)])?;
         passed("products of 2^15 points");
@@ -166,6 +171,7 @@ fn measure(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box
             "ms_of_one_transform": ms / 2.0 / vectors as f64, "ms_of_one_by_a_core": milliseconds(start.elapsed()) / 2.0,
         }));
     }
+    workers(device, random)?;
     products::<G1Point>(
         "G1",
         device,
@@ -181,6 +187,79 @@ fn measure(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box
     Ok(())
 }
 
+/// Batches of assignments of a type: of random values, and of such as circuits with many bits have.
+fn workers(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box<dyn Error>> {
+    for (rows, vectors, multiples) in [
+        (1 << 14, 16, true),
+        (1 << 17, 8, false),
+        (1 << 17, 8, true),
+        (1 << 17, 16, true),
+        (3 << 17, 4, true),
+        (1 << 20, 1, false),
+        (1 << 20, 2, true),
+    ] {
+        let toy = Toy::new(rows, random);
+        let start = Instant::now();
+        let on_device = TypeOnDevice::new(device, &toy.parts(), vectors, multiples)?;
+        device.finish()?;
+        let setup = milliseconds(start.elapsed());
+        let full: Vec<Fr> = (0..=rows).map(|_| Fr::rand(random)).collect();
+        // As a SHA-256 circuit: bits but for one value in twenty.
+        let bits: Vec<Fr> = full
+            .iter()
+            .map(|x| match random.gen_range(0..20u8) {
+                0 => *x,
+                n => Fr::from(n % 2),
+            })
+            .collect();
+        for (values, z) in [("full-size", full), ("mostly bits", bits)] {
+            let start = Instant::now();
+            let expected = toy.sums(&z);
+            let core = milliseconds(start.elapsed());
+            // All cores at once, each with an assignment of its own, as provers on a CPU work.
+            let cores = std::thread::available_parallelism()?.get();
+            let all_cores = (rows <= 1 << 17).then(|| {
+                let start = Instant::now();
+                std::thread::scope(|scope| {
+                    (0..cores).for_each(|_| drop(scope.spawn(|| toy.sums(&z))));
+                });
+                milliseconds(start.elapsed()) / cores as f64
+            });
+            let all = limbs(&z.repeat(vectors));
+            let upload = median(&**device, || Buffer::of(device, &all).map(drop))?;
+            let all = Buffer::of(device, &all)?;
+            let mut results = Vec::new();
+            let ms = median(&**device, || {
+                results = on_device.prove(&all, false)?;
+                Ok(())
+            })?;
+            if results != vec![Ok(expected); vectors] {
+                return Err(format!("worker with {rows} rows: a wrong result").into());
+            }
+            let timed = Timed::new(device);
+            let times = if multiples && rows == 1 << 17 {
+                let device: Arc<dyn Device> = timed.clone();
+                let on_device = TypeOnDevice::new(&device, &toy.parts(), vectors, multiples)?;
+                timed.take();
+                on_device.prove(&all, false)?;
+                timed.take()
+            } else {
+                Default::default()
+            };
+            let times = times.into_iter().filter(|(_, time)| *time > Duration::from_micros(100));
+            let times: Vec<Value> =
+                times.map(|(kernel, time)| json!([kernel.name(), milliseconds(time)])).collect();
+            say(&json!({
+                "measure": "worker", "rows": rows, "vectors": vectors, "values": values, "multiples": multiples, "ms": ms, "ms_of_upload": upload,
+                "million_constraints_per_second": rows as f64 * vectors as f64 / ms / 1e3, "ms_of_setup": setup,
+                "ms_of_one_by_a_core": core, "ms_of_one_by_all_cores": all_cores,
+                "times_all_cores": all_cores.map(|cpu| cpu * vectors as f64 / ms), "kernels_ms": times,
+            }));
+        }
+    }
+    Ok(())
+}
+
 fn products<P: Curve + Group>(
     group: &str,
     device: &Arc<dyn Device>,
@@ -191,15 +270,7 @@ fn products<P: Curve + Group>(
     let random_scalars = |count: usize, random: &mut ChaCha20Rng| -> Vec<Fr> {
         (0..count).map(|_| Fr::rand(random)).collect()
     };
-    // Every point but the first few is random enough to a bucket.
-    let multiples = random_scalars(most.min(1 << 17), random);
-    let mut points: Vec<P> = FixedBase::new(&P::generator(), multiples.len()).mul_each(&multiples);
-    while points.len() < most {
-        let mut more = points.clone();
-        let shift = vec![points[points.len() - 1]; points.len()];
-        P::batch_add(&mut more, &shift);
-        points.extend(more);
-    }
+    let points: Vec<P> = multiples(most, random);
     let cores = std::thread::available_parallelism()?;
     for &(count, vectors) in sizes {
         let points = &points[..count];
