@@ -173,7 +173,11 @@ impl NatsStore {
             let millis = info.published.unix_timestamp_nanos() / 1_000_000;
             let millis = u64::try_from(millis).unwrap_or(0);
             let (sequence, left) = (info.stream_sequence, info.pending);
-            found.push((message.subject.to_string(), message.payload.clone(), sequence, millis));
+            // A consumer that is made anew after a gap may bring one again.
+            if found.last().is_none_or(|(.., last, _)| *last < sequence) {
+                let (subject, payload) = (message.subject.to_string(), message.payload.clone());
+                found.push((subject, payload, sequence, millis));
+            }
             if left == 0 {
                 break;
             }
