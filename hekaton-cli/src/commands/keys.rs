@@ -59,23 +59,31 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     let prepared = prepared.transpose()?;
     let code = match &prepared {
         None => "not compared: this program does not have the circuit",
-        Some(prepared) => {
-            display.line("comparing with the circuit's code");
-            check_circuit(prepared, &keys, &engine, engine.threads())
-                .map_err(|e| format!("{}: {e}", path.display()))
-                .or_fail(exit::BAD_FILE)?;
-            match manifest.circuit == imported::NAME {
-                true => "layout and public wires are those of the imported circuit in the keys",
-                false => {
-                    "constraints, public wires and constants are those of this program's circuit"
-                }
-            }
+        Some(_) if manifest.circuit == imported::NAME => {
+            "layout and public wires are those of the imported circuit in the keys"
         }
+        Some(_) => "constraints, public wires and constants are those of this program's circuit",
     };
     let masking = Masking::new(keys.verifying.zero_knowledge);
     let wiring = prepared.as_ref().map(|prepared| prepared.layout().wiring(masking));
     let step = |step: &str| display.line(step);
-    let mut report = check_keys(&keys, wiring.as_ref(), &engine, step).map_err(|e| match e {
+    // A circuit is synthesized on one thread for each type, which the check beside it makes up for.
+    let (compared, report) = std::thread::scope(|scope| {
+        let compared = prepared.as_ref().map(|prepared| {
+            display.line("comparing with the circuit's code");
+            scope.spawn(|| check_circuit(prepared, &keys, &engine, engine.threads()))
+        });
+        let report = check_keys(&keys, wiring.as_ref(), &engine, step);
+        (compared.map(|compared| compared.join()), report)
+    });
+    match compared {
+        Some(Err(panic)) => std::panic::resume_unwind(panic),
+        Some(Ok(compared)) => {
+            compared.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?
+        }
+        None => {}
+    }
+    let mut report = report.map_err(|e| match e {
         KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
         e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
     })?;

@@ -91,10 +91,10 @@ impl<'p, P: Pool> Checker<'p, P> {
     ) -> Result<(), KeyCheckError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
-        // Parts large enough for batched checks to pay off.
+        // Parts large enough for batched checks to pay off, and small enough for threads to end together.
+        let size = self.part(points.len()).min(1 << 19);
         let parts: Vec<(usize, &[G])> =
-            self.parts(points.len()).map(|p| (p, &points[p..])).collect();
-        let size = self.part(points.len());
+            (0..points.len()).step_by(size).map(|p| (p, &points[p..])).collect();
         let found = self.pool.map(parts, |(start, rest)| {
             let mut stream =
                 blake3::Hasher::new_keyed(&seed).update(&start.to_le_bytes()).finalize_xof();
@@ -111,6 +111,23 @@ impl<'p, P: Pool> Checker<'p, P> {
         }
         self.report.points += points.len() as u64;
         Ok(())
+    }
+
+    /// Checks that all points of a section are reduced and on the curve.
+    pub(super) fn find_off_curve<G: Group>(
+        &self,
+        section: &'static str,
+        points: &[G],
+    ) -> Result<(), KeyCheckError> {
+        let size = self.part(points.len());
+        let parts = points.chunks(size).enumerate().collect();
+        let found = self.pool.map(parts, |(part, points): (usize, &[G])| {
+            G::find_off_curve(points).map(|at| part * size + at)
+        });
+        match found.into_iter().flatten().next() {
+            Some(index) => Err(KeyCheckError::Point { key: self.key.clone(), section, index }),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the only points of a section at infinity are those for which `may_be` holds.
@@ -132,11 +149,6 @@ impl<'p, P: Pool> Checker<'p, P> {
     /// The number of elements that one thread takes of a long list.
     fn part(&self, len: usize) -> usize {
         len.div_ceil(self.pool.threads()).max(LEAST)
-    }
-
-    /// Where the parts of a list start.
-    fn parts(&self, len: usize) -> impl Iterator<Item = usize> + use<P> {
-        (0..len).step_by(self.part(len))
     }
 
     /// Computes `sum scalars_i points_i` on all threads.

@@ -151,6 +151,12 @@ fn check_family_without(
     Ok(check.report)
 }
 
+/// What is checked of a type at the same time.
+enum Part {
+    Points,
+    Relations,
+}
+
 /// Checks the proving keys of all types, each with `more`.
 fn check_types<P: Pool>(
     shared: &Shared<'_>,
@@ -162,14 +168,28 @@ fn check_types<P: Pool>(
 ) -> Result<KeyCheckReport, KeyCheckError> {
     let reports = pool.map((0..shared.types.len()).collect(), |kind: usize| {
         let key = &shared.types[kind];
-        let mut check = Checker::new(pool, format!("key of type '{}'", key.name()), without);
+        let checker = || Checker::new(pool, format!("key of type '{}'", key.name()), without);
         step.say(&format!("type '{}': points", key.name()));
-        check.type_points(key)?;
-        step.say(&format!("type '{}': relations", key.name()));
-        check.shared_elements(shared, kind)?;
-        let mut of_type = check.queries(shared, kind)?;
-        let rows = check.columns(&mut of_type)?;
-        more(&mut check, &of_type, &rows)?;
+        checker().on_curve(key)?;
+        // Relations have steps that one thread does alone, and points occupy the others.
+        let mut both = pool.map(vec![Part::Points, Part::Relations], |part| {
+            let mut check = checker();
+            match part {
+                Part::Points => check.type_points(key)?,
+                Part::Relations => {
+                    step.say(&format!("type '{}': relations", key.name()));
+                    check.shared_elements(shared, kind)?;
+                    let mut of_type = check.queries(shared, kind)?;
+                    let rows = check.trace(&of_type)?;
+                    more(&mut check, &of_type, &rows)?;
+                    check.columns(&mut of_type, &rows)?;
+                }
+            }
+            Ok::<_, KeyCheckError>(check.report)
+        });
+        let mut check = checker();
+        // A wrong point is what is wrong, whatever does not follow from it.
+        both.drain(..).try_for_each(|report| report.map(|report| check.add(report)))?;
         // Mapped keys need not stay in memory until all types are done.
         key.sections().release_all();
         Ok::<_, KeyCheckError>(check.report)

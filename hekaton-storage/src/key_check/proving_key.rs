@@ -53,12 +53,6 @@ struct Pending {
     on_domain: Vec<Fr>,
 }
 
-/// Adds a multiple of a vector to another one, which may be shorter.
-fn add_multiple(sum: &mut Vec<Fr>, values: &[Fr], factor: Fr) {
-    sum.resize(sum.len().max(values.len()), Fr::zero());
-    sum.iter_mut().zip(values).for_each(|(x, y)| *x += factor * y);
-}
-
 impl TypeCheck<'_> {
     /// Whether D or L of a variable is not compared with its column: the type is large, and the variable
     /// is in C.
@@ -115,6 +109,19 @@ fn has_memory_rows(layout: &VariableLayout, [a, b, c]: [&Matrix<'_>; 3]) -> bool
 }
 
 impl<'p, P: Pool> Checker<'p, P> {
+    /// Checks that the points of a proving key are reduced and on the curve: without that, nothing can be computed with them.
+    pub(super) fn on_curve(&self, key: &ProvingKey) -> Result<(), KeyCheckError> {
+        let e = key.elements();
+        self.find_off_curve("elements", &[e.alpha_1, e.delta_1, e.eta_1])?;
+        self.find_off_curve("elements", &[e.beta_2, e.delta_2])?;
+        self.find_off_curve("a", key.a_query()?.points)?;
+        self.find_off_curve("x", key.x_query()?.points)?;
+        self.find_off_curve("d", key.d_query()?)?;
+        self.find_off_curve("l", key.l_query()?)?;
+        self.find_off_curve("h", key.h_query()?)?;
+        self.find_off_curve("b", key.b_query()?.points)
+    }
+
     /// Checks the points of a proving key.
     pub(super) fn type_points(&mut self, key: &ProvingKey) -> Result<(), KeyCheckError> {
         let e = key.elements();
@@ -164,6 +171,16 @@ impl<'p, P: Pool> Checker<'p, P> {
         self.pool.map(parts, products).concat()
     }
 
+    /// Adds a multiple of a vector to another one, which may be shorter, on all threads.
+    fn add_multiple(&self, sum: &mut Vec<Fr>, values: &[Fr], factor: Fr) {
+        sum.resize(sum.len().max(values.len()), Fr::zero());
+        let part = values.len().div_ceil(self.pool.threads()).max(1);
+        let parts = sum.chunks_mut(part).zip(values.chunks(part)).collect();
+        self.pool.map(parts, |(sum, values): (&mut [Fr], &[Fr])| {
+            sum.iter_mut().zip(values).for_each(|(x, y)| *x += factor * y);
+        });
+    }
+
     /// Brings polynomials from their values on the domain to those on the coset, on all threads.
     fn to_coset<const N: usize>(&self, key: &ProvingKey, values: [Vec<Fr>; N]) -> [Vec<Fr>; N] {
         let moved = self.pool.map(values.into(), |mut values: Vec<Fr>| {
@@ -189,8 +206,8 @@ impl<'p, P: Pool> Checker<'p, P> {
         for (Pending { pairs: own, on_coset: coset, on_domain: domain, .. }, factor) in
             pending.iter().zip(randoms(pending.len())?)
         {
-            add_multiple(&mut on_coset, coset, factor);
-            add_multiple(&mut on_domain, domain, factor);
+            self.add_multiple(&mut on_coset, coset, factor);
+            self.add_multiple(&mut on_domain, domain, factor);
             pairs.extend(own.iter().map(|(a, b)| (a.mul(&factor), *b)));
         }
         pairs.push((self.of_polynomial(kind.key, on_coset, on_domain)?, kind.delta));
@@ -213,7 +230,7 @@ impl<'p, P: Pool> Checker<'p, P> {
     ) -> Result<G1Point, KeyFileError> {
         if !on_domain.is_empty() {
             let [moved] = self.to_coset(key, [on_domain]);
-            add_multiple(&mut on_coset, &moved, Fr::ONE);
+            self.add_multiple(&mut on_coset, &moved, Fr::ONE);
         }
         on_coset.resize(key.domain().size(), Fr::zero());
         self.through_h(key, &on_coset)
@@ -423,20 +440,27 @@ impl<'p, P: Pool> Checker<'p, P> {
         self.equal(Relation::Theta, &left, &[(u, h)])
     }
 
-    /// Compares D and L with A, B and the columns of C, each at tau expressed through A and B.
-    pub(super) fn columns<'a>(
-        &mut self,
-        kind: &mut TypeCheck<'a>,
-    ) -> Result<Rows<'a>, KeyCheckError> {
-        let (key, layout) = (kind.key, kind.layout);
-        let variables = key.variables();
-        let [ma, mb, mc] = key.matrices()?;
+    /// Traces the rows of C that matter back to columns of A and B.
+    pub(super) fn trace<'a>(&self, kind: &TypeCheck<'a>) -> Result<Rows<'a>, KeyCheckError> {
+        let [ma, mb, mc] = kind.key.matrices()?;
         let all = mc.rows() <= ALL_ROWS;
         let mut with_public = vec![false; mc.rows()];
         kind.public_c.iter().for_each(|(row, ..)| with_public[*row] = true);
-        let rows = Rows::new([&ma, &mb], variables, |row| {
+        Ok(Rows::new([&ma, &mb], kind.key.variables(), |row| {
             with_public[row] || all && !mc.entries_of(row).is_empty()
-        });
+        }))
+    }
+
+    /// Compares D and L with A, B and the columns of C, each at tau expressed through A and B.
+    pub(super) fn columns(
+        &mut self,
+        kind: &mut TypeCheck<'_>,
+        rows: &Rows<'_>,
+    ) -> Result<(), KeyCheckError> {
+        let (key, layout) = (kind.key, kind.layout);
+        let variables = key.variables();
+        let [_, _, mc] = key.matrices()?;
+        let all = mc.rows() <= ALL_ROWS;
         let (committed, aux) = (layout.committed(), layout.auxiliary(variables));
         let mut r = std::mem::take(&mut kind.random);
         r[..committed.start].fill(Fr::zero());
@@ -484,7 +508,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         if all {
             let c = rows.combine(self.rows(&mc, &r));
             let c = c.expect("only rows that were traced back have a factor");
-            (pairs, quotient) = self.value(kind, &rows, &c);
+            (pairs, quotient) = self.value(kind, rows, &c);
             // HQ takes the part c t / 2 off L, which D does not have.
             r[..aux.start].fill(Fr::zero());
             in_l = self.rows(&mc, &r);
@@ -493,15 +517,14 @@ impl<'p, P: Pool> Checker<'p, P> {
         pairs.iter_mut().for_each(|(a, _)| *a = a.neg());
         pairs.extend([(d, kind.eta), (l, kind.delta)]);
         let mut on_domain = in_l;
-        add_multiple(&mut on_domain, &quotient, -Fr::from(2u64));
+        self.add_multiple(&mut on_domain, &quotient, -Fr::from(2u64));
         kind.pending.push(Pending {
             relation: Relation::Queries,
             pairs,
             on_coset: Vec::new(),
             on_domain,
         });
-        self.settle(kind)?;
-        Ok(rows)
+        self.settle(kind)
     }
 
     /// The pairs whose product is a combination of rows, but for twice `e(HQ(p), delta)`, and the

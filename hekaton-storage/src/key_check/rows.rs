@@ -295,15 +295,16 @@ impl<'a> Rows<'a> {
             out[l] -= factor * inverse * points[i];
         }
         // L_i^2 - L_i = t k with k(x_i) = (N - 1) / 2N and k(x_m) = 1 / (N (1 - w^(m - i))) elsewhere:
-        // a cyclic convolution.
+        // a cyclic convolution, whose kernel has the transform (N - 1, 0, 1, 2, .., N - 2) / N.
         if squares.iter().any(|x| !x.is_zero()) {
-            let mut kernel: Vec<Fr> = points.iter().map(|x| size * (Fr::ONE - x)).collect();
-            kernel[0] = size + size;
-            batch_invert(&mut kernel);
-            kernel[0] *= size - Fr::ONE;
-            domain.fft(&mut kernel);
+            let scale = size.inverse().expect("a domain's size is not zero in Fr");
             domain.fft(&mut squares);
-            squares.iter_mut().zip(&kernel).for_each(|(x, y)| *x *= y);
+            squares[0] *= Fr::ONE - scale;
+            let mut factor = Fr::zero();
+            for x in &mut squares[1..] {
+                *x *= factor;
+                factor += scale;
+            }
             domain.ifft(&mut squares);
             out.iter_mut().zip(&squares).for_each(|(x, y)| *x += y);
         }
