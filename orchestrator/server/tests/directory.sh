@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Epochs of a key directory, proven by an orchestrator and published in order: services/orchestrator/tests/directory.sh HEKATON
+# Epochs of a key directory, proven by an orchestrator and published in order: orchestrator/server/tests/directory.sh HEKATON
 # ORCHESTRATOR. What was handed over is proven although the directory's process is stopped, and what is accepted is proven although any one
 # of the processes dies.
 set -euo pipefail

@@ -1,4 +1,4 @@
-// The live page in Chromium, with a real service: node services/orchestrator/tests/page.mjs ORCHESTRATOR [SCREENSHOTS]
+// The live page in Chromium, with a real service: node orchestrator/server/tests/page.mjs ORCHESTRATOR [SCREENSHOTS]
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
