@@ -31,64 +31,18 @@ use hekaton_core::{
 use hekaton_examples::monolith::Steps;
 use hekaton_r1cs::{Imported, Monolith, R1csFile, System, WitnessFile, system_of, witness_of};
 use hekaton_standard::Merkle;
+use options::{Error, Options, WorkerRate};
 use rivals::WholeRun;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 mod ecdsa;
+mod options;
 mod rivals;
 
-type Error = Box<dyn std::error::Error + Send + Sync>;
 type Ark = Groth16<Bls12_381, LibsnarkReduction>;
 const RIVAL: &str = "ark-groth16 0.6";
-
-/// Benchmarks of imported circuits.
-#[derive(Parser)]
-struct Options {
-    #[command(flatten)]
-    run: Run,
-    /// A circuit of circom, for BLS12-381.
-    #[arg(long, requires = "wtns")]
-    r1cs: Option<PathBuf>,
-    /// A witness of it.
-    #[arg(long, requires = "r1cs")]
-    wtns: Option<PathBuf>,
-    /// Cut the verification of an ECDSA signature, 4 million constraints of arkworks' emulated
-    /// fields, and do nothing else; takes minutes and 10 GiB.
-    #[arg(long, conflicts_with = "r1cs")]
-    ecdsa: bool,
-    /// Cut the circuit, and do nothing else.
-    #[arg(long)]
-    cut: bool,
-    /// log2 of the rows of a part.
-    #[arg(long, default_value_t = 17)]
-    log_rows: u32,
-    /// Number of threads of whole runs.
-    #[arg(long, default_value = "2")]
-    threads: NonZeroUsize,
-    /// A Python that has Mt-KaHyPar (`benches/rivals/cut_with_mtkahypar.py`).
-    #[arg(long)]
-    mtkahypar: Option<PathBuf>,
-    /// The program of `benches/rivals/legogroth16`.
-    #[arg(long)]
-    legogroth16: Option<PathBuf>,
-    /// The command line of snarkjs (`build/cli.cjs` of the npm package), run by node.
-    #[arg(long, requires = "zkey")]
-    snarkjs: Option<PathBuf>,
-    /// snarkjs' key of the circuit.
-    #[arg(long)]
-    zkey: Option<PathBuf>,
-    /// The program of `paper-results/peers/gnark`.
-    #[arg(long, requires = "blocks")]
-    gnark: Option<PathBuf>,
-    /// Where that program keeps its keys; the first run takes minutes.
-    #[arg(long, default_value = ".")]
-    gnark_keys: PathBuf,
-    /// The number of SHA-256 blocks in the circuit, for a comparison with gnark.
-    #[arg(long)]
-    blocks: Option<u32>,
-}
 
 fn main() -> Result<(), Error> {
     let options = Options::parse();
@@ -189,33 +143,6 @@ fn import(options: &Options, source: &Path, directory: &Path) -> Result<(), Erro
 fn memory() -> MemoryChallenges {
     let g = Fr::from(u128::MAX);
     MemoryChallenges::new(g, g - Fr::from(4u64))
-}
-
-/// The rate of the worker on one thread, in constraints a second.
-#[derive(Clone, Copy)]
-struct WorkerRate {
-    wall: f64,
-    cpu: f64,
-}
-
-impl WorkerRate {
-    /// Prints it beside the rate of a rival that proved a circuit on one thread.
-    fn against(self, options: &Options, rival: &str, constraints: usize, theirs: Times) {
-        let rate = |t: Duration| (constraints as f64 / t.as_secs_f64()).round();
-        let line = Line {
-            bench: "worker on an imported part",
-            size: constraints,
-            threads: 1,
-            ours: self.wall,
-            rival,
-            theirs: rate(theirs.wall),
-            unit: "constraints a core-second",
-            larger_is_better: true,
-        };
-        line.print(options.run.json);
-        let unit = "constraints a CPU-second";
-        Line { ours: self.cpu, theirs: rate(theirs.cpu), unit, ..line }.print(options.run.json);
-    }
 }
 
 /// A subcircuit of a circuit on its input, with keys.

@@ -1,6 +1,6 @@
 //! Rivals that are other programs. Each is skipped, with a word, where it is not at hand.
 
-use crate::{Error, Options, WorkerRate};
+use crate::options::{Error, Options, WorkerRate};
 use benches::{Line, Times, alternate_times, time};
 use hekaton_r1cs::System;
 use std::io::Write;

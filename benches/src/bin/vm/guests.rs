@@ -1,10 +1,14 @@
 //! The programs, and inputs that make as many cycles of them as asked for.
 
-use crate::{Error, MAX_CYCLES};
 use hekaton_testing::{noise, squares};
 use hekaton_vm::{Input, Program, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The most cycles that a guest may take.
+pub(crate) const MAX_CYCLES: u64 = 1 << 30;
 
 /// A program with an input.
 pub(crate) struct Guest {

@@ -14,7 +14,7 @@ mod rivals;
 
 use benches::{Line, Run, medians, peak_of_process, time, times};
 use clap::Parser;
-use guests::Guest;
+use guests::{Error, Guest, MAX_CYCLES};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_circuit::named::NamedCircuit;
 use hekaton_core::mirage::ProvingKey;
@@ -29,12 +29,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-type Error = Box<dyn std::error::Error + Send + Sync>;
-
 /// The paper's rate for TinyRAM with a dummy ALU: 50 kHz on 4,096 cores of EPYC 7763.
 const PAPER: f64 = 12.2;
-
-const MAX_CYCLES: u64 = 1 << 30;
 
 /// Benchmarks of the machine.
 #[derive(Parser)]

@@ -25,8 +25,6 @@ mod proofs;
 mod prune;
 mod reading;
 mod recover;
-#[cfg(feature = "rocksdb")]
-mod rocks;
 mod rows;
 mod sequencer;
 mod serve;
@@ -48,8 +46,6 @@ pub use head::Head;
 pub use head_file::read_head;
 pub use options::{MAX_STEPS_OF_ONE, Mode, Options};
 pub use outside::{Outside, leave_head};
-#[cfg(feature = "rocksdb")]
-pub use rocks::{Rocks, rocks_opener};
 pub use serve::Server;
 pub use stats::Stats;
 pub use store::{Opened, Opener, Row, Rows, Store, StoreError, Table, Visit};

@@ -53,11 +53,8 @@ pub(crate) fn create(folder: &Path, profile: Profile) {
     Server::create_in(folder, &parameters(profile), &key(), 4, database(folder)).unwrap();
 }
 
-/// The database of a folder: the other one, if the feature asks for it (`scripts/rocksdb`).
+/// The database of a folder.
 pub(crate) fn database(folder: &Path) -> Box<Opener> {
-    #[cfg(feature = "rocksdb")]
-    return super::rocks_opener(folder, 1 << 20);
-    #[cfg(not(feature = "rocksdb"))]
     super::fjall_opener(folder, 1 << 20)
 }
 

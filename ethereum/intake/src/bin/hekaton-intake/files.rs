@@ -1,6 +1,6 @@
 //! Files with witnesses, in SSZ or in JSON: checked here, or sent to a service.
 
-use crate::{Failure, bad_file, failure, print, runtime, secret, show};
+use crate::output::{Failure, bad_file, failure, print, runtime, secret, show};
 use clap::Args;
 use hekaton_intake::canonical::{Admitted, Options, admit};
 use hekaton_intake::check::{CheckError, check_block, check_keys, parent_of};

@@ -1,6 +1,7 @@
 //! Takes execution witnesses over HTTP, checks them and has them proven.
 
 mod files;
+mod output;
 
 use clap::{Args, Parser, Subcommand};
 use files::{Check, Push, check, push, read};
@@ -9,16 +10,16 @@ use hekaton_intake::codec::Witness;
 use hekaton_intake::codec::json::witness_to_json;
 use hekaton_intake::desk::{Desk, DeskError, Jobs};
 use hekaton_intake::hash;
-use hekaton_intake::jwt::Secret;
 use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
-use hekaton_intake::record::{Origin, Record, Source};
+use hekaton_intake::record::{Origin, Source};
 use hekaton_intake::service::{Service, serve};
 use hekaton_intake::stand_in::{Block, StandIn};
 use hekaton_orchestrator::Client;
+use output::{Failure, bad_file, failure, print, runtime, secret, show};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,40 +181,6 @@ struct MakeNode {
 /// How long a file with a token may be, in bytes.
 const MAX_TOKEN: u64 = 4_096;
 
-struct Failure {
-    code: u8,
-    message: String,
-}
-
-fn failure(code: u8, message: impl std::fmt::Display) -> Failure {
-    Failure { code, message: message.to_string() }
-}
-
-fn bad_file(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
-    |error| failure(3, format!("{}: {error}", path.display()))
-}
-
-fn print(json: bool, value: &impl Serialize, text: impl std::fmt::Display) -> Result<(), Failure> {
-    let line = match json {
-        true => serde_json::to_string(value).unwrap_or_default(),
-        false => text.to_string(),
-    };
-    // A reader that has seen enough is no failure.
-    match writeln!(std::io::stdout(), "{line}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(failure(4, error)),
-        _ => Ok(()),
-    }
-}
-
-fn show(json: bool, record: &Record) -> Result<(), Failure> {
-    let Record { block, number, headers, nodes, codes, bytes, .. } = record;
-    let text = format_args!(
-        "block {number} {block}: {bytes} bytes, {headers} headers, {nodes} nodes, {codes} codes"
-    )
-    .to_string();
-    print(json, record, text)
-}
-
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| "warn,hekaton_intake=info".into());
@@ -267,10 +234,6 @@ fn desk(place: &Place) -> Result<Desk, Failure> {
     Desk::open(&place.data, options, jobs).map_err(|error| failure(3, error))
 }
 
-fn secret(path: Option<&PathBuf>) -> Result<Option<Secret>, Failure> {
-    path.map(|path| Secret::read(path).map_err(|error| failure(3, error))).transpose()
-}
-
 fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
     let secret = secret(arguments.node_secret.as_ref())?;
     let node = Node::new(address, secret, arguments.http2, arguments.limit);
@@ -279,11 +242,6 @@ fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
         Some(debug) => node.with_debug(Node::new(debug, None, false, arguments.limit)),
         None => node,
     })
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    made.map_err(|error| failure(4, error))
 }
 
 /// Listens at an address; `open` says whether others than this machine may ask.

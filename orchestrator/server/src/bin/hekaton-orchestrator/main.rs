@@ -1,6 +1,7 @@
 //! The program: starts processes, and asks them.
 
 mod arguments;
+mod insist;
 mod output;
 mod progress;
 mod serve;

@@ -1,7 +1,7 @@
 //! What a job that is waited for does meanwhile, on standard error.
 
+use crate::insist::insist;
 use crate::output::{Failure, missing, note};
-use crate::submit::insist;
 use hekaton_orchestrator::Client;
 use hekaton_orchestrator::http::{JobStatus, JobView};
 use std::io::{IsTerminal, Write};

@@ -1,6 +1,7 @@
 //! Submitting files, and getting their proofs.
 
 use crate::arguments::Submit;
+use crate::insist::insist;
 use crate::output::{Failure, client, exit, failure, missing, note, print, show, text_of};
 use crate::progress::Progress;
 use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
@@ -25,23 +26,6 @@ pub(crate) fn fetch(client: &Client, status: &JobStatus, output: &Path) -> Resul
         client.get_blob(&digest, &path)?;
     }
     Ok(())
-}
-
-/// Sends again what may be sent again, for a minute.
-pub(crate) fn insist<T>(ask: impl Fn() -> Result<T, ClientError>) -> Result<T, ClientError> {
-    let mut pause = Duration::from_millis(200);
-    loop {
-        match ask() {
-            Err(error) if error.may_be_repeated() && pause < Duration::from_secs(30) => {
-                if pause > Duration::from_secs(1) {
-                    note(format_args!("{error}; trying again"));
-                }
-                std::thread::sleep(pause);
-                pause *= 2;
-            }
-            other => return other,
-        }
-    }
 }
 
 pub(crate) fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
