@@ -16,7 +16,7 @@ use ark_relations::gr1cs::{
 };
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
-use benches::{Line, Run, Times, alternate_times, peak_memory, private_memory, time, times};
+use benches::{Line, Times, alternate_times, peak_memory, private_memory, time, times};
 use clap::Parser;
 use ecdsa::Ecdsa;
 use hekaton_circuit::prover::Prefix;

@@ -19,7 +19,11 @@ pub(crate) fn bad_file(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
     |error| failure(3, format!("{}: {error}", path.display()))
 }
 
-pub(crate) fn print(json: bool, value: &impl Serialize, text: impl std::fmt::Display) -> Result<(), Failure> {
+pub(crate) fn print(
+    json: bool,
+    value: &impl Serialize,
+    text: impl std::fmt::Display,
+) -> Result<(), Failure> {
     let line = match json {
         true => serde_json::to_string(value).unwrap_or_default(),
         false => text.to_string(),

@@ -9,7 +9,6 @@ use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{Client, ClientError, Digest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 
 /// Stores the outputs of a job.
 pub(crate) fn fetch(client: &Client, status: &JobStatus, output: &Path) -> Result<(), Failure> {
