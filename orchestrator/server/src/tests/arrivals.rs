@@ -1,4 +1,4 @@
-//! Blocks of a strict chain arrive in any order, more than once, from several clients, and of two branches.
+//! Blocks of a strict chain that arrive in any order, more than once, from several clients and on two branches.
 
 use super::memory::{Bug, Faults};
 use super::simulation::{
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How many schedules of each kind are run.
+/// The number of schedules of each kind that are run.
 fn schedules() -> u64 {
     std::env::var("HEKATON_ARRIVALS").map_or(60, |text| text.parse().expect("a number"))
 }
@@ -27,7 +27,7 @@ fn first() -> u64 {
     std::env::var("HEKATON_SIMULATION_SEED").map_or(0, |text| text.parse().expect("a number"))
 }
 
-/// The blocks of a branch: the first one has this height and follows this block.
+/// Returns the blocks of a branch; the first one has the given height and parent.
 fn branch(letter: &str, from: u64, parent: &str, count: u64, workflow: Digest) -> Vec<Submission> {
     let mut parent = parent.to_owned();
     let blocks = (from..from + count).map(|block| {
@@ -49,12 +49,12 @@ fn faults(world: &mut World) -> Faults {
     }
 }
 
-/// Blocks with the time before each, in milliseconds.
+/// Pairs each block with the time to wait before it, in milliseconds.
 fn paced(world: &mut World, blocks: Vec<Submission>, most: u64) -> Vec<(Submission, u64)> {
     blocks.into_iter().map(|block| (block, world.random.gen_range(0..most))).collect()
 }
 
-/// A client that submits blocks in the order that it has, each once or twice.
+/// Submits blocks in the given order, each once or twice.
 async fn client(intake: Intake, blocks: Vec<(Submission, u64)>) -> Vec<String> {
     let mut refused = Vec::new();
     for (block, pause) in blocks {
@@ -66,7 +66,7 @@ async fn client(intake: Intake, blocks: Vec<(Submission, u64)>) -> Vec<String> {
     refused
 }
 
-/// A schedule in which several clients submit the blocks of one chain in random order, while processes die alone and in pairs.
+/// Runs a schedule in which several clients submit the blocks of one chain in random order, while processes die alone and in pairs.
 async fn any_order(seed: u64) -> (World, Vec<String>, Vec<String>) {
     let mut world = World::new(seed, Bug::None);
     let faults = faults(&mut world);
@@ -78,7 +78,7 @@ async fn any_order(seed: u64) -> (World, Vec<String>, Vec<String>) {
     (world, refused, wanted)
 }
 
-/// What was refused, what is to be published, and who is left.
+/// Returns the blocks that were refused, those that must be published, and the processes that are still alive.
 async fn submit_in_any_order(world: &mut World) -> (Vec<String>, Vec<String>, Vec<Node>) {
     let workflows = [world.workflow(SINGLE), world.workflow(JOIN)];
     world.provers =
@@ -89,7 +89,7 @@ async fn submit_in_any_order(world: &mut World) -> (Vec<String>, Vec<String>, Ve
     let blocks = branch("b", 1, "genesis", count, workflow);
     let mut clients = Vec::new();
     for number in 0..world.random.gen_range(1..5) {
-        // The first one has them all: whatever the others leave out is there.
+        // The first client has all blocks, so that none is missing because the others leave it out.
         let mut own: Vec<_> =
             blocks.iter().filter(|_| number == 0 || world.random.r#gen()).cloned().collect();
         let again = own.choose(&mut world.random).cloned();
@@ -104,7 +104,7 @@ async fn submit_in_any_order(world: &mut World) -> (Vec<String>, Vec<String>, Ve
     }
     for _ in 0..world.random.gen_range(0..6) {
         sleep(Duration::from_millis(world.random.gen_range(0..4_000))).await;
-        // One of them, or both; those that are dead are started again.
+        // One of the processes, or both; dead ones are started again.
         let which = world.random.gen_range(1..4_usize);
         for (at, node) in nodes.iter_mut().enumerate().filter(|(at, _)| which >> at & 1 == 1) {
             *node = match node.take() {
@@ -131,7 +131,7 @@ async fn submit_in_any_order(world: &mut World) -> (Vec<String>, Vec<String>, Ve
     (refused, blocks.iter().map(|block| block.id.to_string()).collect(), nodes)
 }
 
-/// The same with a real store, in real time.
+/// The same schedule with a real store, in real time.
 async fn any_order_in(
     [records, sessions]: [Arc<dyn Store>; 2],
     history: impl AsyncFn() -> History,
@@ -170,7 +170,7 @@ async fn blocks_arrive_in_any_order_at_nats() {
     for seed in first()..first() + 2 {
         let Some(server) = super::nats::Server::new().await else { return };
         let records = Arc::new(server.open().await);
-        // Sessions are other records, which nobody follows.
+        // Sessions are other records, which no component follows.
         let sessions = Arc::new(server.open().await);
         let history = async || records.history().await.unwrap();
         any_order_in([records.clone(), sessions], history, seed).await;
@@ -219,7 +219,7 @@ async fn reorg(seed: u64) -> (World, Vec<String>) {
     mixed.shuffle(&mut world.random);
     let stream = paced(&mut world, mixed, 900);
     let stream = tokio::spawn(client(world.intake(), stream));
-    // All but the first one of the new branch, which has the place of another block.
+    // All blocks of the new branch but the first one, which takes the place of another block.
     let mut early = new[1..].to_vec();
     early.shuffle(&mut world.random);
     early.truncate(world.random.gen_range(0..=early.len()));
@@ -228,7 +228,7 @@ async fn reorg(seed: u64) -> (World, Vec<String>) {
     let refused = stream.await.unwrap();
     assert_eq!(refused, [""; 0], "{seed}");
     sleep(Duration::from_millis(world.random.gen_range(0..4_000))).await;
-    // Two who follow the new branch do the same.
+    // Two clients that follow the new branch do the same.
     let mut followers = Vec::new();
     for _ in 0..2 {
         let (intake, new) = (world.intake(), new.clone());
@@ -294,7 +294,7 @@ fn a_revert_takes_its_own_branch() {
         world.core.listed();
         let unknown = intake.revert(&tenant, &chain, &reversal("x", 9)).await;
         is_refused(unknown, "neither one that the chain has published");
-        // It looks for the block among those of its own chain alone.
+        // Only blocks of its own chain are considered.
         let listed = world.core.listed();
         let own = listed.iter().filter(|prefix| prefix.ends_with("/tenant/strict/")).count();
         let all = listed.iter().filter(|prefix| prefix.starts_with("job/")).count();
@@ -306,7 +306,7 @@ fn a_revert_takes_its_own_branch() {
         assert_eq!(published(&history, "strict"), ["a1", "b2", "b3", "b4"]);
         assert_eq!(cancelled(&history, "a"), ["a2", "a3", "a4"]);
         assert_eq!(cancelled(&history, "b"), [""; 0]);
-        // Repeated with the name of what follows, it changes nothing; without, it tears off what is there.
+        // Repeated with the name of the next block, a revert changes nothing; without that name, it tears off the blocks that are there.
         let to = Reversal { next: Some(name("b2")), ..reversal("a1", 1) };
         let before = world.core.history().logs.len();
         intake.revert(&tenant, &chain, &to).await.unwrap();
@@ -314,7 +314,7 @@ fn a_revert_takes_its_own_branch() {
         intake.revert(&tenant, &chain, &reversal("a1", 1)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["a1"]);
-        // A branch that is not published yet: what follows the block, and nothing beside it.
+        // Of a branch that is not published yet, a revert takes the blocks that follow, and no others.
         let dead = submission("strict", 9, "d9", Some("d8"), workflow);
         submit(&intake, &dead).await.unwrap();
         for block in &new {
@@ -340,7 +340,7 @@ fn what_does_not_fit_is_told() {
             submission("strict", block, id, Some(parent), workflow)
         };
         let low = submit(&intake, &block(2, "low", "two")).await.unwrap().job;
-        // Its child is there and not above it. The child can be cancelled, though it is done.
+        // A child exists whose height is not greater. It can be cancelled, although it is done.
         is_refused(intake.submit(block(2, "two", "one")).await, "heights must rise");
         settle(&world).await;
         let done = intake.job(&tenant, &low.handle()).await.unwrap().value;
@@ -353,7 +353,7 @@ fn what_does_not_fit_is_told() {
         assert_eq!(published(&world.core.history(), "strict"), ["one", "two"]);
         is_refused(intake.cancel(&tenant, &one.handle(), "no").await, "reverting its chain");
 
-        // A name that the chain has published comes again, and another height that does not rise.
+        // A published name comes again, and so does another height that does not rise.
         is_refused(intake.submit(block(3, "one", "two")).await, "heights must rise");
         let three = submit(&intake, &block(2, "three", "two")).await.unwrap().job;
         settle(&world).await;
@@ -380,7 +380,7 @@ fn a_name_that_comes_again_is_not_published_again() {
         let block = |block: u64, id: &str, parent: &str| {
             submission("strict", block, id, Some(parent), workflow)
         };
-        // The second one comes while nothing follows the name.
+        // The second block arrives while the name has no follower.
         let again = submit(&intake, &block(4, "x", "c")).await.unwrap().job;
         for wanted in [block(1, "x", "genesis"), block(2, "b", "x"), block(3, "c", "b")] {
             submit(&intake, &wanted).await.unwrap();

@@ -1,5 +1,5 @@
-//! Every state of a small chain: clients that submit its blocks in any order and more than once, two publishers, and somebody who takes a
-//! branch back and may die of it, each of whose steps may come between any two of another. The rules are the real ones.
+//! Every state of a small chain: clients that submit its blocks in any order and more than once, two publishers, and an operator who takes
+//! a branch back and may die while doing so; their steps may interleave in any way. The rules are the real ones.
 
 use super::world::name;
 use crate::id::{Digest, Name};
@@ -12,22 +12,22 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A block: its height, its name and the one before it.
 type Block = (u64, &'static str, &'static str);
 
-/// A chain, and which of its rules are left out.
+/// A chain, with flags for the rules that are left out.
 #[derive(Clone, Debug)]
 struct World {
-    /// What each client submits, in any order.
+    /// The blocks that each client submits, in any order.
     clients: Vec<Vec<Block>>,
-    /// After which block the chain is torn off once, and at which height.
+    /// The block after which the chain is torn off once, with its height.
     revert: Option<(&'static str, u64)>,
-    /// A block is refused if its name is followed by any other, as it was before.
+    /// A block is refused if any other block names it as its parent, as an earlier version did.
     refuses_parents: bool,
-    /// Publishers append without a look at what follows the block.
+    /// Publishers append without looking at what follows the block.
     looks_ahead: bool,
-    /// A block that is to be buried since its name is published is left alone where the log has grown since the tail was read.
+    /// A block that must be buried because its name is published is left alone if the log has grown since the tail was read.
     compares_tails: bool,
-    /// Who takes the branch back may be gone before the log says so.
+    /// The process that takes the branch back may die before the log says so.
     dies: bool,
-    /// Who puts a block in the place of a cancelled one first stops the publishers that have seen that one done.
+    /// A client that replaces a cancelled block first stops the publishers that have seen that block done.
     stops_publishers: bool,
 }
 
@@ -46,7 +46,7 @@ struct Record {
     /// Rises with each write.
     rev: u8,
     generation: u8,
-    /// How long the log was at the last write.
+    /// The length of the log at the last write.
     after: usize,
 }
 
@@ -56,43 +56,43 @@ enum Entry {
     Revert(&'static str, u64),
 }
 
-/// What a publisher is about to do.
+/// The next step of a publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 enum Step {
     #[default]
     Idle,
-    /// It has read how long the log is.
+    /// The publisher has read the length of the log.
     Tail(usize),
     Append(Block, u8, usize),
     Bury(Record),
 }
 
-/// What who takes a branch back is about to do.
+/// The next step of the process that takes a branch back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 enum Back {
     #[default]
     Wanted,
-    /// These names are torn off; the places that are left are looked at.
+    /// These names are torn off; the remaining places have yet to be examined.
     Cancel(BTreeSet<&'static str>, Vec<&'static str>, usize),
-    /// It has read how long the log is.
+    /// The process has read the length of the log.
     Append(BTreeSet<&'static str>, usize),
-    /// Finished, or gone.
+    /// The process has finished or died.
     Over,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Client {
-    /// What it has still to submit.
+    /// The blocks that it has yet to submit.
     left: Vec<Block>,
-    /// What it has looked at.
+    /// The block that it has looked up.
     looked: Option<Block>,
-    /// How long the log was when it saw that publishers have to be stopped.
+    /// The length of the log when it saw that publishers have to be stopped.
     stops: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
-    /// By place.
+    /// Keyed by place.
     jobs: BTreeMap<&'static str, Record>,
     log: Vec<Entry>,
     clients: Vec<Client>,
@@ -105,7 +105,7 @@ struct State {
 enum Action {
     /// A client looks at what follows the name of a block.
     Look(usize, usize),
-    /// It writes the job.
+    /// The client writes the job.
     Write(usize),
     Prove(&'static str),
     Publish(usize),
@@ -139,7 +139,7 @@ fn job(record: &Record) -> Job {
 }
 
 impl State {
-    /// What is published, from the first block on, with the generations of jobs.
+    /// Returns the published blocks, from the first one on, with the generations of their jobs.
     fn published(&self) -> Vec<(Block, u8)> {
         let mut path: Vec<(Block, u8)> = Vec::new();
         for entry in &self.log {
@@ -158,7 +158,7 @@ impl State {
         self.published().into_iter().map(|(block, _)| block).collect()
     }
 
-    /// The last entry's block, and its height.
+    /// Returns the block and the height of the last entry.
     fn tail(&self, entries: usize) -> (&'static str, Option<u64>) {
         match self.log[..entries].last() {
             None | Some(Entry::Revert("genesis", _)) => ("genesis", None),
@@ -173,7 +173,7 @@ impl State {
         self.jobs.insert(place, Record { rev: record.rev + 1, after, ..record });
     }
 
-    /// Whether publishers may be under way that have seen the job of a place done, which is cancelled.
+    /// Reports whether the job of a place is cancelled, and publishers that have seen it done may still append it.
     fn may_be_published(&self, place: &'static str) -> bool {
         self.jobs.get(place).is_some_and(|record| {
             let is_stopped =
@@ -182,7 +182,7 @@ impl State {
         })
     }
 
-    /// Appends an entry after which no publisher gets past, and which takes the block of a place back if one has.
+    /// Appends an entry that no earlier publisher gets past, and that takes back the block of a place if a publisher already has.
     fn stop(&mut self, place: &'static str) {
         let path = self.path();
         let at =
@@ -211,7 +211,7 @@ impl State {
         }
     }
 
-    /// What stands still, by the real function, with no patience at all.
+    /// Returns the standstills that the real function finds, with no patience at all.
     fn standstills(&self) -> Vec<Standstill> {
         let (tenant, chain, path) = (name("tenant"), name("chain"), self.path());
         let open = self.jobs.values().filter(|record| {
@@ -290,14 +290,14 @@ impl World {
         state.publishers[who] = next;
     }
 
-    /// Whether every event has been handled.
+    /// Reports whether every event has been handled.
     fn is_quiet(&self, state: &State) -> bool {
         let mut actions = Vec::new();
         self.actions(state, &mut actions);
         actions.is_empty()
     }
 
-    /// Whether a publisher would do more than look.
+    /// Reports whether a publisher would do more than look.
     fn has_work(&self, state: &State, who: usize) -> bool {
         let mut after = state.clone();
         after.publishers[who] = Step::Tail(state.log.len());
@@ -320,7 +320,7 @@ impl World {
                 Back::Cancel(torn, places, 0)
             }
             Back::Cancel(mut torn, mut places, mut count) => match places.pop() {
-                // The first pass goes on to the log; a later one that has found nothing is the last.
+                // The first pass proceeds to the log; a later pass that found nothing is the last one.
                 None if count == 0
                     && state.log.iter().any(|it| matches!(it, Entry::Revert(..))) =>
                 {
@@ -463,7 +463,7 @@ impl Model for World {
                 let follow = |two: &[Block]| two[0].1 == two[1].2 && two[0].0 < two[1].0;
                 names.len() == path.len() && first && path.windows(2).all(follow)
             }),
-            // With every event handled, whatever is not published is dead, or known to wait for what is not there.
+            // With every event handled, each unpublished block is dead, or known to wait for one that is missing.
             Property::always("somebody is told", |world: &Self, state: &State| {
                 let is_told = |one: &Standstill| {
                     matches!(
@@ -551,7 +551,7 @@ fn no_order_of_arrival_breaks_a_promise() {
     }
 }
 
-/// The properties are worth something: without a rule, they fail.
+/// Without one of the rules, the properties fail.
 #[test]
 fn chains_without_a_rule_break_a_promise() {
     let again: Block = (3, "a", "b");

@@ -7,24 +7,24 @@ use crate::record::{Limits, SessionId, Task, TaskState};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::collections::BTreeSet;
 
-/// When tasks are claimed: after all pauses.
+/// The time at which tasks are claimed, later than all pauses.
 const LATE: u64 = 1_000_000;
 
-/// Revisions beyond this one are not looked at.
+/// The highest revision that is explored.
 const MAX_REV: u64 = 6;
 
-/// How many writes are under way at most.
+/// The number of writes that may be under way.
 const MAX_WRITES: usize = 2;
 
-/// How often a living process is taken for dead at most.
+/// The number of times that a living process may be taken for dead.
 const MAX_MISTAKES: u8 = 1;
 
-/// A world, and which of its rules are left out.
+/// A world, with flags for the rules that are left out.
 #[derive(Clone, Debug)]
 struct World {
     /// The store compares revisions.
     compares: bool,
-    /// Processes give leases back that they do not run.
+    /// Processes give back leases of tasks that they do not run.
     audits: bool,
     /// Processes believe that others have the back-end, too.
     several: bool,
@@ -32,7 +32,7 @@ struct World {
 
 const RIGHT: World = World { compares: true, audits: true, several: false };
 
-/// Which process.
+/// The index of a process.
 type Who = usize;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,11 +42,11 @@ struct State {
     processes: [Process; 2],
     writes: BTreeSet<Write>,
     mistakes: u8,
-    /// What was ever written as done.
+    /// Every output that was ever written as done.
     done: Vec<Digest>,
-    /// A result was written by who did not hold the lease.
+    /// A result was written by a process that did not hold the lease.
     usurped: bool,
-    /// A failure was written by a process that believed to be alone.
+    /// A failure was written by a process that believed itself to be alone.
     lonely: bool,
 }
 
@@ -55,9 +55,9 @@ struct Process {
     dead: bool,
     /// The record as it was read last.
     known: Option<(Task, u64)>,
-    /// A claim that was sent and not answered.
+    /// A claim was sent and not answered.
     claims: bool,
-    /// What it runs: the task, and the revision of its claim.
+    /// The task that the process runs, and the revision of its claim.
     runs: Option<(Task, u64)>,
 }
 
@@ -67,14 +67,14 @@ enum Kind {
     Finish,
     /// The process believes that nobody else has the back-end.
     Fail,
-    /// It believes that others have it.
+    /// The process believes that others have the back-end.
     FailBesideOthers,
     RefuseBesideOthers,
     GiveBack,
     Expire,
 }
 
-/// A write under way. What it writes follows from the record at its revision, so it is told by these.
+/// A write under way. Its content follows from the record at its revision, so the other fields identify it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Write {
     from: Who,
@@ -101,7 +101,7 @@ enum Action {
     Read(Who),
     Send(Who, Kind),
     Deliver(Write),
-    /// It never takes effect.
+    /// The write never takes effect.
     Lose(Write),
     /// The sender of a claim stops waiting for its answer.
     GiveUp(Who),
@@ -112,13 +112,13 @@ fn session(who: Who) -> SessionId {
     SessionId::from_number(who as u64)
 }
 
-/// What a process makes of a task.
+/// Returns the output that a process computes for a task.
 fn output(who: Who) -> Digest {
     Digest::of(&[u8::try_from(who).unwrap()])
 }
 
 impl World {
-    /// The write that a process would send.
+    /// Returns the write that a process would send.
     fn write(&self, state: &State, from: Who, kind: Kind) -> Option<Write> {
         let process = &state.processes[from];
         let own = session(from);
@@ -154,7 +154,7 @@ impl World {
         Some(Write { from, kind, expected, next })
     }
 
-    /// What happens by itself, without deaths, mistakes and losses.
+    /// Returns the actions that happen by themselves, without deaths, mistakes and losses.
     fn calm(&self, state: &State) -> Vec<Action> {
         let mut actions = Vec::new();
         for (who, process) in state.processes.iter().enumerate().filter(|(_, it)| !it.dead) {
@@ -321,7 +321,7 @@ fn no_state_of_a_small_world_breaks_a_promise() {
     }
 }
 
-/// The properties are worth something: without a rule, they fail.
+/// Without one of the rules, the properties fail.
 #[test]
 fn without_a_rule_a_promise_is_broken() {
     for (world, promise) in [

@@ -1,4 +1,4 @@
-//! What components hear of the store.
+//! Events that components receive from the store.
 
 use super::memory::{Bug, Faults};
 use super::records;
@@ -48,7 +48,7 @@ fn a_counter_that_went_back_hides_nothing() {
         for id in ["d", "e"] {
             write(id).await;
         }
-        // What is gone is forgotten, and what is there is told.
+        // Lost records are forgotten, and existing ones are reported.
         assert_eq!(heard().await, (vec!["d".into(), "e".into()], 1));
     });
 }

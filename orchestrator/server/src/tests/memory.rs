@@ -1,5 +1,5 @@
-//! A store in memory that fails as real ones do: answers late, loses answers, applies writes after their sender gave up, is away for
-//! a while, and has watches that die in silence.
+//! A store in memory that fails as real ones do: it answers late, loses answers, applies writes after their sender gave up, is away for
+//! a while, and has watches that die silently.
 
 use crate::history::{History, Version};
 use crate::record::OnDisk;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-/// What a test has the store do wrong, to see that the checker finds it.
+/// A fault of the store that a test turns on to see that the checker finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
     None,
@@ -23,13 +23,13 @@ pub(super) enum Bug {
     BlindUpdates,
     /// Appends ignore the expected revision.
     BlindAppends,
-    /// Nothing but appends is on disk when it is answered.
+    /// Only appends are on disk when they are answered.
     NeverSynced,
     /// Jobs that are done are neither listed nor reported.
     LostEvents,
 }
 
-/// How often things go wrong, in thousandths.
+/// The rates at which things go wrong, in thousandths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) lost_answers: u32,
@@ -67,11 +67,11 @@ struct State {
     history: History,
     random: ChaCha8Rng,
     faults: Faults,
-    /// What is not on disk: records, as they were before.
+    /// The previous values of records whose latest write is not on disk.
     unsynced: Vec<(String, Option<Entry>)>,
-    /// Rises with each crash of the machine, which ends whatever is under way.
+    /// Rises with each crash of the machine, which aborts all operations under way.
     crashes: u64,
-    /// What was asked for in listings.
+    /// The prefixes that were listed.
     listed: Vec<String>,
 }
 
@@ -108,20 +108,20 @@ impl Core {
         self.state.lock().unwrap().history.clone()
     }
 
-    /// The prefixes that were listed since the last time.
+    /// Returns the prefixes that were listed since the last call.
     pub(super) fn listed(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap().listed)
     }
 
-    /// How much was written.
+    /// Returns the number of writes so far.
     pub(super) fn written(&self) -> usize {
         let history = &self.state.lock().unwrap().history;
         history.records.len() + history.logs.len()
     }
 
-    /// The machine loses its power: what is not on disk is gone. All processes must have been killed before.
+    /// Cuts the power of the machine: everything that is not on disk is gone. All processes must have been killed before.
     ///
-    /// Returns what was lost.
+    /// Returns the keys of the lost writes.
     pub(super) fn crash(&self) -> Vec<String> {
         let mut state = self.state.lock().unwrap();
         state.crashes += 1;
@@ -216,7 +216,7 @@ pub(super) struct MemoryStore {
     pub(super) frozen: Frozen,
 }
 
-/// While it is set, nothing gets through in either direction. (Tokio's own `watch` wakes in a random order.)
+/// While this is set, nothing gets through in either direction. (Tokio's own `watch` wakes in a random order.)
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frozen(Arc<(AtomicBool, Notify)>);
 
@@ -258,7 +258,7 @@ impl MemoryStore {
         let faults = self.core.faults();
         let unknown = || WriteError::Unknown { key: key.into(), why: "time-out".into() };
         if self.core.chance(faults.late_writes) {
-            // It takes effect at some later time, or never; also after its sender is gone.
+            // The write takes effect later or never, even if its sender is gone by then.
             let (core, key) = (Arc::clone(&self.core), key.to_owned());
             let later = core.delay() * 40;
             if core.chance(700) {

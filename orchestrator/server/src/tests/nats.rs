@@ -41,7 +41,7 @@ fn start(program: &Path, folder: &Path, config: &str, port: u16) -> Child {
 }
 
 impl Server {
-    /// `None` if there is no such program.
+    /// Starts a server. Returns `None` if the program is not installed.
     pub(super) async fn new() -> Option<Self> {
         Self::with(without_users()).await
     }
@@ -82,7 +82,7 @@ impl Server {
         panic!("the server does not answer");
     }
 
-    /// SIGKILL, and started again on what is on disk.
+    /// Kills the server, and starts it again on the files on disk.
     pub(super) async fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! What is planned for a job.
+//! Tests of the steps that are planned for a job.
 
 use super::records::job;
 use super::world::name;
@@ -29,7 +29,7 @@ impl Table {
         Self { workflow, job, tasks, strategies, quiet: Duration::ZERO }
     }
 
-    /// Plans and carries it out, until nothing is left. Returns what was planned.
+    /// Plans and carries out the steps until none is left. Returns all of them.
     fn settle(&mut self) -> Vec<String> {
         let mut planned = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Which task is claimed next.
+//! Tests of the order in which tasks are claimed.
 
 use super::records::task;
 use super::world::name;

@@ -1,4 +1,4 @@
-//! Records to begin with.
+//! Records that tests start from.
 
 use super::world::name;
 use crate::id::Digest;
@@ -36,7 +36,7 @@ pub(crate) fn task(tenant: &str, chain: &str, block: u64, lane: u8) -> (TaskKey,
     (key, task)
 }
 
-/// A job without order, of one block.
+/// Returns a job of one block, without order.
 pub(crate) fn job(inputs: Vec<Digest>) -> Job {
     Job {
         tenant: name("t"),

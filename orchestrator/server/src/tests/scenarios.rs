@@ -28,7 +28,7 @@ async fn done_world() -> (World, Handle) {
     (world, handle)
 }
 
-/// A cheat is written as a test double: what each of them writes, the checker finds.
+/// The checker finds each write of these processes, which cheat.
 #[test]
 fn writers_that_cheat_are_found() {
     use crate::record::{Task, TaskKey, encode};
@@ -72,7 +72,7 @@ fn writers_that_cheat_are_found() {
     });
 }
 
-/// A publisher that was stopped between its look at a job and its append must not get past a re-org.
+/// A publisher that stalls between its look at a job and its append must not get past a re-org.
 #[test]
 fn nothing_cancelled_is_published_after_a_reversal() {
     use crate::record::encode;
@@ -113,8 +113,8 @@ fn nothing_cancelled_is_published_after_a_reversal() {
     });
 }
 
-/// Who cancels a job may be gone before publishers that have seen it done are stopped. Whoever puts something else in its place, or has
-/// it live again, stops them first; and whoever replaces a dead block those who are skipping it.
+/// A process that cancels a job may die before the publishers that have seen it done are stopped. A client that replaces the job or
+/// revives it stops them first; and a client that replaces a dead block stops those that are skipping it.
 #[test]
 fn a_place_is_free_only_once_publishers_are_stopped() {
     use crate::record::{Job, encode};
@@ -128,7 +128,7 @@ fn a_place_is_free_only_once_publishers_are_stopped() {
                 (world.workflow(SINGLE), "out/tenant/strict", name("tenant"));
             let two = submission("strict", 2, "two", Some("one"), workflow);
             let two = submit(&intake, &two).await.unwrap().job;
-            // A publisher, or who skips, has read the tail and the job.
+            // A publisher, or a client that skips, has read the tail and the job.
             let before = store.tail(log).await.unwrap().unwrap();
             let key = two.key().to_string();
             let rev = store.get(&key).await.unwrap().unwrap().rev;
@@ -154,7 +154,7 @@ fn a_place_is_free_only_once_publishers_are_stopped() {
     }
 }
 
-/// A publisher that has appended just then is taken back.
+/// A block that a publisher has appended at that very moment is taken back.
 #[test]
 fn what_was_published_of_a_cancelled_job_is_taken_back_before_its_place_is_used() {
     use crate::record::{Job, encode};
@@ -244,7 +244,7 @@ fn bundles_follow_what_is_published() {
         assert_eq!(world.runs.lock().unwrap().values().sum::<u32>(), runs, "all was done before");
         assert_eq!(broken(&world, &[]), [""; 0]);
 
-        // Who publishes a bundle of a branch that is not there anymore, or one with other inputs, is found.
+        // The checker finds a bundle of a branch that is gone, and one with other inputs.
         let (store, log) = (world.store(), "out/tenant/bundles");
         let tail = store.tail(log).await.unwrap().unwrap();
         let Publication::Block { job, outputs, .. } = decode(&tail).unwrap().value else {
@@ -268,7 +268,7 @@ fn bundles_follow_what_is_published() {
     });
 }
 
-/// Blocks from height 0 on, bundles of one: what does not fit is dead and can be skipped, and what is out stays out.
+/// Bundles of one block, from height 0 on: a block that does not fit is dead and can be skipped, and what is published stays.
 #[test]
 fn bundles_that_do_not_fit_hold_nothing_up_but_their_chain() {
     simulate(async || {
@@ -319,7 +319,7 @@ fn bundles_that_do_not_fit_hold_nothing_up_but_their_chain() {
     });
 }
 
-/// A dispatcher whose claim was applied after it gave up waiting holds a lease that it does not know of.
+/// A dispatcher whose claim was applied after it gave up waiting holds a lease that it does not know about.
 #[test]
 fn leases_that_nobody_runs_are_given_back() {
     simulate(async || {
@@ -373,7 +373,7 @@ fn work_stops_behind_a_dead_block() {
         let jobs = world.core.history().jobs();
         let done = jobs.values().filter(|job| matches!(job.state, JobState::Done { .. }));
         assert_eq!(done.map(|job| job.block).max(), Some(65));
-        // That the others wait is known, and for who submits to put right.
+        // The waiting blocks are reported, as their submitter's to put right.
         let found = world.watched.standstills();
         let behind = found.iter().filter(|one| one.cause == Cause::BehindDead { dead: 1 });
         assert_eq!(behind.map(|one| one.block).collect::<Vec<_>>(), Vec::from_iter(66..80));
@@ -383,7 +383,7 @@ fn work_stops_behind_a_dead_block() {
         );
         assert_eq!(published(&world.core.history(), "strict"), [""; 0]);
 
-        // Skipped, the chain goes on, and all of it is published.
+        // With the block skipped, the chain continues, and all of it is published.
         let (tenant, handle) = (name("tenant"), first.job.handle());
         intake.skip(&tenant, &handle).await.unwrap();
         settle(&world).await;
@@ -420,7 +420,7 @@ fn a_dead_block_beside_the_chain_is_in_nobodys_way() {
     });
 }
 
-/// Two collectors divide the partitions, and the one that is left takes all.
+/// Two collectors divide the partitions, and the surviving one takes all.
 #[test]
 fn partitions_are_divided_and_taken_over() {
     use crate::record::Owner;
@@ -445,7 +445,7 @@ fn partitions_are_divided_and_taken_over() {
         assert_eq!(owners(&world), [16; 4]);
         nodes.truncate(3);
         sleep(Duration::from_secs(30)).await;
-        // None has more than its share, rounded up.
+        // No process has more than its share, rounded up.
         let three = owners(&world);
         assert_eq!((three.len(), three.iter().sum::<usize>()), (3, 64));
         assert!(three.iter().all(|count| *count <= 22), "{three:?}");

@@ -104,7 +104,7 @@ pub(super) async fn submit(
     intake: &Intake,
     submission: &Submission,
 ) -> Result<Accepted, IntakeError> {
-    // Not with `insist`, so that it can be spawned.
+    // Retries by itself, not with `insist`, so that it can be spawned.
     loop {
         match intake.submit(submission.clone()).await {
             Err(error) if is_to_be_repeated(&error) => sleep(AGAIN).await,
@@ -124,7 +124,7 @@ pub(super) async fn revert(intake: &Intake, to: &Reversal) -> Result<(), IntakeE
     }
 }
 
-/// The ids that a chain has published, as its log tells.
+/// Returns the ids that a chain has published, according to its log.
 pub(super) fn published(history: &History, chain: &str) -> Vec<String> {
     let mut path: Vec<Name> = Vec::new();
     for entry in history.logs.iter().filter(|entry| entry.key == format!("out/tenant/{chain}")) {
@@ -139,7 +139,7 @@ pub(super) fn published(history: &History, chain: &str) -> Vec<String> {
     path.iter().map(Name::to_string).collect()
 }
 
-/// One random schedule: what clients wanted, and what was stored.
+/// Runs one random schedule. Returns the world, the jobs that clients wanted, and the path of the strict chain.
 async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
     let mut world = World::new(seed, bug);
     world.provers = Provers {
@@ -209,7 +209,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 }
             }
             6..=7 => {
-                // Kill one, and start another one later.
+                // Kill one process, and start another one later.
                 let at = world.random.gen_range(0..nodes.len());
                 nodes[at] = match nodes[at].take() {
                     Some(node) => {
@@ -234,7 +234,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 }
             }
             9 if path.len() > 1 => {
-                // Back to some block, and on with another branch.
+                // Revert to some block, and continue with another branch.
                 let keep = world.random.gen_range(0..path.len());
                 let to = reversal(&path[keep], keep as u64);
                 let chain = name("strict");
@@ -254,7 +254,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 if world.random.r#gen() {
                     let _ = insist(cancel).await;
                 } else {
-                    // Who cancels gives up half-way, and somebody else has something for the place.
+                    // The client that cancels gives up half-way, and another client has a block for the place.
                     let patience = Duration::from_millis(world.random.gen_range(1..200));
                     let _ = tokio::time::timeout(patience, insist(cancel)).await;
                     let chain = handles[at].chain.as_str();
@@ -290,7 +290,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 } else {
                     let _ = tokio::time::timeout(Duration::from_millis(patience), both).await;
                 }
-                // Whatever became of it, the operator repeats it.
+                // The operator repeats it, whatever became of it.
                 let revert = async || intake.revert(&tenant, &chain, &to).await;
                 if insist(revert).await.is_ok() {
                     path.truncate(2);
@@ -298,7 +298,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 }
             }
             14 => {
-                // The machine loses its power. What follows from other records may be lost, and nothing that anybody was told.
+                // The machine loses its power. Records that follow from others may be lost, but nothing that a client had an answer for.
                 let count = nodes.len();
                 nodes.clear();
                 // Until then, a part of a process may still take a step.
@@ -326,7 +326,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
     for node in nodes.iter().flatten() {
         node.freeze(false);
     }
-    // Its back-ends must not be quarantined: there may be nobody else.
+    // Its back-ends must not be quarantined: there may be no other process.
     world.provers.wrong = 0;
     let last = world.start(Shape::default());
     settle(&world).await;
@@ -334,7 +334,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
     (world, handles, path)
 }
 
-/// Waits until nothing is written anymore.
+/// Waits until no writes have happened for a while.
 pub(super) async fn settle(world: &World) {
     let mut written = 0;
     let mut quiet = 0;
@@ -349,7 +349,7 @@ pub(super) async fn settle(world: &World) {
     }
 }
 
-/// What the history of a schedule breaks.
+/// Returns the violations that the history of a schedule contains.
 pub(super) fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
     let mut history = world.core.history();
     // With answers that are lost and watches that are dead, a dispatcher learns of a task at its next sweep.
@@ -370,7 +370,7 @@ pub(super) fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
         }
     }
     found.extend(missing_bundle(&history));
-    // Whatever is not published by now is dead, or waits for a block that somebody has taken back.
+    // Each block that is not published by now is dead, or waits for a block that a client has taken back.
     let end = history.records.last().map_or(0, |version| version.at);
     let standing = history.standstills(end, Duration::ZERO).into_iter();
     let untold = standing.filter(|one| {
@@ -407,7 +407,7 @@ pub(super) fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
     found
 }
 
-/// The bundles that the chain `strict` has by now are all published, up to the first one that is dead.
+/// All bundles that the chain `strict` has by now are published, up to the first dead one.
 fn missing_bundle(history: &History) -> Option<String> {
     let chains = history.records.iter().filter_map(|version| decode::<Chain>(&version.entry).ok());
     let chain = chains.map(|chain| chain.value).find(|chain| chain.bundles.is_some())?;
@@ -447,7 +447,7 @@ fn random_schedules_break_no_promise() {
     }
 }
 
-/// The checker is worth something: it finds each of these within some hundred schedules.
+/// The checker finds each of these faults within some hundred schedules.
 #[test]
 fn stores_that_ignore_revisions_are_found() {
     for bug in [Bug::BlindUpdates, Bug::BlindAppends, Bug::NeverSynced] {

@@ -1,4 +1,4 @@
-//! What stands still is found, and why; and mistakes that make chains stand still are found by the same rule.
+//! Tests that standstills are found with their causes, and that the same rule finds mistakes that make chains stand still.
 
 use super::memory::Bug;
 use super::simulation::{
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The law over a history, as long after its end as nothing may happen.
+/// Returns the violations of the law over a history, evaluated as late after its end as the patience allows.
 fn broken_law(history: &History) -> Vec<String> {
     let end = history.records.last().map_or(0, |version| version.at);
     let now = end + u64::try_from(PATIENCE.as_millis()).unwrap();
@@ -34,7 +34,7 @@ fn block(workflow: crate::id::Digest, block: u64, id: &str, parent: &str) -> Sub
     submission("strict", block, id, Some(parent), workflow)
 }
 
-/// The only one that stands still, as the process says and as the law over the history does.
+/// Returns the only standstill, on which the process and the law over the history agree.
 fn only(world: &World, why: &str) -> Standstill {
     let found = world.watched.standstills();
     let [one] = &found[..] else { panic!("{found:?}") };
@@ -67,7 +67,7 @@ fn a_block_without_its_parent_is_named_with_it() {
         let one = only(&world, "block 3 'b3' waits for its parent 'b2', which was never submitted");
         assert!(one.halts && one.cause.is_submitters());
 
-        // What was cancelled is told from what was never there.
+        // A parent that was cancelled is distinguished from one that was never submitted.
         let two = submit(&intake, &block(workflow, 2, "b2", "b1")).await.unwrap().job.handle();
         intake.cancel(&tenant, &two, "by mistake").await.unwrap();
         settle(&world).await;
@@ -82,7 +82,7 @@ fn a_block_without_its_parent_is_named_with_it() {
 #[test]
 fn causes_are_told_apart() {
     simulate(async || {
-        // Two that are each other's ancestors.
+        // Two blocks that are each other's ancestors.
         let mut world = impatient(2);
         let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
         intake.make_chain(strict("strict")).await.unwrap();
@@ -115,7 +115,7 @@ fn causes_are_told_apart() {
         none(&world);
         drop(node);
 
-        // Nobody has the back-end; then there is somebody.
+        // At first no process has the back-end; then one has.
         let mut world = impatient(4);
         let foreign = Workflow::parse(&SINGLE.replace("backend = \"prove\"", "backend = \"gpu\""));
         let foreign = world.workflows.put(foreign.unwrap()).unwrap();
@@ -132,7 +132,7 @@ fn causes_are_told_apart() {
         assert_eq!(published(&world.core.history(), "strict"), ["b1"]);
         sleep(Duration::from_secs(60)).await;
         none(&world);
-        // One that was there and is gone is for the operator to bring back.
+        // A block that was published and is gone can only be brought back by the operator.
         drop(worker);
         submit(&intake, &block(foreign, 2, "b2", "b1")).await.unwrap();
         settle(&world).await;
@@ -143,14 +143,14 @@ fn causes_are_told_apart() {
     });
 }
 
-/// What stands still by the history alone, so long after the last record was written.
+/// Returns the standstills according to the history alone, evaluated `pause` after the last write.
 fn after_the_end(world: &World, pause: Duration) -> Vec<Standstill> {
     let history = world.core.history();
     let end = history.records.last().map_or(0, |version| version.at);
     history.standstills(end + u64::try_from(pause.as_millis()).unwrap(), PATIENCE)
 }
 
-/// What was published and is torn off is not published: blocks that hang from it wait again, also where they were not cancelled.
+/// A block that was published and then torn off is not published: its descendants wait again, even if they were not cancelled.
 #[test]
 fn what_hangs_from_what_was_torn_off_is_named() {
     use crate::record::{Publication, encode};
@@ -171,7 +171,7 @@ fn what_hangs_from_what_was_torn_off_is_named() {
                 let back = Publication::Revert { to: name("b1"), block: 1 };
                 store.append(log, encode(&back, 0), tail).await.unwrap();
             };
-            // Nothing is cancelled: the publisher does it again.
+            // Nothing is cancelled: the publisher publishes the blocks again.
             tear().await;
             settle(&world).await;
             assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2", "b3"]);
@@ -183,7 +183,7 @@ fn what_hangs_from_what_was_torn_off_is_named() {
             let job = Job { state, ..decode::<Job>(&found).unwrap().value };
             store.update(&slot.to_string(), encode(&job, 0), found.rev).await.unwrap();
             match replaced {
-                // That tears them off, too; and nobody has looked before its place is another's.
+                // This tears them off, too; and the place of the block is taken before any process has looked.
                 true => drop(submit(&intake, &block(workflow, 2, "other", "b1")).await.unwrap()),
                 false => tear().await,
             }
@@ -202,7 +202,7 @@ fn what_hangs_from_what_was_torn_off_is_named() {
     }
 }
 
-/// Whoever takes back again and again publishes nothing, and hides nothing.
+/// A client that keeps taking blocks back publishes nothing, and hides nothing.
 #[test]
 fn a_chain_that_is_only_reverted_stands_still() {
     simulate(async || {
@@ -250,7 +250,7 @@ fn a_place_whose_blocks_come_and_go_stands_still() {
             sleep(Duration::from_secs(1)).await;
         }
         assert!(told >= 20, "told {told} times of 40");
-        // Left alone, it is proven and published, and nothing is said of it.
+        // Left alone, the block is proven and published, and is not reported.
         submit(&intake, &block(workflow, 1, "one", "genesis")).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["one"]);
@@ -259,7 +259,7 @@ fn a_place_whose_blocks_come_and_go_stands_still() {
     });
 }
 
-/// A log that cannot be read keeps nobody from seeing what stands still elsewhere, or stood still before.
+/// A log that cannot be read does not hide standstills elsewhere, or earlier ones.
 #[test]
 fn a_log_that_cannot_be_read_hides_no_other_chain() {
     simulate(async || {
@@ -285,7 +285,7 @@ fn a_log_that_cannot_be_read_hides_no_other_chain() {
     });
 }
 
-/// A task that takes long is not one that stands still.
+/// A task that takes long is not a standstill.
 #[test]
 fn what_runs_does_not_stand_still() {
     simulate(async || {
@@ -309,7 +309,7 @@ fn what_runs_does_not_stand_still() {
     });
 }
 
-/// A submission by the rule that was there before: a block whose name is followed already was refused, and its client gave up.
+/// Submits by the former rule: a block that another block already names as its parent was refused, and its client gave up.
 async fn submit_as_before(world: &World, intake: &Intake, wanted: &Submission) {
     let key = JobKey {
         tenant: wanted.tenant.clone(),
@@ -323,7 +323,7 @@ async fn submit_as_before(world: &World, intake: &Intake, wanted: &Submission) {
     }
 }
 
-/// The law is worth something: it finds a rule that refuses blocks for ever, and events that are lost.
+/// The law finds a rule that refuses blocks forever, and events that are lost.
 #[test]
 fn mistakes_that_make_chains_stand_still_are_found() {
     simulate(async || {
@@ -340,7 +340,7 @@ fn mistakes_that_make_chains_stand_still_are_found() {
         assert!(matches!(one.cause, Cause::NoParent { .. }));
         drop(node);
 
-        // Nobody hears of jobs that are done.
+        // No component is notified of jobs that are done.
         let mut world = World::new(7, Bug::LostEvents);
         world.patience = PATIENCE;
         let (workflow, intake) = (world.workflow(SINGLE), world.intake());

@@ -1,4 +1,4 @@
-//! What every store must do.
+//! Tests that every store must pass.
 
 use super::memory::{Bug, Core, Frozen, MemoryStore};
 use crate::record::{create, read, update};
@@ -17,7 +17,7 @@ fn is_conflict<T: std::fmt::Debug>(outcome: Result<T, WriteError>) {
     assert!(matches!(outcome, Err(WriteError::Conflict { .. })), "{outcome:?}");
 }
 
-/// `second` is the same store, as another process sees it.
+/// Runs the tests; `second` is the same store, as another process sees it.
 pub(super) async fn laws(store: &dyn Store, second: &dyn Store) {
     // Writes are conditional.
     let one = store.create("a/1", bytes("x")).await.unwrap();
@@ -81,7 +81,7 @@ pub(super) async fn laws(store: &dyn Store, second: &dyn Store) {
     let mut watch = store.watch("a/", other).await.unwrap();
     assert_eq!(watch.next().await, Err(WatchError::Gap));
 
-    // What no store could hold is refused before anything is written.
+    // Values that no store could hold are refused before anything is written.
     for key in ["", "a b", "a*", "a.b", "a//b", "/a", "a/", "ä", &"k".repeat(500)] {
         let outcome = store.create(key, bytes("x")).await;
         assert!(matches!(outcome, Err(WriteError::Refused { .. })), "{key}: {outcome:?}");
@@ -145,7 +145,7 @@ async fn sqlite_keeps_revisions_and_refuses_other_files() {
     assert!(refused.contains("not a database"), "{refused}");
 }
 
-/// A write that took effect although its answer was lost is one's own.
+/// A write that took effect although its answer was lost is recognized as one's own.
 #[tokio::test(start_paused = true)]
 async fn lost_answers_are_settled_by_nonces() {
     use super::memory::Faults;

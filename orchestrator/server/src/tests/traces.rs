@@ -1,4 +1,4 @@
-//! What a collector of traces is sent.
+//! Tests of the spans that are sent to a collector of traces.
 
 use super::records::{job, task};
 use crate::metrics::Metrics;

@@ -1,4 +1,4 @@
-//! Workers that are at fault beside good ones, alone, and that die.
+//! Workers that are at fault, together with good ones or alone, and workers that die.
 
 use super::memory::Bug;
 use super::simulation::{SINGLE, broken, published, settle, simulate, strict, submission, submit};
@@ -18,7 +18,7 @@ fn faults() -> [(&'static str, Provers); 4] {
     ]
 }
 
-/// A collector without slots, and a strict chain of so many blocks.
+/// Starts a collector without slots, and a strict chain of the given number of blocks.
 async fn world_with(seed: u64, count: u64) -> (World, Node, Vec<Handle>) {
     let mut world = World::new(seed, Bug::None);
     let (workflow, intake) = (world.workflow(SINGLE), world.intake());
@@ -58,7 +58,7 @@ fn a_bad_worker_beside_a_good_one_spoils_nothing() {
     }
 }
 
-/// While the good one is away for a moment, the bad one does not make up for it.
+/// While the good worker is briefly away, the bad one does not fail its tasks.
 #[test]
 fn a_good_worker_may_be_restarted_beside_a_bad_one() {
     simulate(async || {
@@ -82,7 +82,7 @@ fn job(world: &World, id: &str) -> Job {
     world.core.history().jobs().into_values().find(|job| job.id.as_str() == id).unwrap()
 }
 
-/// Where all are bad, blocks are dead within minutes, for a reason that names the back-end, and the processes say that they are at fault.
+/// Blocks are dead within minutes if all workers are bad: the reason names the back-end, and processes report themselves at fault.
 #[test]
 fn where_all_workers_are_bad_somebody_is_told() {
     for (fault, bad) in &faults()[..3] {
@@ -93,7 +93,7 @@ fn where_all_workers_are_bad_somebody_is_told() {
             let sessions = world.sessions().await;
             let quarantined = sessions.iter().filter(|it| !it.quarantined.is_empty()).count();
             assert_eq!(quarantined > 0, *fault != "refusals", "{fault}: {sessions:?}");
-            // Every tenant may read why, and what was wrong with one's tasks is only that one's business.
+            // Every tenant may read why; details of failed tasks are only visible to their tenant.
             let whys = sessions.iter().flat_map(|it| it.quarantined.values());
             for why in whys {
                 assert!(why.contains("see the log"), "{why}");
@@ -109,7 +109,7 @@ fn where_all_workers_are_bad_somebody_is_told() {
                 assert!(at - dead.accepted < 300_000, "{fault}: after {} ms", at - dead.accepted);
             }
             if *fault == "wrong outputs" {
-                // Nobody takes tasks anymore, and that is told with the reason.
+                // No process takes tasks, and the standstill is reported with the reason.
                 let found = world.watched.standstills();
                 let text = found.first().map(ToString::to_string).unwrap_or_default();
                 assert!(text.contains("the back-ends 'prove' are in quarantine"), "{found:?}");
@@ -142,7 +142,7 @@ fn a_back_end_that_was_mended_is_trusted_again() {
     });
 }
 
-/// Processes die more often than a task may fail, and nothing is dead; a task that kills whoever runs it is dead at last.
+/// No task is dead although processes die more often than a task may fail; a task that kills each process that runs it is dead at last.
 #[test]
 fn deaths_of_processes_have_a_limit_of_their_own() {
     simulate(async || {
@@ -176,7 +176,7 @@ fn deaths_of_processes_have_a_limit_of_their_own() {
     });
 }
 
-/// Who submits tasks chooses their limits and inputs: these say nothing against a back-end, nor does what is wrong with one or two jobs.
+/// Tenants choose the limits and inputs of tasks, so these do not count against a back-end; nor does what is wrong with one or two jobs.
 #[test]
 fn tasks_spoil_no_back_end() {
     let slow = Provers { least_millis: 5_000, most_millis: 5_000, ..Provers::GOOD };

@@ -24,14 +24,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What all simulated times are counted from.
+/// The origin of all simulated times, in milliseconds.
 const EPOCH: u64 = 1_800_000_000_000;
 
 pub(super) fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// A clock that is fast or slow, and set wrong.
+/// A clock that runs fast or slow, and is set wrong.
 struct Drifting {
     start: Instant,
     rate: f64,
@@ -53,7 +53,7 @@ impl Time for Drifting {
     }
 }
 
-/// How provers behave.
+/// The behavior of provers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Provers {
     pub(super) least_millis: u64,
@@ -63,7 +63,7 @@ pub(super) struct Provers {
     pub(super) wrong: u32,
     pub(super) impossible: u32,
     pub(super) again: u32,
-    /// For how long all of that holds.
+    /// The time for which all of this holds.
     pub(super) bad_for: Duration,
 }
 
@@ -79,16 +79,16 @@ impl Provers {
     };
 }
 
-/// Sleeps, and returns the digest of what was asked for.
+/// A runner that sleeps, and returns the digest of the task that was asked for.
 pub(super) struct Sleeper {
     random: Mutex<ChaCha8Rng>,
     start: Instant,
     provers: Provers,
-    /// How often each task was run to its end.
+    /// The number of times that each task was run to its end.
     pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
 }
 
-/// What a task's output must be.
+/// Returns the output that a task must have.
 pub(super) fn output(task: &Task) -> Digest {
     Digest::of(format!("{} {}", task.id, task.backend).as_bytes())
 }
@@ -104,7 +104,7 @@ impl Runner for Sleeper {
         let (millis, luck, fate) = {
             let mut random = self.random.lock().unwrap();
             let millis = random.gen_range(self.provers.least_millis..=self.provers.most_millis);
-            // Whether it is impossible is the task's own.
+            // Whether a task is impossible depends on the task alone.
             let fate = u32::from(task.id.as_bytes()[0]) * 1_000 / 256;
             (millis, random.gen_range(0..1_000), fate)
         };
@@ -144,7 +144,7 @@ impl Node {
         self.frozen.set(frozen);
     }
 
-    /// Asks the process to claim nothing more, waits a while, has it end at once, and waits for that.
+    /// Asks the process to claim no more tasks, waits a while, asks it to end at once, and waits for that.
     pub(super) async fn shut_down(self, grace: Duration) {
         self.drain.cancel();
         let ended = self.ended.notified();
@@ -156,7 +156,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// SIGKILL: nothing of it runs anymore. What it has sent may still arrive.
+    /// Kills the process: nothing of it runs from here on, but what it has sent may still arrive.
     fn drop(&mut self) {
         for task in &self.tasks {
             task.abort();
@@ -164,13 +164,13 @@ impl Drop for Node {
     }
 }
 
-/// What a process is like.
+/// The shape of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) slots: usize,
     pub(super) collects: bool,
     pub(super) backends: &'static [&'static str],
-    /// How fast its clock is.
+    /// The rate of its clock.
     pub(super) rate: f64,
 }
 
@@ -192,9 +192,9 @@ pub(super) struct World {
     pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
     pub(super) weights: BTreeMap<Name, u32>,
     pub(super) patience: Duration,
-    /// What the last process that looked has found to stand still.
+    /// The standstills that the last process that looked has found.
     pub(super) watched: Watched,
-    /// What crashes of the machine took and must not have taken.
+    /// The keys that crashes of the machine took and must not have taken.
     pub(super) lost: Vec<String>,
 }
 
@@ -223,7 +223,7 @@ impl World {
         self.workflows.put(Workflow::parse(text).unwrap()).unwrap()
     }
 
-    /// What processes write of themselves.
+    /// Returns the sessions that processes have written.
     pub(super) async fn sessions(&self) -> Vec<Session> {
         let sessions = Arc::clone(&self.sessions);
         let store = MemoryStore { core: sessions, frozen: Frozen::default() };
@@ -240,12 +240,12 @@ impl World {
         Clock::new(Drifting { start: self.start, rate, offset })
     }
 
-    /// A client's way in.
+    /// Returns the intake that clients use.
     pub(super) fn intake(&mut self) -> Intake {
         Intake::new(self.store(), self.clock(1.0), self.workflows.clone())
     }
 
-    /// The store without any process in between.
+    /// Returns the store without any process in between.
     pub(super) fn store(&self) -> Arc<dyn Store> {
         if let Some([records, _]) = &self.real {
             return Arc::clone(records);

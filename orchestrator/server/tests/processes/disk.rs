@@ -1,4 +1,4 @@
-//! A disk that is full: what needs no space goes on, the rest says why not, and all goes on by itself once there is space.
+//! A disk that is full: requests that need no space succeed, the others say why not, and everything resumes by itself once there is space.
 
 use super::support::*;
 use hekaton_orchestrator::{Client, Digest};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// A small file system of its own, seen by the processes that this starts.
+/// A small file system of its own, which only the processes that it starts can see.
 struct SmallDisk {
     shell: Child,
     orders: ChildStdin,
@@ -39,7 +39,7 @@ impl SmallDisk {
         Self { shell, orders, started: 0 }
     }
 
-    /// Starts a service on it.
+    /// Starts a service on the file system.
     fn serve(&mut self, place: &Place) -> OnDisk {
         self.started += 1;
         let name = |what: &str| place.path(&format!("{what}-{}", self.started));
@@ -64,14 +64,14 @@ impl SmallDisk {
         OnDisk { address: address.unwrap(), pid }
     }
 
-    /// A path as the processes see it.
+    /// Returns a path as the processes see it.
     fn path(&self, place: &Place, name: &str) -> PathBuf {
         let inside = place.path("data").join(name);
         let root = format!("/proc/{}/root", self.shell.id());
         PathBuf::from(root).join(inside.strip_prefix("/").unwrap())
     }
 
-    /// Leaves no space, and then some.
+    /// Fills the file system to the last byte.
     fn fill(&self, place: &Place) {
         let mut file = std::fs::File::create(self.path(place, "ballast")).unwrap();
         for size in [1 << 20, 1 << 12, 1] {
@@ -127,14 +127,14 @@ fn a_full_disk_stops_writes_and_nothing_else() {
         let answer = get(&service.address, "/readyz");
         assert!(answer.body.contains("no blob can be stored"), "{}", answer.body);
         assert!(!answer.body.contains("/data"), "{}", answer.body);
-        // Reads go on.
+        // Reads still succeed.
         for path in ["/healthz", "/metrics", "/v1/jobs", "/v1/chains/main", "/openapi.json"] {
             assert_eq!(get(&service.address, path).status, 200, "{path}");
         }
         assert_eq!(client.job(&first.job, 0).unwrap().outputs, status.outputs);
         assert_eq!(published(&client), ["b1"]);
         assert_eq!(output(&client, &place, &status), "ONE");
-        // Writes say what is wrong, and when to come back.
+        // Writes report what is wrong, and when to retry.
         let blob = Digest::of(b"more than there is space for\n");
         let body = b"more than there is space for\n";
         let answer = put(&service.address, &format!("/v1/blobs/{blob}"), body);
@@ -158,7 +158,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     drop(disk);
 }
 
-/// While the disk is full, again and again, all that was accepted is published in the end.
+/// Although the disk is full again and again, all blocks that were accepted are published in the end.
 #[test]
 fn what_was_accepted_while_a_disk_fills_up_is_published() {
     let place = Place::new("");

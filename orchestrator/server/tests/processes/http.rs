@@ -1,4 +1,4 @@
-//! The service as HTTP and its own description say: every operation, every example, every status.
+//! The service as HTTP and its own description specify it: every operation, every example, every status.
 
 use super::support::*;
 use hekaton_orchestrator::Digest;
@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A description of the API, and what was seen of it.
+/// A description of the API, with what was seen of it.
 struct Described {
     doc: Value,
     seen: BTreeSet<(String, String, u16)>,
 }
 
-/// A request as the description's examples make it.
+/// A request that the examples of the description make up.
 struct Example {
     path: String,
     kind: Option<String>,
@@ -73,7 +73,7 @@ impl Described {
         Example { path: url, kind: Some(kind.clone()), body }
     }
 
-    /// A schema whose parts are put together.
+    /// Returns a schema with its parts merged.
     fn flat(&self, schema: &Value) -> Value {
         let schema = self.resolve(schema);
         let Some(parts) = schema["allOf"].as_array() else { return schema.clone() };
@@ -85,7 +85,7 @@ impl Described {
         serde_json::json!({ "type": "object", "properties": properties, "required": required })
     }
 
-    /// What a value does not have of its schema.
+    /// Lists the ways in which a value violates a schema.
     fn violations(&self, schema: &Value, value: &Value, at: &str) -> Vec<String> {
         let schema = &self.flat(schema);
         let mut found = vec![];
@@ -126,7 +126,7 @@ impl Described {
                 let at = format!("{at}.{name}");
                 match (&schema["properties"][name], &schema["additionalProperties"]) {
                     (Value::Null, Value::Bool(false)) => found.push(format!("{at}: not described")),
-                    // A schema without any says nothing of its fields.
+                    // A schema without properties does not restrict its fields.
                     (Value::Null, Value::Null) if schema["properties"].is_object() => {
                         found.push(format!("{at}: not described"));
                     }
@@ -178,7 +178,7 @@ fn described(address: &str) -> Described {
     Described { doc: get(address, "/openapi.json").json(), seen: BTreeSet::new() }
 }
 
-/// Method and path as described, the status to come, whose token, the path as it is sent, and the body.
+/// The method and path as described, the expected status, the header with the token, the path that is sent, and the body.
 type Try<'a> = (&'a str, &'a str, u16, (&'a str, &'a str), String, Vec<u8>);
 
 /// A back-end that fails for as long as one file is there, and waits where another one is.
@@ -281,7 +281,7 @@ fn every_status_is_described_and_every_one_described_is_answered() {
     let alice = ("authorization", "Bearer alice");
     let bob = ("authorization", "bearer bob");
     let none = Digest::of(b"none").to_string();
-    // What is the same for all.
+    // The statuses that all operations have in common.
     for (method, path) in api.operations() {
         let Example { path: url, kind, body } = api.example(&method, &path);
         let verb = method.to_uppercase();
@@ -327,7 +327,7 @@ fn every_status_is_described_and_every_one_described_is_answered() {
             api.check(&method, &path, &answer);
         }
     }
-    // What each has of its own, in an order in which it makes sense.
+    // The statuses of single operations, in an order in which they can be provoked.
     let text = |value: Value| value.to_string().into_bytes();
     let strict = text(serde_json::json!({ "order": "strict", "genesis": "genesis" }));
     let free = text(serde_json::json!({ "order": "none" }));
@@ -546,7 +546,7 @@ fn requests_are_understood_as_http_says() {
     }
 }
 
-/// Small ones are verified before anything is sent; a large one breaks off before its end. Sent again, both are whole.
+/// Small blobs are verified before anything is sent; a large one breaks off before its end. Sent again, both are whole.
 #[test]
 fn damaged_blobs_are_not_served() {
     let place = Place::new("");
@@ -587,11 +587,11 @@ fn damaged_blobs_are_not_served() {
     }
 }
 
-/// What tenants read names no file of the server, and a log that is a file has no colors.
+/// Answers to tenants do not name files of the server, and a log in a file has no colors.
 #[test]
 fn answers_name_no_files_and_logs_have_no_colors() {
     let place = Place::new("");
-    // It fails with all that it was told.
+    // The prover fails, and prints all of its arguments.
     let script = "echo \"cannot read $1 for $2\" >&2; exit 3";
     std::fs::write(place.path("prover"), script).unwrap();
     let service = place.serve(&[]);
@@ -604,7 +604,7 @@ fn answers_name_no_files_and_logs_have_no_colors() {
     let folder = place.folder.path().display().to_string();
     assert!(!reason.contains(&folder), "{reason}");
     assert!(place.errors().contains(&folder), "the log has it: {}", place.errors());
-    // Its files are gone.
+    // The files of the service are gone.
     for name in ["orchestrator.db", "orchestrator.db-wal", "orchestrator.db-shm"] {
         std::fs::remove_file(place.path("data").join(name)).unwrap();
     }

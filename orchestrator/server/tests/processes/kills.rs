@@ -1,5 +1,5 @@
-//! Each process killed alone, and each pair of them, at random times. What was not killed goes on as it is, and what was accepted is
-//! published in order.
+//! Each process killed alone, and each pair of them, at random times. The surviving processes keep running undisturbed, and all blocks
+//! that were accepted are published in order.
 
 #[cfg(feature = "nats")]
 use super::nats::Server;
@@ -9,16 +9,16 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
 
-/// What may be killed.
+/// A part that may be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// It answers requests, makes tasks and publishes.
+    /// A process that answers requests, makes tasks and publishes.
     Service,
-    /// It only runs tasks.
+    /// A process that only runs tasks.
     Worker,
-    /// It runs tasks, makes them and publishes.
+    /// A process that runs tasks, makes them and publishes.
     Collector,
-    /// NATS, with what it keeps in memory.
+    /// The NATS server, with what it keeps in memory.
     #[cfg(feature = "nats")]
     Server,
 }
@@ -67,7 +67,7 @@ impl World {
         submit(&self.client(), &self.place, self.accepted, &input);
     }
 
-    /// Kills some, starts them again in another order, and waits until all that was accepted is published.
+    /// Kills some parts, starts them again in another order, and waits until all blocks that were accepted are published.
     fn schedule(&mut self, parts: &[Part], random: &mut ChaCha8Rng) {
         for _ in 0..random.gen_range(1..=3) {
             self.submit(random.gen_range(0..=3));
@@ -102,7 +102,7 @@ impl World {
     }
 }
 
-/// Runs schedules over each part alone and each pair. `HEKATON_SCHEDULES` is how many there are, and `HEKATON_SEED` which.
+/// Runs schedules over each part alone and each pair. `HEKATON_SCHEDULES` is their number, and `HEKATON_SEED` selects them.
 fn schedules(mut world: World, all: &[Part], usually: usize) {
     let count = std::env::var("HEKATON_SCHEDULES").map_or(usually, |text| text.parse().unwrap());
     let seed = std::env::var("HEKATON_SEED").map_or(1, |text| text.parse().unwrap());
@@ -140,7 +140,7 @@ fn each_process_and_each_pair_may_be_killed() {
     schedules(world, &[Part::Service, Part::Worker, Part::Collector], 18);
 }
 
-/// The same with records in NATS JetStream, whose server is killed, too, alone and with each other one.
+/// The same with records in NATS JetStream, whose server is killed, too, alone and with each other part.
 #[cfg(feature = "nats")]
 #[test]
 fn each_process_and_each_pair_may_be_killed_and_so_may_nats() {
@@ -152,7 +152,7 @@ fn each_process_and_each_pair_may_be_killed_and_so_may_nats() {
     schedules(world, &[Part::Service, Part::Worker, Part::Collector, Part::Server], 10);
 }
 
-/// Each process has another time, up to four days wrong, and is killed and started with another one.
+/// Each process has another time, up to four days wrong, and is killed and started with yet another one.
 #[test]
 fn clocks_may_be_set_back_and_forth() {
     let mut place = Place::new("");

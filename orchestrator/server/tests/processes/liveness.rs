@@ -1,4 +1,4 @@
-//! What is accepted is published, or somebody is told why not.
+//! All blocks that are accepted are published, or the client or the operator learns why not.
 
 use super::support::*;
 use hekaton_orchestrator::Digest;
@@ -6,10 +6,10 @@ use hekaton_orchestrator::http::{JobBody, JobStatus, ReorgBody};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-/// A machine that is busy with other tests takes its time.
+/// A generous time limit, since the machine may be busy with other tests.
 const PATIENTLY: Duration = Duration::from_secs(300);
 
-/// Numbers in an order that differs with the seed.
+/// Returns numbers in an order that depends on the seed.
 fn shuffled(count: u64, seed: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = (1..=count).collect();
     numbers.sort_by_key(|number| (number * 7_919 + seed * 104_729) % 1_009);
@@ -91,7 +91,7 @@ fn a_worker_that_fails_at_once_spoils_nothing() {
     place.check();
 }
 
-/// Files that were damaged here are nothing that a back-end has done.
+/// Files that were damaged on this side do not count against a back-end.
 #[test]
 fn damaged_inputs_spoil_no_back_end() {
     let place = Place::new("");
@@ -168,7 +168,7 @@ fn where_all_workers_fail_somebody_is_told() {
     place.check();
 }
 
-/// The service says on all ways what stands still, and why, until it does not anymore.
+/// The service reports on all channels what stands still, and why, for as long as it does.
 #[test]
 fn what_stands_still_is_named_everywhere() {
     let place = Place::new("standstill_seconds = 2\n");

@@ -1,4 +1,4 @@
-//! The program: processes that are started, asked, killed and started again.
+//! The program: processes are started, queried, killed and started again.
 
 mod disk;
 mod http;
@@ -91,7 +91,7 @@ fn a_frozen_worker_loses_its_lease_and_does_no_harm() {
     place.check();
 }
 
-/// `HEKATON_KILLS` is how many rounds there are.
+/// Everything may be killed at any time: `HEKATON_KILLS` is the number of rounds.
 #[test]
 fn everything_may_be_killed_at_any_time() {
     let rounds = std::env::var("HEKATON_KILLS").map_or(6, |text| text.parse().unwrap());
@@ -149,7 +149,7 @@ fn nats_and_everything_else_may_be_killed() {
     let service = place.serve(&["--slots", "0"]);
     let client = service.client();
     strict(&client);
-    // It only runs tasks, and may do no more.
+    // The worker only runs tasks, and has no rights to do more.
     place.more.clear();
     place.environment = vec![("HEKATON_NATS".into(), of_worker)];
     let runs = place.start(&["work"]);
@@ -239,21 +239,21 @@ fn wrong_and_impossible_tasks() {
     assert_eq!((status.generation, place.attempts()), (1, 2));
     assert_eq!(client.cancel(&impossible.job).unwrap().state, "cancelled");
 
-    // Nobody takes more memory than the settings allow.
+    // No task takes more memory than the settings allow.
     let hungry = submit(&client, &place, 1, "0 hungry");
     assert_eq!(ended(&client, &hungry).state, "dead");
     assert_eq!(client.cancel(&hungry.job).unwrap().state, "cancelled");
 
-    // What leaves something running behind ends all the same.
+    // A prover that leaves a process running behind ends all the same.
     let leaves = submit(&client, &place, 1, "0 leaves");
     assert_eq!(ended(&client, &leaves).state, "done");
-    // What is given back uncounted is not given back all the time.
+    // A task that is given back uncounted is not given back in a tight loop.
     let tired = submit(&client, &place, 2, "0 tired");
     std::thread::sleep(Duration::from_secs(3));
     assert!((1..8).contains(&(place.attempts() - 4)), "{} attempts", place.attempts());
     assert_eq!(client.cancel(&tired.job).unwrap().state, "cancelled");
 
-    // Its outputs do not count, and after those of three tasks its back-end is not used anymore.
+    // Its outputs do not count, and its back-end is no longer used after three such tasks.
     let wrong = ["0 wrong", "0.0 wrong", "0.00 wrong"].map(|input| {
         std::fs::write(place.path("input"), format!("{input}\n")).unwrap();
         let blob = client.put_file(&place.path("input")).unwrap();
@@ -287,7 +287,7 @@ fn a_process_stops_in_order() {
     service.signal("-TERM");
     assert_eq!(ended(&client, &job).state, "done", "what runs may end");
     assert_eq!(client.job(&later.job, 0).unwrap().state, "live");
-    // A second signal is a hurry.
+    // A second signal ends the process at once.
     service.signal("-TERM");
     assert!(service.child.wait().unwrap().success(), "{}", place.errors());
     place.check();

@@ -1,4 +1,4 @@
-//! A server of NATS that is away, that forgets what it kept in memory, that has lost its disk, or that is too old.
+//! A NATS server that is away, that forgets what it kept in memory, that has lost its disk, or that is too old.
 
 use super::support::*;
 use hekaton_orchestrator::Client;
@@ -22,7 +22,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// A server that is not started yet; none where there is no such program (`NATS_SERVER`, or in PATH).
+    /// Prepares a server that is not started yet. Returns `None` if the program (`NATS_SERVER`, or in PATH) does not exist.
     pub(super) fn new(place: &Place) -> Option<Self> {
         let program = std::env::var_os("NATS_SERVER").map_or("nats-server".into(), PathBuf::from);
         if Command::new(&program).arg("--version").stdout(Stdio::null()).status().is_err() {
@@ -45,7 +45,7 @@ impl Server {
         });
     }
 
-    /// SIGKILL: what it kept in memory is gone.
+    /// Kills the server: what it kept in memory is gone.
     pub(super) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -53,7 +53,7 @@ impl Server {
         }
     }
 
-    /// The arguments of processes that use it as a user of `nats.conf`.
+    /// The arguments of processes that connect as a user of `nats.conf`.
     pub(super) fn arguments(&self, user: &str) -> Vec<String> {
         let address = format!("nats://{user}:{user}-password@127.0.0.1:{}", self.port);
         vec!["--nats".into(), address]
@@ -64,7 +64,7 @@ fn is_ready(process: &Process) -> bool {
     process.get("/readyz").status == 204
 }
 
-/// Publishes one more block, whoever has to run it.
+/// Publishes one more block, whichever process has to run it.
 fn publish(place: &Place, client: &Client, block: u64) {
     let job = submit(client, place, block, &format!("0 w{block}"));
     assert_eq!(ended(client, &job).state, "done", "{}", place.errors());
@@ -72,8 +72,8 @@ fn publish(place: &Place, client: &Client, block: u64) {
     wait("all are published in order", || published(client) == all);
 }
 
-/// Only the server is started again. All others make their sessions anew, also the worker, which may not make the stream, and the
-/// death of one is noticed afterwards.
+/// Only the server is started again. All processes renew their sessions, even the worker, which may not make the stream, and the death
+/// of one is noticed afterwards.
 #[test]
 fn sessions_that_the_server_forgets_are_made_again_by_the_processes_that_run() {
     let mut place = Place::new("");
@@ -94,7 +94,7 @@ fn sessions_that_the_server_forgets_are_made_again_by_the_processes_that_run() {
         wait("all is back", || is_ready(&service));
         publish(&place, &client, 2 + round);
     }
-    // The one that dies now has a session that was made again, or nobody would take its task.
+    // The process that dies now has a renewed session, or no other would take its task.
     let job = submit(&client, &place, 4, "600 w4");
     wait("it runs", || place.attempts() == 4);
     first.kill();
@@ -155,7 +155,7 @@ fn records_that_the_server_has_lost_are_missed_and_not_made_anew() {
     for part in ["its storage was lost", "from a backup", "remove the file nats-hekaton"] {
         assert!(text(&other.stderr).contains(part), "{}", text(&other.stderr));
     }
-    // Where the backup is put back, the same process goes on.
+    // Once the backup is restored, the same process resumes.
     server.kill();
     std::fs::remove_dir_all(&server.store).unwrap();
     std::fs::rename(&kept, &server.store).unwrap();
@@ -164,7 +164,7 @@ fn records_that_the_server_has_lost_are_missed_and_not_made_anew() {
     publish(&place, &client, 2);
 }
 
-/// A server that says that it has a version.
+/// A stand-in for a server that reports a given version.
 fn pretends(version: &'static str) -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

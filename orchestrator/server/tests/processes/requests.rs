@@ -53,7 +53,7 @@ fn tenants_are_kept_apart() {
     let large = place.path("large");
     std::fs::write(&large, [0; 101]).unwrap();
     assert_eq!(status_of(alice.put_file(&large)), 413);
-    // What is stored already, or is not what it is called, is not counted again: 12 bytes are so far.
+    // A blob that is stored already, or whose digest is wrong, is not counted: 12 bytes are used so far.
     for count in [98, 98, 98] {
         std::fs::write(&large, vec![7; count]).unwrap();
         alice.put_file(&large).unwrap();
@@ -69,7 +69,7 @@ fn tenants_are_kept_apart() {
     alice.put_file(&large).unwrap();
 }
 
-/// Whoever sends a blob and does not wait for the answer has sent it nevertheless.
+/// A client that sends a blob and does not wait for the answer has sent it nevertheless.
 #[test]
 fn bytes_count_without_an_answer() {
     use std::io::Write as _;
@@ -272,7 +272,7 @@ fn the_command_line_does_all_of_it() {
     place.check();
 }
 
-/// What is done above a block that is not is not published yet, which who looks is told.
+/// A block that is done above one that is not is not published yet, as events report.
 #[test]
 fn events_say_what_is_published() {
     use std::io::{BufRead, BufReader};
@@ -297,13 +297,13 @@ fn events_say_what_is_published() {
     };
     next("{\"main\":1}");
     client.skip(&dead.job).unwrap();
-    // Perhaps the skipped block alone at first.
+    // The skipped block may be published alone at first.
     wait("all are published", || published(&client).len() == 3);
     let last = lines.find(|line| line == "data: {\"main\":3}");
     assert!(last.is_some());
 }
 
-/// A job that nobody can run says so, to who submits it, who asks and who waits, and a job that runs says that it does.
+/// A job that no process can run reports so when it is submitted, read and waited for; a job that runs reports that it does.
 #[test]
 fn who_waits_is_told_what_for() {
     use std::io::{BufRead, BufReader};

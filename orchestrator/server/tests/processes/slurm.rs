@@ -1,4 +1,4 @@
-//! Tasks as jobs of SLURM, whose programs are stood in for. The real ones are in `slurm/tests`.
+//! Tasks as jobs of SLURM, with stand-ins for its programs. Tests with the real ones are in `slurm/tests`.
 
 use super::support::*;
 use std::path::Path;
@@ -26,7 +26,7 @@ fi
 echo "$id;cluster"
 "#;
 
-/// The queue and, under the name `sacct`, the accounts. The queue forgets what has ended.
+/// The queue and, under the name `sacct`, the accounts. The queue forgets jobs that have ended.
 const SQUEUE: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 for word; do
@@ -61,7 +61,7 @@ touch "$here/cancelled-$1"
 kill -9 -$(cat "$here/pid-$1")
 "#;
 
-/// Writes its input in capital letters. The first job of an unlucky input dies; the others wait until a file exists.
+/// A job script that writes its input in capital letters. The first job of an unlucky input dies; the others wait until a file exists.
 const JOB: &str = r#"
 here=HERE
 mkdir -p "$RUN"
@@ -75,7 +75,7 @@ while [ ! -e "$here/go" ]; do sleep 0.05; done
 exec "$HEKATON" prove "$FILE" --run "$RUN"
 "#;
 
-/// What `hekaton` does here.
+/// A stand-in for `hekaton`.
 const HEKATON: &str = r#"#!/bin/sh
 case $1 in
     prove) read -r seconds word <"$2"; echo "$word" | tr a-z A-Z >"$4/proof" ;;

@@ -1,4 +1,4 @@
-//! Processes, and what tests ask of them.
+//! Processes, and the requests that tests send to them.
 
 use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
 use hekaton_orchestrator::record::Order;
@@ -41,9 +41,9 @@ impl Process {
 /// An answer as it came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
-    /// 0 where none came.
+    /// The status, or 0 without an answer.
     pub(super) status: u16,
-    /// Lower case, without the line of the status.
+    /// The headers in lower case, without the status line.
     pub(super) head: Vec<(String, String)>,
     pub(super) bytes: Vec<u8>,
     pub(super) body: String,
@@ -59,7 +59,7 @@ impl Answer {
     }
 }
 
-/// Sends a request as it is.
+/// Sends a request unchanged.
 pub(super) fn begin(
     address: &str,
     method: &str,
@@ -77,12 +77,12 @@ pub(super) fn begin(
     if !body.is_empty() || ["PUT", "POST"].contains(&method) {
         text += &format!("content-length: {}\r\n", body.len());
     }
-    // A body that is refused may not be read to its end.
+    // The service may not read a body that it refuses to its end.
     let _ = stream.write_all(&[text.as_bytes(), b"\r\n", body].concat());
     Ok(stream)
 }
 
-/// Whatever comes back, also if it breaks off.
+/// Reads whatever comes back, even if it breaks off.
 pub(super) fn finish(mut stream: TcpStream) -> Answer {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
@@ -123,7 +123,7 @@ impl Drop for Process {
     }
 }
 
-/// Sleeps as long as its input says, and writes its second word in capital letters.
+/// A prover that sleeps as long as its input says, and writes its second word in capital letters.
 pub(super) const PROVER: &str = r#"read seconds word < "$1"
 echo "$HEKATON_BLOCK $HEKATON_ATTEMPT" >> LOG
 # It may hold a password.
@@ -148,11 +148,11 @@ pub(super) const VERIFIER: &str = r#"read seconds word < "$1"
 /// A folder with settings.
 pub(super) struct Place {
     pub(super) folder: tempfile::TempDir,
-    /// More arguments of all processes.
+    /// Additional arguments of all processes.
     pub(super) more: Vec<String>,
     /// A program that starts the others, with its first arguments.
     pub(super) launcher: Vec<String>,
-    /// More variables of all processes.
+    /// Additional environment variables of all processes.
     pub(super) environment: Vec<(String, String)>,
 }
 
@@ -218,12 +218,12 @@ impl Place {
         std::fs::read_to_string(self.path("stderr")).unwrap_or_default()
     }
 
-    /// How often the prover was started.
+    /// Returns the number of times that the prover was started.
     pub(super) fn attempts(&self) -> usize {
         std::fs::read_to_string(self.path("log")).unwrap_or_default().lines().count()
     }
 
-    /// The history keeps all promises.
+    /// Checks that the history keeps all promises.
     pub(super) fn check(&self) {
         let output =
             Command::new(PROGRAM).args(["check", "--data"]).arg(self.path("data")).output();
@@ -253,7 +253,7 @@ pub(super) fn submit(client: &Client, place: &Place, block: u64, input: &str) ->
     let file = place.path("input");
     std::fs::write(&file, format!("{input}\n")).unwrap();
     let blob = client.put_file(&file).unwrap();
-    // The store may be away: what is sent again is done once.
+    // The store may be away: a request that is sent again takes effect once.
     let mut job = client.submit(&body(block, &blob.to_string()));
     wait("it is submitted", || {
         if job.as_ref().is_err_and(ClientError::may_be_repeated) {
@@ -287,7 +287,7 @@ pub(super) fn wait(what: &str, until: impl FnMut() -> bool) {
     assert!(within(Duration::from_secs(60), until), "{what}");
 }
 
-/// Whether something becomes true in time.
+/// Reports whether a condition becomes true in time.
 pub(super) fn within(time: Duration, mut until: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + time;
     while !until() {
@@ -299,7 +299,7 @@ pub(super) fn within(time: Duration, mut until: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// The blocks that the chain has published.
+/// Returns the blocks that the chain has published.
 pub(super) fn published(client: &Client) -> Vec<String> {
     client.proofs("main", 0).unwrap().proofs.into_iter().map(|proof| proof.id).collect()
 }

@@ -90,14 +90,14 @@ pub(crate) struct Place {
     /// The program of that back-end
     #[arg(long, value_name = "FILE", default_value = "hekaton")]
     pub(crate) hekaton: PathBuf,
-    /// How many tasks run at the same time [default: 1, or what the settings say]
+    /// The number of tasks to run at the same time [default: 1, or what the settings say]
     #[arg(long)]
     pub(crate) slots: Option<usize>,
     /// Send spans of jobs and tasks to an OpenTelemetry collector, such as http://127.0.0.1:4318
     #[cfg(feature = "traces")]
     #[arg(long, value_name = "ADDRESS", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub(crate) otlp: Option<String>,
-    /// How long running tasks may take when the process is asked to stop, in seconds
+    /// The time that running tasks may take when the process is asked to stop, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) grace: u64,
 }
@@ -112,7 +112,7 @@ once. Either way, the next process on the folder resumes where this one stopped.
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Where to answer requests. Without tenants in the settings, only on this machine
+    /// The address to answer requests at. Without tenants in the settings, only on this machine
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8642")]
     pub(crate) listen: String,
 }
@@ -182,7 +182,7 @@ pub(crate) struct Submit {
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) to: ToService,
-    /// What `submit` printed
+    /// The job, as `submit` printed it
     pub(crate) job: Option<String>,
 }
 
@@ -190,7 +190,7 @@ pub(crate) struct Status {
 pub(crate) struct OfJob {
     #[command(flatten)]
     pub(crate) to: ToService,
-    /// What `submit` printed
+    /// The job, as `submit` printed it
     pub(crate) job: String,
 }
 
@@ -217,7 +217,7 @@ pub(crate) struct ChainCommand {
     /// Make its blocks of those that this chain publishes: a job of --workflow for every --blocks of them
     #[arg(long, value_name = "CHAIN", requires = "genesis", requires = "bundle_workflow")]
     pub(crate) bundles_of: Option<String>,
-    /// How many blocks make a bundle
+    /// The number of blocks that make a bundle
     #[arg(long, value_name = "N", default_value_t = 8, requires = "bundles_of")]
     pub(crate) blocks: u32,
     /// The workflow file of a bundle's job. Its only input gets the outputs of the blocks

@@ -1,10 +1,10 @@
-//! Asks a service again where that may help.
+//! Repeats requests to a service where that may help.
 
 use crate::output::note;
 use hekaton_orchestrator::ClientError;
 use std::time::Duration;
 
-/// Sends again what may be sent again, for a minute.
+/// Repeats a request that may be repeated, for a minute.
 pub(crate) fn insist<T>(ask: impl Fn() -> Result<T, ClientError>) -> Result<T, ClientError> {
     let mut pause = Duration::from_millis(200);
     loop {

@@ -1,4 +1,4 @@
-//! The program: starts processes, and asks them.
+//! The program: starts processes, and sends them requests.
 
 mod arguments;
 mod insist;
@@ -178,7 +178,7 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
     }
 }
 
-/// What the blocks of a new chain are to be made of.
+/// Returns the source of a new chain's blocks, if it makes them from those of another chain.
 fn bundles(client: &Client, arguments: &ChainCommand) -> Result<Option<BundlesBody>, Failure> {
     let (Some(of), Some(file)) = (&arguments.bundles_of, &arguments.workflow) else {
         return Ok(None);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 
-/// The exit codes, as those of `hekaton`.
+/// The exit codes, which are those of `hekaton`.
 pub(crate) mod exit {
     pub(crate) const REFUSED: u8 = 1;
     pub(crate) const USAGE: u8 = 2;
@@ -15,7 +15,7 @@ pub(crate) mod exit {
     pub(crate) const FAILED: u8 = 4;
 }
 
-/// Why the program ends.
+/// The reason for which the program ends.
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,
@@ -36,7 +36,7 @@ impl From<ClientError> for Failure {
 }
 
 pub(crate) fn say(text: impl std::fmt::Display) -> Result<(), Failure> {
-    // A reader that has seen enough is no failure.
+    // A reader that has seen enough is not a failure.
     match writeln!(std::io::stdout(), "{text}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(failure(exit::FAILED, format!("standard output: {error}")))
@@ -57,12 +57,12 @@ pub(crate) fn print(
     }
 }
 
-/// Says something on standard error. One that is closed must not end anything.
+/// Prints a note on standard error. A closed standard error must not end anything.
 pub(crate) fn note(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Why a job waits for back-ends that nobody has.
+/// Explains that a job waits for back-ends that no process has.
 pub(crate) fn missing(backends: &[String]) -> String {
     let (are, names) = match backends {
         [name] => ("the back-end", format!("'{name}'")),

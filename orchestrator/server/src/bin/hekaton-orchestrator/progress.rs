@@ -1,4 +1,4 @@
-//! What a job that is waited for does meanwhile, on standard error.
+//! Reports on standard error the progress of a job that a command waits for.
 
 use crate::insist::insist;
 use crate::output::{Failure, missing, note};
@@ -7,24 +7,24 @@ use hekaton_orchestrator::http::{JobStatus, JobView};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// How often a job is asked for, in seconds. Its end is answered at once.
+/// The time that a request waits for the end of a job, in seconds. An end is answered at once.
 const LOOK: u32 = 2;
 
-/// How often the same is said again where lines cannot be replaced.
+/// The time after which an unchanged line is repeated where lines cannot be replaced.
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// What was said last of the jobs that are waited for, one after the other.
+/// The last line that was printed about the jobs that are waited for, one after the other.
 pub(crate) struct Progress {
     count: usize,
     at: usize,
     begun: Instant,
-    /// A terminal, on which one line is written again and again.
+    /// `true` for a terminal, on which one line is rewritten again and again.
     is_live: bool,
     last: Option<(String, Instant)>,
 }
 
 impl Progress {
-    /// Nothing, of this many jobs.
+    /// Starts without any line, for the given number of jobs.
     pub(crate) fn new(count: usize) -> Self {
         let is_live = std::io::stderr().is_terminal();
         Self { count, at: 0, begun: Instant::now(), is_live, last: None }
@@ -64,7 +64,7 @@ impl Progress {
         }
     }
 
-    /// Makes room for a result.
+    /// Clears the line to make room for a result.
     fn end(&mut self) {
         self.last = None;
         if self.is_live {
@@ -73,7 +73,7 @@ impl Progress {
     }
 }
 
-/// What a job does, and what it waits for.
+/// Describes the state of a job, and what it waits for.
 fn describe(view: &JobView) -> String {
     let count = |state: &str| view.tasks.get(state).copied().unwrap_or(0);
     let (ready, leased, done) = (count("ready"), count("leased"), count("done"));

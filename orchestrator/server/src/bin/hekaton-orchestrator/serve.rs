@@ -1,4 +1,4 @@
-//! Starting a process.
+//! Starts a process.
 
 use crate::arguments::Place;
 use crate::output::{Failure, exit, failure, print};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// Where records are kept.
+/// Returns the place where records are kept.
 #[cfg(feature = "nats")]
 fn records(place: &Place) -> Result<service::Place, Failure> {
     let Some(address) = &place.nats else { return Ok(service::Place::Folder) };

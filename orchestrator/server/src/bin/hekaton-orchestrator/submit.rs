@@ -1,4 +1,4 @@
-//! Submitting files, and getting their proofs.
+//! Submits files, and fetches their proofs.
 
 use crate::arguments::Submit;
 use crate::insist::insist;
