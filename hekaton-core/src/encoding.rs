@@ -12,7 +12,7 @@ pub enum DecodeError {
     Truncated {
         /// The item.
         what: &'static str,
-        /// Where it starts.
+        /// The offset of its first byte.
         at: usize,
         /// Its length.
         need: usize,
@@ -27,9 +27,9 @@ pub enum DecodeError {
     Invalid {
         /// The item.
         what: &'static str,
-        /// Where it starts.
+        /// The offset of its first byte.
         at: usize,
-        /// What is wrong with it.
+        /// The reason it is invalid.
         why: String,
     },
 }

@@ -1,5 +1,5 @@
-//! What happens in a run, as values. Progress bars, tables, event files and reports are all made
-//! from these events.
+//! The events of a run, as values. Progress bars, tables, event files and reports are all made from
+//! them.
 //!
 //! `docs/guide/events.md` is the schema of their JSON lines. Times are seconds of the process's
 //! monotonic clock since its [`Recorder`] was created, so setting the wall clock does not affect
@@ -49,15 +49,15 @@ impl Phase {
     }
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// With a verified proof.
+    /// A verified proof.
     Finished,
-    /// Cancelled; a run directory keeps what was done.
+    /// A cancelled run; a run directory keeps what was done.
     Interrupted,
-    /// With an error.
+    /// An error.
     Failed,
 }
 
@@ -76,7 +76,7 @@ fn one() -> u64 {
     1
 }
 
-/// What one rank did in a phase.
+/// The account of one rank's work in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankAccount {
     /// The phase.
@@ -147,11 +147,11 @@ pub enum Event {
         /// Number of ranks that take part; 1 if only this process does.
         #[serde(default = "one")]
         ranks: u64,
-        /// Whether the proof is zero-knowledge.
+        /// `true` if the proof is zero-knowledge.
         zero_knowledge: bool,
-        /// Whether each prover checks its witness.
+        /// `true` if each prover checks its witness.
         check_constraints: bool,
-        /// Whether an earlier process started this run.
+        /// `true` if an earlier process started this run.
         resumed: bool,
     },
     /// A phase starts.
@@ -174,7 +174,7 @@ pub enum Event {
         kind: String,
         /// When work on it started.
         start: f64,
-        /// How long it took.
+        /// The time it took, in seconds.
         seconds: f64,
         /// The CPU time it took: less than `seconds` where others used the processor.
         #[serde(default)]
@@ -199,7 +199,7 @@ pub enum Event {
         /// rounds; the proof for the aggregation.
         bytes: u64,
     },
-    /// What one rank did in a phase.
+    /// The account of one rank's work in a phase.
     Rank(RankAccount),
     /// Memory of the process.
     Memory {
@@ -236,7 +236,7 @@ pub enum Event {
         /// many; empty in files of earlier versions.
         #[serde(default)]
         shown: String,
-        /// What the verifying program takes as its key: the verifying key's file, or a key family
+        /// The key argument for the verifying program: the verifying key's file, or a key family
         /// and the parameters that it leaves open, as words of a command, quoted for a shell.
         key: String,
         /// The arguments of the command that verifies it; empty in files of earlier versions.
@@ -245,7 +245,7 @@ pub enum Event {
     },
     /// The process ends.
     RunEnd {
-        /// How the run ended.
+        /// The outcome of the run.
         outcome: Outcome,
         /// Seconds since the process started.
         seconds: f64,
@@ -257,7 +257,7 @@ pub enum Event {
 pub struct Record {
     /// Seconds since the process's recorder was created.
     pub at: f64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }

@@ -15,7 +15,7 @@
 use hekaton_arith::{Fr, fr_from_uniform};
 use zeroize::Zeroizing;
 
-/// What a random scalar is for.
+/// The purpose of a random scalar.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// The scalar k_D that hides a commitment.
@@ -26,7 +26,7 @@ pub(crate) enum Purpose {
     ProofMultiplicative,
     /// The mask wires of the ledger sum.
     Mask,
-    /// The challenges under which the commit round synthesizes: none of the proof.
+    /// The challenges under which the commit round synthesizes, which are not those of the proof.
     Rehearsal,
     /// The mark of what was committed to.
     Mark,
@@ -159,7 +159,7 @@ impl Randomness {
         &self.seed.0
     }
 
-    /// Whether this is [`Self::seeded_not_zero_knowledge`].
+    /// Reports whether this is [`Self::seeded_not_zero_knowledge`].
     pub fn is_seeded(&self) -> bool {
         self.seeded
     }

@@ -10,7 +10,7 @@ pub enum RankError {
     Lost {
         /// The rank.
         rank: usize,
-        /// What indicates the loss.
+        /// The evidence of the loss.
         why: String,
     },
     /// A rank could not do a job.
@@ -31,7 +31,7 @@ pub enum RankError {
     Message {
         /// The rank.
         rank: usize,
-        /// What is wrong with the message.
+        /// The reason the message is invalid.
         why: String,
     },
     /// A rank executed its slice of the circuit with another result than rank 0.

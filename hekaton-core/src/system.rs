@@ -1,4 +1,4 @@
-//! What the operating system reports about this machine and process.
+//! Information from the operating system about this machine and process.
 
 /// Returns the name of this machine, or `unknown`.
 pub fn host() -> String {

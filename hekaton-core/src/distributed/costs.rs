@@ -1,4 +1,4 @@
-//! What the coordinator's own work costs, for benchmarks and for those who predict large runs: the
+//! The cost of the coordinator's own work, for benchmarks and for predictions of large runs: the
 //! code of a run, against ranks that answer at once with valid points that prove nothing.
 
 use super::endpoint::Endpoint;
@@ -58,9 +58,9 @@ pub fn encoded_own_job(
 /// Processor seconds for slices, on one thread, of all subcircuits together.
 #[derive(Clone, Copy, Debug)]
 pub struct SliceCost {
-    /// Of the ranks: digests and balances of the values (spec: distributed#slices).
+    /// The ranks' share: digests and balances of the values (spec: distributed#slices).
     pub ranks: f64,
-    /// Of rank 0: what it does with them.
+    /// The share of rank 0, which combines and checks them.
     pub root: f64,
 }
 
@@ -103,7 +103,7 @@ pub fn aggregation_messages(n: usize) -> usize {
     phases.iter().map(|phase| frame(phase).to_bytes().len()).sum()
 }
 
-/// What a round cost the coordinator.
+/// The cost of a round for the coordinator.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundCost {
     /// Jobs sent, and answers taken.
@@ -201,7 +201,7 @@ pub fn rounds(
     })
 }
 
-/// What the ranks answer.
+/// The answers of the ranks.
 struct Answers {
     wiring: Wiring,
     /// Encoded points.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// What arrives at a rank.
+/// An event in a rank's inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// A complete message.

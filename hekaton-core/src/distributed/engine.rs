@@ -58,7 +58,7 @@ fn gather(endpoint: &Endpoint, workers: &[usize]) -> Result<Vec<(usize, Hello)>,
     Ok(hellos.into_iter().collect())
 }
 
-/// What rank 0 does.
+/// The role of rank 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootRole {
     /// It coordinates and also proves, with a worker of its own.

@@ -54,7 +54,7 @@ pub(crate) enum Kind {
     Part = 15,
     /// From the coordinator: the slice of the circuit to execute.
     Execute = 16,
-    /// From a worker: what it tells about the execution of its slice.
+    /// From a worker: its report on the execution of its slice.
     Executed = 17,
     /// From the coordinator: subcircuits of the rank's own slice to commit to.
     CommitOwn = 18,

@@ -34,7 +34,7 @@ impl Groups {
         }
     }
 
-    /// The ranks of a leader's group, itself first. `None` for a rank that is no leader.
+    /// The ranks of a leader's group, itself first. `None` for a rank that is not a leader.
     pub(crate) fn members(self, leader: usize) -> Option<Range<usize>> {
         let is_leader = leader > 0 && leader < self.size && self.leader(leader) == leader;
         is_leader.then(|| leader..self.size.min(leader + self.fanout.get()))
@@ -72,7 +72,7 @@ pub(super) fn unpack(
     Ok(out)
 }
 
-/// What a leader tells about the messages of another rank.
+/// Encodes a leader's report of a wrong message from another rank.
 pub(super) fn report(rank: usize, why: &str) -> Vec<u8> {
     Writer::default().count(rank).text(why).0
 }

@@ -20,12 +20,12 @@ pub(crate) struct Taken {
 pub(crate) struct Slice<'c> {
     pub(crate) range: Range<usize>,
     pub(crate) execution: Execution<'c>,
-    /// What rank 0 was told of each instance.
+    /// The digest of each instance that was reported to rank 0.
     pub(crate) digests: Vec<InstanceDigest>,
 }
 
 impl Slice<'_> {
-    /// What a job of the slice needs.
+    /// Returns the values and the private input that a job of the slice needs.
     pub(crate) fn take(
         &self,
         circuit: &PreparedCircuit<'_>,
@@ -35,8 +35,8 @@ impl Slice<'_> {
         let digest = instance.checked_sub(self.range.start).and_then(|at| self.digests.get(at));
         let digest = digest.ok_or_else(|| outside(instance))?;
         let values = self.execution.values.slots(layout, id(instance));
-        // Masks, and the keys of answers in the log, depend on what rank 0 was told. A fault of this
-        // machine's memory would otherwise make every attempt fail.
+        // Masks, and the keys of answers in the log, depend on what was reported to rank 0. A fault
+        // of this machine's memory would otherwise make every attempt fail.
         let private = self.execution.private_input(layout, id(instance));
         let private = private.map_err(|e| e.to_string())?;
         let found = digest_with(circuit, id(instance), &values, &private);
@@ -92,7 +92,7 @@ impl Task {
         Ok(Job { instance, kind, values, slots, private: Some(private), randomness })
     }
 
-    /// What another rank needs to do the job, without the secrets, which rank 0 knows.
+    /// Returns what another rank needs to do the job, without the secrets, which rank 0 knows.
     pub(crate) fn into_taken(
         self,
         slice: Option<&Slice<'_>>,

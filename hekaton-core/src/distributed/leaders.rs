@@ -19,12 +19,12 @@ use std::time::Duration;
 
 /// The bytes for rank 0 that are sent without waiting for more.
 const FULL: usize = 1 << 18;
-/// How long a leader waits for a message before it waits again.
+/// The time that a leader waits for a message before it waits again.
 const LOOK_UP: Duration = Duration::from_secs(60);
 
 /// A phase of the aggregation for the ranks of a group, in the order of their blocks.
 pub(super) struct GroupPhase {
-    /// What each rank is asked to do; one content if it is the same for all.
+    /// The encoded request to each rank; a single one if it is the same for all.
     contents: Vec<Vec<u8>>,
     ranks: Vec<usize>,
 }
@@ -208,7 +208,8 @@ impl<P: Pool> Leader<'_, P> {
         message: Vec<u8>,
         pending: &mut Option<Pending>,
     ) -> Option<(usize, Vec<u8>)> {
-        // What is no part of a phase here is not looked at: rank 0 checks it as the rank's.
+        // Messages other than parts of a phase are not examined here: rank 0 checks them as the
+        // rank's.
         let is_part = Frame::kind_of(&message) == Some(Kind::Part as u16);
         let Some(waiting) = pending.as_mut().filter(|_| is_part) else {
             return Some((from, message));
@@ -341,7 +342,7 @@ mod tests {
         let message = |kind, run, content| Frame { kind, run, content }.to_bytes();
         let part = |run| message(Kind::Part, run, Part::encode(&3u32));
         let mut pending = None;
-        // Without a phase, and what is no part, goes to rank 0 as it is.
+        // A part without a phase in progress, and any other message, go to rank 0 as they are.
         assert_eq!(leader.hear(4, part(7), &mut pending), Some((4, part(7))));
         let parts = vec![(4, None), (5, None)];
         pending = Some(Pending { run: 7, number: 4, parts });

@@ -244,7 +244,7 @@ impl Execute {
     }
 }
 
-/// What a rank tells about the execution of its slice, and the time it took.
+/// A rank's report on the execution of its slice, and the time it took.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Executed {
     pub(crate) summary: SliceSummary,
@@ -294,7 +294,7 @@ pub(crate) fn flag(reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
 pub(crate) struct Revoke {
     /// The maximum number.
     pub(crate) most: usize,
-    /// Whether rank 0 needs their values and private inputs.
+    /// `true` if rank 0 needs their values and private inputs.
     pub(crate) with_values: bool,
 }
 
@@ -349,7 +349,7 @@ impl<A: Answer> Answered<A> {
             Times { seconds: reader.f64("seconds")?, cpu_seconds: reader.f64("CPU seconds")? };
         let answer = A::on_curve(reader.take(A::LEN, "answer")?)?;
         let mut look_ups = LookUps::default();
-        // Only the commit round tells what is looked up.
+        // Only answers of the commit round contain look-ups.
         if A::PHASE == Phase::Commit && reader.left() > 0 {
             let bytes = reader.take(reader.left(), "look-ups")?;
             look_ups = LookUps::decode(bytes)
@@ -360,7 +360,7 @@ impl<A: Answer> Answered<A> {
     }
 }
 
-/// What a worker did since the previous request.
+/// A worker's account of its work since the previous request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Account {
     pub(crate) subcircuits: u64,

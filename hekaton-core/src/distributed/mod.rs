@@ -45,7 +45,7 @@ pub use scheduling::Scheduling;
 pub use serve::{Serve, serve};
 pub use slices::Executes;
 
-/// What a transport needs: the length of a message, and the type of what arrives.
+/// The items that a transport needs: the length of a message, and the type of what arrives.
 pub mod wire {
     pub use super::endpoint::Incoming;
     pub use super::frame::{HEADER, VERSION, message_length};

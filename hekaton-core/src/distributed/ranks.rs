@@ -1,4 +1,4 @@
-//! What the coordinator knows about the ranks, and the messages to and from them.
+//! The coordinator's view of the ranks, and the messages to and from them.
 
 use super::endpoint::{Endpoint, Outbox};
 use super::frame::{Frame, Kind};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// What the coordinator knows about a rank.
+/// The coordinator's view of a rank.
 #[derive(Debug)]
 pub(crate) struct Rank {
     pub(crate) rank: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Ranks {
     /// Identifies this process, so that messages for another one are recognized.
     pub(crate) nonce: u32,
     pub(crate) attempt: u32,
-    /// What the ranks executed themselves.
+    /// The slices that the ranks executed themselves.
     pub(super) slices: Slices,
     /// The rank that computed an instance's answers, as an index into `ranks`.
     pub(crate) makers: BTreeMap<usize, usize>,
@@ -51,12 +51,12 @@ pub(crate) struct Ranks {
     pub(crate) givers: BTreeMap<usize, usize>,
 }
 
-/// What ranks keep of an execution.
+/// The slices of an execution that ranks keep.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
     /// The slice of each rank, by index; none if rank 0 executed the circuit.
     pub(super) ranges: Vec<Range<usize>>,
-    /// How long each rank took, until it is reported.
+    /// The time that each rank took, until it is reported.
     pub(super) times: Vec<Times>,
 }
 
@@ -68,7 +68,8 @@ impl Rank {
         Self { rank, hello, load, asked, outstanding, held, sent: 0, received: 0 }
     }
 
-    /// What the rank did in a phase, with the bytes to and from it since the previous account.
+    /// Returns what the rank did in a phase, with the bytes to and from it since the previous
+    /// account.
     pub(crate) fn account(&mut self, phase: Phase, account: &Account) -> RankAccount {
         RankAccount {
             phase,
@@ -96,7 +97,8 @@ impl Ranks {
         self.ranks.iter().map(Rank::load).collect()
     }
 
-    /// What the ranks did to execute their slices, once.
+    /// Returns what the ranks did to execute their slices; the times are taken, so a second call
+    /// returns an empty list.
     pub(crate) fn account_of_slices(&mut self) -> Vec<RankAccount> {
         let times = std::mem::take(&mut self.slices.times);
         let ranks = self.ranks.iter_mut().zip(times).zip(&self.slices.ranges);

@@ -29,7 +29,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the coordinator waits for messages before it checks whether the run was cancelled.
+/// The time that the coordinator waits for messages before it checks whether the run was cancelled.
 pub(super) const LISTEN: Duration = Duration::from_millis(50);
 /// The maximum number of messages that are received before what they need is done: what has to be
 /// looked up for all ranks is looked up once for all of them.
@@ -42,7 +42,7 @@ const DECODED_AT_ONCE: usize = 32;
 /// and with this many an answer's share of the batch costs less than its decoding.
 const CHECKED_AT_ONCE: usize = 1 << 13;
 
-/// What a task of the pool has finished.
+/// The result of a task of the pool.
 enum Finished<A> {
     /// Jobs for a rank are on their way, except for those that it was too late to send.
     Sent { index: usize, unsent: Vec<usize> },
@@ -71,7 +71,7 @@ struct Peer {
     host: String,
 }
 
-/// What the tasks of a round share.
+/// The state that the tasks of a round share.
 pub(super) struct Desk<'a, A> {
     round: &'a Round<'a>,
     done: Done<'a, A>,
@@ -80,7 +80,8 @@ pub(super) struct Desk<'a, A> {
     peers: Vec<Peer>,
     /// The slice that each rank executed; none if rank 0 executed the circuit.
     slices: Vec<Range<usize>>,
-    /// The values and private inputs of subcircuits that ranks gave back, if rank 0 has them not.
+    /// The values and private inputs of subcircuits that ranks gave back, if rank 0 does not have
+    /// them.
     returned: Mutex<BTreeMap<usize, Taken>>,
     /// Bytes sent to each rank in this round.
     sent: Vec<AtomicU64>,
@@ -165,13 +166,14 @@ impl<A: Answer> Desk<'_, A> {
         Ok(())
     }
 
-    /// Whether a rank executed an instance itself. Tables follow from what all ranks look up.
+    /// Reports whether a rank executed an instance itself. Tables follow from what all ranks look
+    /// up.
     fn owns(&self, index: usize, instance: usize) -> bool {
         let is_table = self.round.coordinator.is_table(instance);
         !is_table && self.slices.get(index).is_some_and(|slice| slice.contains(&instance))
     }
 
-    /// What ranks gave back, by instance.
+    /// Locks the values and private inputs that ranks gave back, by instance.
     fn returned(&self) -> MutexGuard<'_, BTreeMap<usize, Taken>> {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -294,7 +296,8 @@ impl<'scope, A: Answer + 'scope> Tasks<'_, 'scope, A> {
     }
 }
 
-/// Whether a round was cancelled: then only answers to what is in progress are awaited.
+/// The progress of a cancellation: once a round is cancelled, only answers to what is in progress
+/// are awaited.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     No,
@@ -312,7 +315,7 @@ struct Running<'r, 's, 'scope, A> {
     scheduling: Scheduling,
     pending: Pending,
     answers: Vec<A>,
-    /// How many of the answers have points that are checked, or being checked.
+    /// The number of answers whose points are checked, or being checked.
     checked: usize,
     threads: usize,
     stop: Stop,
@@ -383,13 +386,13 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
         self.inner.send(index, Kind::Revoke, revoke.encode());
     }
 
-    /// Whether no rank has anything to answer.
+    /// Reports whether all ranks have answered everything that they were sent.
     fn idle(&self) -> bool {
         let idle = |rank: &Rank| rank.outstanding.is_empty() && !rank.load.revoking;
         self.inner.ranks.iter().all(idle)
     }
 
-    /// Whether all answers have arrived and are checked, and all requests are answered.
+    /// Reports whether all answers have arrived and are checked, and all requests are answered.
     fn is_over(&mut self) -> bool {
         if !self.pending.is_empty()
             || self.tasks.running() > 0
@@ -502,7 +505,7 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
                 && !round.coordinator.is_table(instance)
             {
                 // Otherwise another rank would be blamed for them. Without buses, private inputs have no
-                // digest, so messages name the rank that gave them beside the one that used them.
+                // digest, so messages name both the rank that gave them and the rank that used them.
                 if !round.coordinator.are_values_of(instance, &taken.values, &taken.private) {
                     let why = format!("it returned other values of subcircuit {instance}");
                     return wrong(self.inner, &why);

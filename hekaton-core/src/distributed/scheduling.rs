@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
-/// How subcircuits are distributed over ranks. The proof does not depend on it.
+/// The distribution of subcircuits over ranks. The proof does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
     /// Each rank has a fixed share in proportion to its provers, as in the paper.
@@ -15,7 +15,7 @@ pub enum Scheduling {
     Dynamic,
 }
 
-/// What the coordinator knows about a rank's queue.
+/// The coordinator's view of a rank's queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) provers: usize,
@@ -37,9 +37,9 @@ impl Load {
         self.outstanding.saturating_sub(self.provers)
     }
 
-    /// Whether the rank can take another one: it holds as many as its provers work on and as many
-    /// in advance, a few more with one or two provers, so that small subcircuits do not wait for
-    /// messages.
+    /// Reports whether the rank can take another one: it holds as many as its provers work on and
+    /// as many in advance, a few more with one or two provers, so that small subcircuits do not
+    /// wait for messages.
     fn room(&self, dealt: usize) -> bool {
         self.outstanding + dealt < self.provers + self.provers.max(3)
     }
@@ -48,7 +48,7 @@ impl Load {
 /// With more types than this, ranks keep to those that they had.
 const MANY_TYPES: usize = 32;
 
-/// How full a rank is, relative to its provers.
+/// The number of subcircuits that a rank holds, relative to its provers.
 #[derive(Clone, Copy, Debug)]
 struct Fullness {
     held: usize,
@@ -64,7 +64,7 @@ impl Fullness {
 
 impl Ord for Fullness {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Products avoid fractions. Of ranks that are as full, the first comes first.
+        // Products avoid fractions. Ranks that are equally full are in the order of their numbers.
         let (mine, theirs) = (self.held * other.provers, other.held * self.provers);
         mine.cmp(&theirs).then(self.rank.cmp(&other.rank))
     }

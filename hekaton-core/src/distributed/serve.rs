@@ -29,10 +29,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// How long a worker waits for a message before it waits again. Losses arrive as messages.
+/// The time that a worker waits for a message before it waits again. Losses arrive as messages.
 const LOOK_UP: Duration = Duration::from_secs(60);
 
-/// What a worker rank works with.
+/// The inputs and resources of a worker rank.
 pub struct Serve<'a, P> {
     /// The circuit; the same on all ranks.
     pub circuit: &'a PreparedCircuit<'a>,
@@ -73,7 +73,7 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
                     Ok(Err(error)) => error.to_string(),
                     Err(_) => "its worker panicked".to_owned(),
                 };
-                // Otherwise the leader would go on without a worker.
+                // Otherwise the leader would continue without a worker.
                 let _ = inbox.send(Incoming::Lost { rank, why: why.clone() });
                 ended.unwrap_or(Err(RankError::Lost { rank, why }))
             });
@@ -159,7 +159,7 @@ struct JobQueue {
     ready: Condvar,
 }
 
-/// What waits, what is held, and what was done.
+/// The jobs that wait, the jobs that are held, and the account of those that are done.
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Waiting>,
@@ -467,7 +467,7 @@ impl<P: Pool> Listener<'_, '_, P> {
         Ok(tasks)
     }
 
-    /// Executes a slice of the circuit, and tells rank 0 what it must know about it
+    /// Executes a slice of the circuit, and reports to rank 0 what it must know about it
     /// (spec: distributed#slices).
     fn execute(&self, content: &[u8], run: u32) -> Result<(), RankError> {
         let layout = self.serve.circuit.layout();
@@ -541,7 +541,7 @@ impl<P: Pool> Listener<'_, '_, P> {
         Ok(())
     }
 
-    /// What this rank did since the last account.
+    /// Returns what this rank did since the last account.
     fn account(&self) -> Account {
         let mut state = self.queue.lock();
         let mut account = std::mem::take(&mut state.account);

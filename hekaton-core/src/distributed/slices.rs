@@ -59,7 +59,7 @@ pub(super) fn execute_on_ranks<'c>(
     Ok(Executed { values: Values::OnRanks(OnRanks::new(circuit)), public, digests })
 }
 
-/// Waits for all ranks, and checks the shape of what they tell.
+/// Waits for all ranks, and checks the shape of their reports.
 fn gather(
     ranks: &mut Ranks,
     layout: &Layout,
@@ -110,8 +110,8 @@ impl Ranks {
     }
 }
 
-/// The public values that the ranks of all slices tell: each wire is in a slot of some rank, and all
-/// ranks must agree. An error is the place of a value on which they do not.
+/// The public values that the ranks of all slices report: each wire is in a slot of some rank, and
+/// all ranks must agree. An error is the place of a value on which they do not.
 pub(super) fn public_values(
     layout: &Layout,
     slices: &[SliceSummary],
@@ -127,8 +127,8 @@ pub(super) fn public_values(
     missing.map_or_else(|| Ok(values.into_iter().flatten().collect()), Err)
 }
 
-/// Whether every wire has one value in all slots: the balances of all ranks and of the verifier
-/// cancel.
+/// Reports whether every wire has one value in all slots: the balances of all ranks and of the
+/// verifier cancel.
 pub(super) fn is_balanced(
     key: &[u8; 32],
     keys: &ProverKeys,
@@ -139,7 +139,7 @@ pub(super) fn is_balanced(
     slices.iter().fold(verifier, |sum, slice| sum.wrapping_add(slice.balance)) == 0
 }
 
-/// Executes the circuit in this process, and names the rank that told other things of its slice; if
+/// Executes the circuit in this process, and names the rank whose report on its slice differs; if
 /// there is none, the circuit's code is at fault.
 fn who_is_wrong(
     inner: &Ranks,
@@ -190,6 +190,7 @@ fn who_is_wrong(
             wire.map_or_else(|| "an unused slot or its input".to_owned(), |name| name.to_string());
         return CoordinatorError::Slices { wire, instance, range: range.clone() }.into();
     }
-    // Every rank told what it has, and it is one execution: rank 0 added it up wrongly.
+    // Every rank reported its values correctly, and they are of one execution: rank 0 added them up
+    // wrongly.
     CoordinatorError::Unbalanced.into()
 }

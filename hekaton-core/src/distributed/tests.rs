@@ -42,7 +42,7 @@ fn pool(threads: usize) -> Arc<LocalEngine> {
     Arc::new(LocalEngine::new(NonZeroUsize::new(threads)).unwrap())
 }
 
-/// How a run uses its ranks.
+/// The way in which a run uses its ranks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Design {
     schedule: Scheduling,
@@ -71,7 +71,7 @@ impl Design {
     }
 }
 
-/// What a worker rank does with its end of the network. The last argument serves it honestly.
+/// The behavior of a worker rank at its end of the network. The last argument serves it honestly.
 type Double<'a> = &'a (dyn Fn(usize, Endpoint, &dyn Fn(&Endpoint)) + Sync);
 
 /// Runs with one rank per entry of `provers`; rank 0 proves if it has any. `double` acts for the

@@ -1,5 +1,5 @@
-//! Whether keys belong to a circuit's code. Provers take their matrices from the keys, so keys that
-//! were made before a missing constraint was added would go on proving without it
+//! Checks that keys belong to a circuit's code. Provers take their matrices from the keys, so keys
+//! that were made before a missing constraint was added would continue to prove without it
 //! (spec: verifier#type-digests).
 
 use crate::keys::{FamilyKey, KeyFileError, ProverKeys};
@@ -35,7 +35,7 @@ pub enum CircuitMismatch {
     Constraints {
         /// The type.
         kind: String,
-        /// Where they differ.
+        /// The first difference between them.
         difference: R1csDifference,
     },
     /// The verifying key promises other constraints than the proving key has.
@@ -83,9 +83,9 @@ pub fn check_circuit(
     }
 }
 
-/// Whether the keys have the instances, types, public wires and constants of a wiring, with or
-/// without slots: what the
-/// verifier reads from its key, and not only the digest of the layout that the key claims.
+/// Reports whether the keys have the instances, types, public wires and constants of a wiring, with
+/// or without slots. This compares what the verifier reads from its key, and not only the digest of
+/// the layout that the key claims.
 pub(crate) fn have_wiring(keys: &ProverKeys, wiring: &Wiring) -> Result<bool, KeyFileError> {
     let (vk, n) = (&keys.verifying, wiring.instances());
     Ok(vk.instances == n as u64

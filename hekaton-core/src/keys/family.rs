@@ -23,7 +23,7 @@ pub struct FamilyType {
     pub kind: KeyType,
     /// Its number of slots, mask slots included.
     pub slots: usize,
-    /// What it has for buses.
+    /// Its parts for buses.
     pub buses: BusShape,
 }
 
@@ -34,7 +34,7 @@ impl FamilyType {
     }
 }
 
-/// What a family key says in addition to its vectors of points.
+/// The contents of a family key in addition to its vectors of points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FamilyHeader {
     /// Name of the circuit, as claimed by the party that made the key; nothing checks it.
@@ -43,7 +43,7 @@ pub struct FamilyHeader {
     pub parameters: String,
     /// The party that is trusted.
     pub trust: Trust,
-    /// Whether proofs are zero-knowledge (spec: zero-knowledge#masks).
+    /// `true` if proofs are zero-knowledge (spec: zero-knowledge#masks).
     pub zero_knowledge: bool,
     /// The maximum number of subcircuits of a layout, N_max.
     pub instances: usize,
@@ -147,7 +147,7 @@ impl FamilyHeader {
 pub struct FamilyKey {
     sections: Sections,
     header: FamilyHeader,
-    /// Where the IC points of each type are in their section.
+    /// The range of the IC points of each type in their section.
     ranges: Vec<Range<usize>>,
 }
 
@@ -342,8 +342,8 @@ impl FamilyKey {
     /// there by now: a mapped file can change after a part of it was read.
     fn digest_with(&self, read: &[(&str, &[u8])]) -> Result<[u8; 32], KeyFileError> {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 key family");
-        // The last section is there only in families with buses, whose header does not tell: without
-        // its digest other shapes could go with the same points.
+        // The last section is there only in families with buses, and the header does not record
+        // that: without its digest, other shapes could go with the same points.
         let buses = (self.sections.bytes_of("buses") > 0).then_some("buses");
         for section in Self::SECTIONS.into_iter().chain(buses) {
             let bytes = self.sections.get::<u8>(section)?;

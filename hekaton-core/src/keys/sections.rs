@@ -75,7 +75,7 @@ pub enum KeyFileError {
         path: PathBuf,
         /// The damaged section, or part of the file.
         section: String,
-        /// What is wrong.
+        /// The damage that was found.
         why: String,
     },
     /// A key of another setup.
@@ -134,7 +134,7 @@ pub struct Sections {
     kind: &'static str,
     path: PathBuf,
     sections: Vec<Section>,
-    /// Whether [`Sections::used`] drops pages.
+    /// `true` if [`Sections::used`] drops pages.
     release: bool,
 }
 
@@ -458,7 +458,7 @@ pub struct SectionInfo {
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Whether its content has the digest of the table.
+    /// `true` if its content has the digest in the table.
     pub intact: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What setup refuses (spec: memory-check#asserts, mirage#asserts): errors, not debug assertions.
+//! The checks by which setup refuses unsound types (spec: memory-check#asserts, mirage#asserts):
+//! errors, not debug assertions.
 
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
@@ -62,7 +63,7 @@ pub enum TypeError {
         entry: usize,
         /// The bus, if there is one: ` of bus '..'`.
         bus: String,
-        /// What is wrong.
+        /// The reason it is refused.
         why: String,
     },
     /// A row of a scaled value is not as required.
@@ -72,7 +73,7 @@ pub enum TypeError {
         kind: String,
         /// The row.
         row: usize,
-        /// What is wrong.
+        /// The reason it is refused.
         why: String,
     },
     /// A parameter or a pair is in no row, so that the key does not bind it.
@@ -165,7 +166,7 @@ type Place = (usize, usize);
 /// The coefficients of one variable.
 type Column = BTreeMap<Place, Fr>;
 
-/// Whether a row has exactly the expected variables, each with the coefficient 1.
+/// Reports whether a row has exactly the expected variables, each with the coefficient 1.
 fn same_row(matrix: &Matrix<'_>, row: usize, expected: &[usize]) -> bool {
     let mut variables: Vec<usize> = matrix.terms(row).map(|(_, i)| i).collect();
     variables.sort_unstable();
@@ -229,8 +230,8 @@ fn name_of(layout: &VariableLayout, variable: usize) -> String {
     }
 }
 
-/// Whether a variable is fixed before the challenges and the same under all of them: a constant, a
-/// parameter, a shared wire or a marked value.
+/// Reports whether a variable is fixed before the challenges and the same under all of them: a
+/// constant, a parameter, a shared wire or a marked value.
 fn is_fixed(layout: &VariableLayout, variable: usize) -> bool {
     variable == VariableLayout::ONE
         || layout.parameters().contains(&variable)

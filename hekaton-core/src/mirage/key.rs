@@ -42,7 +42,8 @@ impl Shape {
     }
 }
 
-/// What a type has for buses, in the section `buses`, which other types do not have.
+/// The numbers of a type's variables and entries for buses, in the section `buses`, which other
+/// types do not have.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub(crate) struct BusCounts {

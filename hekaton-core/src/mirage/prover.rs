@@ -26,7 +26,8 @@ pub struct Unsatisfied {
     pub constraint: usize,
 }
 
-/// Whether a prover checks its witness against the constraints before it proves.
+/// A prover's choice to check its witness against the constraints before it proves, or to skip the
+/// check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WitnessCheck {
     /// A wrong witness is an error that names the constraint; costs one more sparse product.

@@ -27,8 +27,8 @@ pub trait Answer: Message + Clone {
     /// Appends the points of the answer to lists, the same number in every answer.
     fn points(&self, g1: &mut Vec<G1Point>, g2: &mut Vec<G2Point>);
 
-    /// Does the job. `challenges` are those of the prove round; the commit round has none. Also
-    /// returns what the subcircuit looks up, if the round tells.
+    /// Does the job. `challenges` are those of the prove round; the commit round has none. In the
+    /// commit round, also returns what the subcircuit looks up.
     ///
     /// # Errors
     /// The error of the worker.

@@ -199,9 +199,9 @@ impl<'a, E: Engine> Attempt<'a, E> {
         Ok(!replaced.is_empty())
     }
 
-    /// Whether a table has committed to other multiplicities than those that this process counts. After
-    /// that its counts are right. What earlier processes counted is not known, only their commitments
-    /// (spec: buses#counting).
+    /// Reports whether a table has committed to multiplicities other than those that this process
+    /// counts. After that its counts are right. The counts of earlier processes are not known, only
+    /// their commitments (spec: buses#counting).
     fn counts_were_wrong(
         &self,
         prove: &Round<'_>,

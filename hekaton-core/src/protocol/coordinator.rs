@@ -313,8 +313,8 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// What one instance of this process's [execution](Self::execution) looks up, from a synthesis of
-    /// its own.
+    /// Returns what one instance of this process's [execution](Self::execution) looks up, from a
+    /// synthesis of its own.
     pub(crate) fn look_ups(
         &self,
         execution: &Execution<'_>,
@@ -331,12 +331,12 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Whether an instance holds rows of a table.
+    /// Reports whether an instance holds rows of a table.
     pub(crate) fn is_table(&self, instance: usize) -> bool {
         self.layout.is_table(instance_id(instance))
     }
 
-    /// How often the rows of tables are looked up, once that is known.
+    /// Returns how often the rows of tables are looked up, once that is known.
     pub(crate) fn counts(&self) -> Option<Arc<Counts>> {
         match &self.values {
             Values::Here(execution) => execution.counts(),
@@ -356,7 +356,8 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Whether these are the values, and with buses the private input, that an instance's digest is of.
+    /// Reports whether an instance's digest is that of these values and, with buses, of this private
+    /// input.
     pub(crate) fn are_values_of(
         &self,
         instance: usize,
@@ -367,8 +368,8 @@ impl<'a> Coordinator<'a> {
         found.is_ok_and(|digest| digest == self.digests[instance])
     }
 
-    /// Whether an instance hits a pole (zero denominator) under these challenges: a worker's claim
-    /// costs an attempt, so it is checked (spec: memory-check#pole).
+    /// Reports whether an instance hits a pole (zero denominator) under these challenges: a
+    /// worker's claim costs an attempt, so it is checked (spec: memory-check#pole).
     pub(crate) fn hits_pole(
         &self,
         instance: usize,
@@ -394,7 +395,7 @@ impl<'a> Coordinator<'a> {
         Ok(matches!(z, Err(SynthesizeError::Pole { .. })))
     }
 
-    /// What all blocks of the aggregation read.
+    /// Returns what all blocks of the aggregation read.
     pub(crate) fn shared(&self) -> &Shared<'a> {
         &self.shared
     }
@@ -459,7 +460,7 @@ impl<B> std::fmt::Debug for Committed<'_, B> {
 }
 
 impl<'a, B: Blocks> Committed<'a, B> {
-    /// What all workers receive in the prove round.
+    /// Returns the message that all workers receive in the prove round.
     pub fn prove_round(&self) -> ProveRound {
         ProveRound { memory: self.committing.memory() }
     }

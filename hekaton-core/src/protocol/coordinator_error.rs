@@ -27,7 +27,7 @@ pub enum CoordinatorError {
     Answers {
         /// The round.
         round: &'static str,
-        /// What is wrong.
+        /// The reason it is wrong.
         why: String,
     },
     /// Some subcircuits' proofs are wrong.

@@ -1,5 +1,5 @@
 //! The commit round of a circuit with tables: first all subcircuits that look something up, whose
-//! provers tell what, then the tables (spec: buses#counting).
+//! provers report their look-ups, then the tables (spec: buses#counting).
 
 use crate::pool::Pool;
 use crate::protocol::coordinator::Coordinator;
@@ -21,12 +21,12 @@ impl<'a> Counting<'a> {
         coordinator.counts().is_none().then(|| Self { coordinator, counts: Mutex::new(counts) })
     }
 
-    /// Whether an instance must wait until all look-ups have been counted.
+    /// Reports whether an instance must wait until all look-ups have been counted.
     pub(crate) fn must_wait(&self, instance: usize) -> bool {
         self.coordinator.is_table(instance)
     }
 
-    /// Adds what the prover of an instance tells.
+    /// Adds the look-ups that the prover of an instance reports.
     pub(crate) fn add(
         &self,
         instance: usize,

@@ -1,5 +1,5 @@
-//! What runs the rounds: [`Engine`], implemented by [`LocalEngine`] over the threads of one
-//! machine.
+//! The interface that runs the rounds: [`Engine`], implemented by [`LocalEngine`] over the threads
+//! of one machine.
 
 use crate::aggregation::block::Shared;
 use crate::aggregation::blocks::{Blocks, LocalBlocks};
@@ -18,7 +18,7 @@ use crate::system::{Clock, Times};
 use hekaton_circuit::{LookUps, PreparedCircuit};
 use std::num::NonZeroUsize;
 
-/// How an answer was computed.
+/// Information about how an answer was computed.
 #[derive(Clone, Debug)]
 pub struct Work {
     /// The time that its prover took.
@@ -27,7 +27,7 @@ pub struct Work {
     pub bytes: u64,
     /// The name of the prover.
     pub prover: String,
-    /// What the subcircuit looks up; the prove round does not tell.
+    /// The look-ups of the subcircuit; empty in the prove round.
     pub look_ups: LookUps,
 }
 

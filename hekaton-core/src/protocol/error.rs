@@ -50,14 +50,14 @@ pub enum ProveError {
         /// The rank that reported it, if that is known: " (by rank ...)".
         by: String,
     },
-    /// A prover told of look-ups in rows that no table has.
+    /// A prover reported look-ups in rows that no table has.
     #[error("the look-ups of subcircuit {instance} (by {prover}) are wrong: {why}")]
     LookUps {
         /// The subcircuit.
         instance: usize,
         /// The prover, with its rank if there are ranks.
         prover: String,
-        /// What is wrong.
+        /// The reason they are wrong.
         why: String,
     },
     /// Look-ups were counted wrongly, so tables have committed to other multiplicities; everything
@@ -80,7 +80,8 @@ impl ProveError {
         Self::Coordinator(error.into())
     }
 
-    /// Whether another attempt with new randomness may succeed (spec: zero-knowledge#restart).
+    /// Reports whether another attempt with new randomness may succeed
+    /// (spec: zero-knowledge#restart).
     pub(crate) fn starts_over(&self) -> bool {
         matches!(
             self,

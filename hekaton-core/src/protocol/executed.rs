@@ -22,7 +22,7 @@ const AT_ONCE: usize = 256;
 /// The same where private inputs are made, which may take as long as a subcircuit's witness.
 const AT_ONCE_WITH_INPUTS: usize = 4;
 
-/// Where the values of an execution are.
+/// The location of the values of an execution.
 pub(crate) enum Values<'c> {
     /// In this process, all of them.
     Here(Box<Execution<'c>>),
@@ -30,10 +30,10 @@ pub(crate) enum Values<'c> {
     OnRanks(OnRanks<'c>),
 }
 
-/// What rank 0 knows of an execution on ranks.
+/// An execution on ranks, as seen by rank 0.
 pub(crate) struct OnRanks<'c> {
     pub(crate) circuit: &'c PreparedCircuit<'c>,
-    /// How often the rows of tables are looked up, once that is known.
+    /// The number of look-ups of each row of each table, once that is known.
     pub(crate) counts: RwLock<Option<Arc<Counts>>>,
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn digest_with(
     Ok(*hasher.finalize().as_bytes())
 }
 
-/// Whether the digest of an instance is also that of its private input.
+/// Reports whether the digest of an instance also covers its private input.
 fn has_private_digest(layout: &Layout, instance: InstanceId) -> bool {
     layout.has_buses() && !layout.is_table(instance)
 }
@@ -159,7 +159,7 @@ pub(crate) fn execution_digest(key_digest: &[u8; 32], digests: &[InstanceDigest]
     *hasher.finalize().as_bytes()
 }
 
-/// What a rank tells about the execution of its slice.
+/// A rank's report on the execution of its slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SliceSummary {
     /// The balance of the slice's accesses: the balances of all slices and of the verifier sum to

@@ -416,8 +416,8 @@ fn st_of(ic: &[G1Point], layout: &VariableLayout, slots: &[SlotAccess]) -> G1Poi
     G1Point::sum(&once)
 }
 
-/// What an instance's parameters and pairs add to St_i, and `SV_i = IC_bV + sum v IC_kv`, which is zero
-/// in circuits without buses (spec: buses#preprocessed).
+/// Returns what an instance's parameters and pairs add to St_i, and `SV_i = IC_bV + sum v IC_kv`,
+/// which is zero in circuits without buses (spec: buses#preprocessed).
 fn bus_parts(
     ic: &[G1Point],
     layout: &VariableLayout,

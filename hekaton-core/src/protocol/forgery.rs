@@ -101,7 +101,7 @@ pub fn without_buses(keys: &mut ProverKeys) {
     keys.verifying.buses = None;
 }
 
-/// Solves `sum_i x_i rows_i = target`; `None` if the target is no combination of the rows.
+/// Solves `sum_i x_i rows_i = target`; `None` if the target is not a combination of the rows.
 fn solve(rows: &[Vec<Fr>], target: &[Fr]) -> Option<Vec<Fr>> {
     // Each row is followed by what it is a combination of.
     let (width, n) = (target.len(), rows.len());

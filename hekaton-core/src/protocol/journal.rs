@@ -1,5 +1,5 @@
-//! Where a run keeps its answers: the trait [`Journal`], implemented by the run directory of the
-//! crate `hekaton-storage`.
+//! The place where a run keeps its answers: the trait [`Journal`], implemented by the run directory
+//! of the crate `hekaton-storage`.
 //!
 //! Every answer is a function of key, input and seed, so a recorded answer need not be computed
 //! again, and computing one twice yields the same bytes (spec: zero-knowledge#randomness,
@@ -10,7 +10,7 @@ use crate::randomness::Randomness;
 use crate::verifier::proof::Proof;
 use crate::verifier::verifying_key::VerifyingKey;
 
-/// What kind of failure a journal reports.
+/// The kind of failure that a journal reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JournalErrorKind {
@@ -70,8 +70,8 @@ pub struct LogKey<'a> {
     pub round: &'static str,
     /// The number of the attempt, starting at 1.
     pub attempt: u32,
-    /// What the answers depend on in addition to the run's identity. A log that was written for
-    /// another context is an error.
+    /// The context on which the answers depend in addition to the run's identity. A log that was
+    /// written for another context is an error.
     pub context: &'a [u8],
     /// The length of every message.
     pub message_length: usize,
@@ -82,16 +82,16 @@ pub type Accept<'a> = dyn FnMut(Vec<&[u8]>) -> usize + 'a;
 
 /// Keeps the answers of a run, so that an interrupted run can be resumed.
 pub trait Journal: std::fmt::Debug + Sync {
-    /// Whether the journal was opened for this key.
+    /// Reports whether the journal was opened for this key.
     fn is_for(&self, key: &VerifyingKey) -> bool;
 
-    /// Whether an earlier process started the run.
+    /// Reports whether an earlier process started the run.
     fn is_resumed(&self) -> bool;
 
-    /// Whether the run has a test seed, so that its proofs are not zero-knowledge.
+    /// Reports whether the run has a test seed, so that its proofs are not zero-knowledge.
     fn has_insecure_seed(&self) -> bool;
 
-    /// Whether the seed still exists. The last step of a run removes it.
+    /// Reports whether the seed still exists. The last step of a run removes it.
     fn has_seed(&self) -> bool;
 
     /// Returns what a user should know about how the journal was opened. A second call returns

@@ -1,4 +1,4 @@
-//! Where a setup stores its keys.
+//! The place where a setup stores its keys.
 
 use crate::keys::AggregationKey;
 use crate::mirage::ProvingKey;

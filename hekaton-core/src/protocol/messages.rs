@@ -1,4 +1,4 @@
-//! What coordinator and workers exchange: plain values, so that any engine can carry them.
+//! The messages between coordinator and workers: plain values, so that any engine can carry them.
 //!
 //! Any worker can do a job, at any time, more than once, with the same result
 //! (spec: distributed#jobs). The answers are [`Message`]s: values with one canonical encoding of a
@@ -51,11 +51,11 @@ pub struct Commitment {
 }
 
 /// A keyed digest of all values that a subcircuit committed to: the prove round must commit to the same
-/// ones (spec: buses#commit-round). The key is the subcircuit's secret randomness, so a mark tells
+/// ones (spec: buses#commit-round). The key is the subcircuit's secret randomness, so a mark reveals
 /// nothing about the values. Zero where there are no marked values: slots have no choice.
 pub type Mark = [u8; 32];
 
-/// What the coordinator sends to all workers at the start of the prove round.
+/// The message from the coordinator to all workers at the start of the prove round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProveRound {
     /// The challenges of the memory check.

@@ -24,7 +24,7 @@ impl Cancellation {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether [`Self::cancel`] was called.
+    /// Reports whether [`Self::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
@@ -110,7 +110,7 @@ impl<'a> ProveOptions<'a> {
         self
     }
 
-    /// Whether answers are recorded.
+    /// Reports whether answers are recorded.
     pub fn has_journal(&self) -> bool {
         self.journal.is_some()
     }

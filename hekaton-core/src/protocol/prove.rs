@@ -92,7 +92,7 @@ pub(crate) fn prove_with(
 impl<E: Engine> Session<'_, E> {
     fn run(&self, sponge: &dyn Fn(u32) -> Box<dyn Sponge>) -> Result<ProvenRun, ProveError> {
         let coordinator = self.start()?;
-        // A finished run has no seed any more: it returns its proof or fails, and never proves
+        // A finished run no longer has a seed: it returns its proof or fails, and never proves
         // again.
         let proof = match self.finished(&coordinator)? {
             Some(proof) => proof,
@@ -153,7 +153,7 @@ impl<E: Engine> Session<'_, E> {
             return Err(ProveError::ForeignJournal);
         }
         let since = recorder.phase_start(Phase::Execute, 1, 0);
-        // Of the threads of this process, as many as may prove at once within its memory.
+        // As many of this process's threads as may prove at once within its memory.
         let own = self.options.provers.map_or(usize::MAX, std::num::NonZeroUsize::get);
         let own = own.min(self.engine.pool().threads());
         Coordinator::check(self.circuit, self.keys, self.engine.pool(), own)?;

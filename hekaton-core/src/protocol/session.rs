@@ -1,4 +1,4 @@
-//! What all attempts of a run share, and one round with its log and events.
+//! The state that all attempts of a run share, and one round with its log and events.
 
 use crate::events::{Event, Phase, Recorder};
 use crate::keys::ProverKeys;
@@ -18,7 +18,7 @@ use std::time::Instant;
 /// about 2^-230, so a second restart points to faulty hardware (spec: zero-knowledge#restart).
 pub(crate) const ATTEMPTS: u32 = 4;
 
-/// What all attempts of a run share.
+/// The state that all attempts of a run share.
 pub(crate) struct Session<'a, E> {
     pub(crate) circuit: &'a PreparedCircuit<'a>,
     pub(crate) keys: &'a ProverKeys,

@@ -291,8 +291,8 @@ pub(crate) fn setup_wiring<E>(
     Ok((aggregation, verifying))
 }
 
-/// What the verifying key needs of a type: discrete logarithms, which are trapdoors and are wiped on
-/// drop, and the digest of its R1CS.
+/// The secrets of a type from which the verifying key is made: discrete logarithms, which are
+/// trapdoors and are wiped on drop, and the digest of its R1CS.
 pub(super) struct TypeLogs {
     /// The discrete logarithms of IC by variable.
     pub(super) ic: Zeroizing<Vec<Fr>>,

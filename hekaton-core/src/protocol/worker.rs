@@ -50,7 +50,7 @@ pub enum WorkerError {
     Job {
         /// The instance.
         instance: usize,
-        /// What does not match.
+        /// The mismatch that was found.
         why: String,
     },
     /// The key is damaged.
@@ -91,7 +91,7 @@ impl<'a> Worker<'a> {
         self.circuit
     }
 
-    /// Whether witnesses are checked before they are proven.
+    /// Returns whether witnesses are checked before they are proven.
     pub(crate) fn witness_check(&self) -> WitnessCheck {
         self.witness_check
     }
@@ -211,8 +211,8 @@ impl CommittedSubcircuit<'_> {
     }
 }
 
-/// Whether the commit round synthesizes subcircuits of a type: for their marked values, and for what
-/// they look up.
+/// Reports whether the commit round synthesizes subcircuits of a type: for their marked values, and
+/// for what they look up.
 pub(crate) fn is_synthesized(circuit: &PreparedCircuit<'_>, key: &ProvingKey) -> bool {
     let layout = key.layout();
     let may_look_up = circuit.layout().has_tables() && layout.shape().entries > 0;

@@ -130,7 +130,7 @@ pub(crate) struct Cheater<'b, C: Circuit> {
     pub(crate) slots: Vec<Vec<SlotAccess>>,
     pub(crate) public: Vec<Fr>,
     pub(crate) private: Vec<PrivateInput>,
-    /// What to add to variables of instances, in [`with_marked`](Self::with_marked).
+    /// The amounts to add to variables of instances, in [`with_marked`](Self::with_marked).
     pub(crate) shifted: Vec<(usize, usize, Fr)>,
     pub(crate) randomness: Randomness,
 }

@@ -21,7 +21,7 @@ use hekaton_circuit::{
     PreparedCircuit, R1csDifference, Subcircuit, SynthesizeError, WireId, WireValues, check, count,
 };
 
-/// What the author of [`Square`] wrote about y = x^2.
+/// The constraint that the author of [`Square`] wrote for y = x^2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Nothing: the row is forgotten. Another row contains x and y, and says nothing about them.
@@ -328,9 +328,9 @@ fn f6_test_keys_are_refused() {
 
 /// A step whose output may be in no constraint.
 struct Step {
-    /// Whether the constraints contain the output.
+    /// `true` if the constraints contain the output.
     constrained: bool,
-    /// Whether the layout declares that they need not.
+    /// `true` if the layout declares that they need not.
     exempt: bool,
 }
 

@@ -651,7 +651,7 @@ fn a13_pole_of_an_entry() {
     }
 }
 
-/// What the prove round answers must carry the mark of the commit round.
+/// The answers of the prove round must carry the marks of the commit round.
 #[test]
 fn marks_of_both_rounds_agree() {
     let bench = shop();

@@ -28,7 +28,7 @@ struct Chain {
     constants: Vec<Fr>,
     /// Constants that nobody reads.
     idle: Vec<Fr>,
-    /// What `execute` sets the constant of the first subcircuit to, if it does.
+    /// The value to which `execute` sets the constant of the first subcircuit, if it does.
     set: Option<Fr>,
 }
 

@@ -250,7 +250,7 @@ fn a82_components_at_unused_powers() {
 }
 
 /// Adversarial test 83: the ledger key of one subcircuit more or fewer, and a filled pad, under a
-/// derived key for a number that is no power of two.
+/// derived key for a number that is not a power of two.
 #[test]
 fn a83_ledger_keys_of_derived_keys() {
     let circuit = Squares::new(&[0, 1, 1, 0, 1]);
@@ -335,7 +335,7 @@ fn a85_bounds_of_families() {
         let result = setup_family(&prepared, instances, &engine(), &options, keep, |_| {});
         assert!(matches!(result, Err(SetupError::FamilySize { .. })), "{instances}");
     }
-    // A type of the same name with other slots, and a wiring that is no star.
+    // A type of the same name with other slots, and a wiring that is not a star.
     let circuit = Squares::new(&[0, 1]);
     let wiring = PreparedCircuit::new(&circuit).unwrap().layout().wiring(Masking::Masked);
     let mut other = wiring.clone();

@@ -1,4 +1,5 @@
-//! What a proof tells those who have seen some of its jobs (spec: zero-knowledge#leaks).
+//! The information that a proof reveals to those who have seen some of its jobs
+//! (spec: zero-knowledge#leaks).
 
 use super::bench::{Bench, field_of};
 use crate::encoding::Encode;
@@ -156,7 +157,7 @@ impl Leak {
             .collect()
     }
 
-    /// Whether the commitment to all terms in the proof is the one to these.
+    /// Reports whether the commitment to all terms in the proof is the commitment to these.
     fn confirms(&self, terms: &[Fr]) -> bool {
         let psi = self.bench.keys.aggregation.psi().unwrap();
         let v: Vec<G2Point> = (0..terms.len()).map(|i| psi[2 * i]).collect();
@@ -194,8 +195,8 @@ fn a_run_of_unseen_subcircuits_hides_what_it_shares() {
     }
 }
 
-/// What leaks of a run of unseen subcircuits is the sum of its terms: a guess of what it shares with
-/// another run is confirmed by it.
+/// A run of unseen subcircuits leaks the sum of its terms: it confirms a guess of what the run
+/// shares with another run.
 #[test]
 fn the_sum_of_a_run_confirms_what_it_shares_with_another() {
     let circuit = || Secret { instances: 5, writer: 1, reader: 4 };

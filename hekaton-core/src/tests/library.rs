@@ -676,7 +676,8 @@ fn wrong_tables_and_memories_are_refused() {
     assert!(error.contains("access 1 of instance 0 to RAM 'm': the layout has only 1"), "{error}");
 }
 
-/// Unused accesses of the layout are no entries: an instance may make fewer, if its constraints do.
+/// Unused accesses of the layout are not entries: an instance may make fewer, if its constraints
+/// do.
 #[test]
 fn declared_accesses_need_not_be_made() {
     let circuit = small_circuit(

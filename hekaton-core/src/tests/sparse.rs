@@ -207,7 +207,7 @@ fn sparse_cells_are_distinct_across_subcircuits() {
     assert_refused(&DENSE_ONLY, again, 1..2, &counts, &[]);
 }
 
-/// What layouts and executions are refused for.
+/// Layouts and executions with wrong regions are refused.
 #[test]
 fn wrong_regions_are_refused() {
     let built = |ram: Ram| {

@@ -1,4 +1,5 @@
-//! What a setup leaves in memory (AUDIT F4). Linux only: the test reads the memory of a process.
+//! The traces that a setup leaves in memory (AUDIT F4). Linux only: the test reads the memory of a
+//! process.
 
 use crate::pool::LocalEngine;
 use crate::protocol::{Secrets, SetupOptions, setup};

@@ -46,7 +46,7 @@ pub enum PublicValuesError {
     Value {
         /// The name of the wire.
         name: String,
-        /// What is wrong.
+        /// The reason it is wrong.
         why: String,
     },
     /// The wrong number of values.

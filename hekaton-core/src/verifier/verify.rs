@@ -151,8 +151,8 @@ pub(crate) fn verify_with(
     })
 }
 
-/// What the verifier sees, for tests: whether the merged equation holds, and the defect of each
-/// single equation.
+/// The verifier's intermediate results, for tests: whether the merged equation holds, and the
+/// defect of each single equation.
 #[cfg(test)]
 pub(crate) struct Verdict {
     pub(crate) merged: bool,

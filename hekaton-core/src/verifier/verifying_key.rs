@@ -98,7 +98,7 @@ pub struct VerifyingKey {
     pub parameters: String,
     /// The party that is trusted.
     pub trust: Trust,
-    /// Whether proofs are zero-knowledge (spec: zero-knowledge#masks).
+    /// `true` if proofs are zero-knowledge (spec: zero-knowledge#masks).
     pub zero_knowledge: bool,
     /// Number of subcircuits n, at least 1.
     pub instances: u64,
@@ -195,7 +195,7 @@ impl VerifyingKey {
 }
 
 impl VerifyingKey {
-    /// Whether the circuit has buses, so that the challenges b_T and b_V are drawn
+    /// Reports whether the circuit has buses, so that the challenges b_T and b_V are drawn
     /// (spec: buses#challenges).
     pub fn has_buses(&self) -> bool {
         self.buses.is_some()

@@ -1,4 +1,4 @@
-//! Slices and leaders: what ranks tell about values that rank 0 does not have, what travels, and
+//! Slices and leaders: what ranks report about values that rank 0 does not have, what travels, and
 //! leaders that fail.
 
 use super::super::groups::{pack, unpack};
@@ -53,7 +53,7 @@ fn a_rank_with_other_values_is_named() {
     }
 }
 
-/// What a rank tells about its slice is checked; each wrong statement names the rank.
+/// A rank's report on its slice is checked; each wrong statement names the rank.
 #[test]
 fn wrong_statements_about_a_slice_are_named() {
     let bench = bench(12);
@@ -184,7 +184,7 @@ impl Circuit for Odd {
     }
 }
 
-/// A circuit whose values depend on the range is told so, with the wire, and no rank is blamed.
+/// A circuit whose values depend on the range is reported, with the wire, and no rank is blamed.
 #[test]
 fn a_circuit_that_executes_ranges_differently_is_named() {
     let bench = Bench::new(Odd(Squares::new(&[0; 6])), true);
@@ -371,8 +371,8 @@ fn the_giver_of_a_private_input_is_named() {
     assert!(error.contains("unsatisfied (its private input came from rank 1 on "), "{error}");
 }
 
-/// A rank compares the values of each job with what it told: a fault of its memory would otherwise
-/// make every attempt fail, or make rank 0 draw masks for other values.
+/// A rank compares the values of each job with what it reported: a fault of its memory would
+/// otherwise make every attempt fail, or make rank 0 draw masks for other values.
 #[test]
 fn values_that_changed_in_memory_are_noticed() {
     use super::super::jobs::Slice;
@@ -393,7 +393,8 @@ fn values_that_changed_in_memory_are_noticed() {
     }
 }
 
-/// What rank 0 executes again must be what the rank told, or no rank may be blamed.
+/// The values that rank 0 computes again must be those that the rank reported; otherwise no rank
+/// may be blamed.
 #[test]
 fn rank_0_compares_what_it_executes_again() {
     use crate::protocol::coordinator::Coordinator;
@@ -468,7 +469,7 @@ fn parts_that_do_not_fit_are_named() {
     }
 }
 
-/// Whether a message, or one that it packs, has this kind.
+/// Reports whether a message, or one that it packs, has this kind.
 fn has(frame: &Frame, kind: Kind) -> bool {
     let packed = match frame.kind {
         Kind::Bundle => unpack(&frame.content, &(1..6)).unwrap(),
@@ -527,7 +528,7 @@ fn a_lost_member_is_named_in_every_phase() {
     }
 }
 
-/// What a leader passes on must be of its own group, and whole.
+/// A leader may pass on only complete messages, and only from its own group.
 #[test]
 fn leaders_speak_for_their_groups_only() {
     let bench = bench(9);

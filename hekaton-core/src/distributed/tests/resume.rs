@@ -1,5 +1,5 @@
-//! Runs whose ranks told rank 0 something wrong, interrupted and resumed (spec: distributed#repair,
-//! buses#counting).
+//! Runs whose ranks made wrong reports to rank 0, interrupted and resumed
+//! (spec: distributed#repair, buses#counting).
 
 use super::*;
 use crate::Cancellation;

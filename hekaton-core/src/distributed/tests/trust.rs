@@ -1,5 +1,5 @@
-//! What ranks are told and what they are believed: their code, their secrets, and their claims of
-//! poles (AUDIT F1, F7, nit 7).
+//! The data sent to ranks and the trust placed in them: their code, their secrets, and their claims
+//! of poles (AUDIT F1, F7, nit 7).
 
 use super::*;
 
