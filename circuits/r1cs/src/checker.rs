@@ -1,4 +1,4 @@
-//! Whether the parts of a partition say what the source says (spec: soundness#imported). It shares
+//! Checks that the parts of a partition say what the source says (spec: soundness#imported). It shares
 //! no code with what makes partitions, and trusts nothing of it.
 //!
 //! It reads the constraints of types (from a circuit directory, or from the matrices of proving keys),
@@ -57,11 +57,11 @@ pub enum PartitionError {
     /// The directory is of another source.
     #[error("the circuit has {found} {what}, but the partition is of one with {expected}")]
     Source {
-        /// What is counted.
+        /// The things that are counted.
         what: &'static str,
-        /// In the partition.
+        /// The number in the partition.
         expected: u64,
-        /// In the source.
+        /// The number in the source.
         found: u64,
     },
     /// The layout is not that of the directory.
@@ -72,7 +72,7 @@ pub enum PartitionError {
     Part {
         /// The part.
         part: usize,
-        /// What is wrong.
+        /// The problem.
         why: PartProblem,
     },
     /// A constraint is in no part.
@@ -86,7 +86,7 @@ pub enum PartitionError {
     Definition {
         /// The wire.
         wire: u32,
-        /// What is wrong.
+        /// The problem.
         why: &'static str,
     },
     /// The slots at an address do not form a star.
@@ -94,7 +94,7 @@ pub enum PartitionError {
     Address {
         /// The address.
         address: u64,
-        /// What is wrong.
+        /// The problem.
         why: &'static str,
     },
     /// The verifier's public wires are not those of the source.
@@ -102,12 +102,12 @@ pub enum PartitionError {
     Public {
         /// The public value, from 1.
         index: u64,
-        /// What is wrong.
+        /// The problem.
         why: &'static str,
     },
 }
 
-/// What is wrong with a part.
+/// A problem in a part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartProblem {
@@ -136,7 +136,7 @@ pub enum PartProblem {
         /// The derived wire.
         wire: u32,
     },
-    /// A row for a bit that is not one, or of a wire that is no bit in the source (P9).
+    /// A row for a bit that is not one, or of a wire that is not a bit in the source (P9).
     #[error(
         "row {row} is to make wire {wire} a bit of a pack, and does not, or again, or the source does \
          not say so"
@@ -199,7 +199,7 @@ pub enum PartProblem {
     },
 }
 
-/// How much was checked.
+/// The numbers of things that were checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartitionReport {
     /// The number of parts.
@@ -286,7 +286,7 @@ pub fn check_partition(
     Ok(report)
 }
 
-/// What is at an address.
+/// The wire and the accesses at an address.
 #[derive(Clone, Copy, Default)]
 struct Place {
     /// The wire, 0 before one is found.
@@ -304,20 +304,20 @@ const PACKED: u64 = 1 << 63;
 struct Check<'a> {
     source: &'a System,
     derived: &'a Derived,
-    /// Whether each row of the source was found.
+    /// `true` for each row of the source that was found.
     found: Vec<bool>,
     /// For each derived wire, the last part, from 1, with its row.
     defined: Vec<u32>,
     /// For each wire of the source, the last part, from 1, that says that it is a bit. Empty if there
     /// are no packs, as the following two.
     is_bit: Vec<u32>,
-    /// Whether the source says that a wire is a bit.
+    /// `true` for each wire that the source says is a bit.
     is_bit_in_source: Vec<bool>,
     /// The pack of each wire of the source, 0 for none.
     pack: Vec<u32>,
-    /// What each wire was in the parts where it was found: an address, a pack, or 0 for neither.
+    /// The role of each wire in the parts where it was found: an address, a pack, or 0 for neither.
     address: Vec<u64>,
-    /// By address; the first one is that of no wire.
+    /// The places by address; the first one is that of no wire.
     places: Vec<Place>,
     /// The part in which each wire was found last, from 1.
     last: Vec<u32>,
@@ -649,7 +649,7 @@ impl<'a> Check<'a> {
         None
     }
 
-    /// What can be said only at the end: all constraints were found, and each address has one
+    /// Checks what can be checked only at the end: all constraints were found, and each address has one
     /// writer, whose multiplicity is the number of readers.
     fn finish(&self) -> Result<(), PartitionError> {
         if let Some(missing) = self.found.iter().position(|found| !found) {

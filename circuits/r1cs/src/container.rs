@@ -24,14 +24,14 @@ pub(crate) struct Container {
     repeated: BTreeSet<u32>,
 }
 
-/// Where the bytes are.
+/// The storage of the bytes.
 #[derive(Debug)]
 enum Content {
     File(File),
     Memory(Vec<u8>),
 }
 
-/// What errors call bytes that are in memory.
+/// The name of in-memory bytes in errors.
 const IN_MEMORY: &str = "(in memory)";
 
 /// A container of sections.
@@ -227,7 +227,7 @@ pub(crate) struct Reader<'a> {
     next: u64,
     end: u64,
     buffer: Vec<u8>,
-    /// How many bytes of the buffer are used.
+    /// The number of bytes of the buffer that are used.
     used: usize,
 }
 
@@ -237,7 +237,7 @@ impl Reader<'_> {
         self.next - (self.buffer.len() - self.used) as u64
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes that are left.
     pub(crate) fn left(&self) -> u64 {
         self.end - self.at()
     }

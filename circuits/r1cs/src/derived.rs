@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 /// The most bits of a pack: 2^254 is below the modulus, so that one sum has one choice of bits.
 pub const MOST_BITS: usize = 254;
 
-/// What a derived wire is.
+/// The definition of a derived wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Definition {
     /// The sum of at least two terms over wires of the source and earlier sums, wires ascending: each
@@ -21,14 +21,14 @@ pub enum Definition {
     Pack(Vec<u32>),
 }
 
-/// What a row of a part is.
+/// The meaning of a row of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowKind {
     /// The constraint of the source with this number.
     Source(u32),
     /// The definition of this derived wire.
     Definition(u32),
-    /// That this wire of the source is a bit.
+    /// The check that this wire of the source is a bit.
     Bit(u32),
 }
 
@@ -45,16 +45,16 @@ pub struct Derived {
 }
 
 impl Derived {
-    /// No derived wires, of a source with so many constraints and wires.
+    /// Returns no derived wires, for a source with these numbers of constraints and wires.
     pub fn none(rows: u32, wires: u32) -> Self {
         Self { rows, first: wires, ..Self::default() }
     }
 
-    /// Derived wires of a source with so many constraints and wires.
+    /// Makes the derived wires of a source with these numbers of constraints and wires.
     ///
     /// # Errors
     /// If a definition mentions a wire or coefficient that does not exist before it, a pack has too
-    /// many bits, or there are no numbers for so many wires and rows.
+    /// many bits, or 32-bit numbers do not suffice for all wires and rows.
     pub fn new(
         rows: u64,
         wires: u32,
@@ -83,7 +83,7 @@ impl Derived {
         Ok(Self { rows, first: wires, coefficients, definitions })
     }
 
-    /// Whether there are none.
+    /// Reports whether there are no derived wires.
     pub fn is_empty(&self) -> bool {
         self.definitions.is_empty()
     }

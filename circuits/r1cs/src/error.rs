@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where.
+//! Problems with a file, and the place in it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
-    /// Where in the file.
+    /// The place in the file.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -45,7 +45,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// What is wrong with a file.
+/// A problem with a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -64,7 +64,7 @@ pub enum Problem {
     /// The file does not begin like one of its kind.
     #[error("not a {expected} file: it does not begin with \"{expected}\"")]
     Magic {
-        /// What such files begin with.
+        /// The bytes that such files begin with.
         expected: &'static str,
     },
     /// The file has a version that cannot be read.
@@ -78,17 +78,17 @@ pub enum Problem {
     /// The file ends before what it announces.
     #[error("the file ends here, but {what} needs {needed} more bytes: it is truncated")]
     Truncated {
-        /// What is read there.
+        /// The part that is read there.
         what: &'static str,
-        /// How many bytes are missing at least.
+        /// The number of bytes that are missing at least.
         needed: u64,
     },
     /// Bytes follow the end.
     #[error("{count} bytes follow the end of {what}: the file is damaged; write it again")]
     LeftOver {
-        /// What has ended.
+        /// The part that has ended.
         what: &'static str,
-        /// How many bytes follow.
+        /// The number of bytes that follow.
         count: u64,
     },
     /// A section is missing.
@@ -136,11 +136,11 @@ pub enum Problem {
     /// A number contradicts another one.
     #[error("{what} is {found}, expected {expected}")]
     Mismatch {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
-        /// What the file has.
+        /// The number in the file.
         found: u64,
-        /// What follows from the rest.
+        /// The number that follows from the rest.
         expected: u64,
     },
     /// There are fewer wires than public ones and the constant.
@@ -157,9 +157,9 @@ pub enum Problem {
     /// A number is larger than what the file has bytes for.
     #[error("{what} is {found}, but the file has bytes for at most {most}: it is damaged")]
     NoBytesFor {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
-        /// What the file says.
+        /// The number in the file.
         found: u64,
         /// The largest number that the bytes allow.
         most: u64,
@@ -167,9 +167,9 @@ pub enum Problem {
     /// A number is too large.
     #[error("{what} is {found}; at most {most} are supported")]
     TooMany {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
-        /// What the file has.
+        /// The number in the file.
         found: u64,
         /// The limit.
         most: u64,

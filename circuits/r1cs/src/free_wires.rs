@@ -89,8 +89,8 @@ impl System {
 }
 
 impl Directory {
-    /// What is allowed in the circuit and probably not meant, for people: public wires that no constraint
-    /// mentions.
+    /// Describes for people what is allowed in the circuit and probably not meant: public wires that no
+    /// constraint mentions.
     ///
     /// # Errors
     /// As for [`free_public_wires`](Self::free_public_wires).
@@ -165,7 +165,7 @@ impl Directory {
 /// The most wires that a notice names.
 const NAMED: usize = 8;
 
-/// What to say of public wires that no constraint mentions; nothing, if there are none.
+/// Describes public wires that no constraint mentions; `None` if there are no such wires.
 pub(crate) fn notice(
     free: &[u32],
     source: &Source,

@@ -33,13 +33,13 @@ pub enum ImportError {
     /// The directory cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// What was written cannot be read again.
+    /// The directory that was written cannot be read again.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// What was written has no layout.
+    /// The partition that was written has no layout.
     #[error("the partition has no layout: {0}; this is a mistake of the partitioner")]
     Layout(#[from] LayoutError),
-    /// What was written is not the circuit.
+    /// The partition that was written is not the circuit.
     #[error("the partition is not the circuit: {0}; this is a mistake of the partitioner")]
     Partition(#[from] PartitionError),
 }
@@ -108,7 +108,7 @@ impl Monolith {
         Ok(Self { source, system, occurrences, symbols })
     }
 
-    /// What it is.
+    /// Returns the source of the circuit.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -118,8 +118,8 @@ impl Monolith {
         &self.system
     }
 
-    /// What is allowed in the circuit and probably not meant, for people: public wires that no constraint
-    /// mentions.
+    /// Describes for people what is allowed in the circuit and probably not meant: public wires that no
+    /// constraint mentions.
     pub fn notices(&self) -> Vec<String> {
         let symbols = self.symbols.as_ref();
         let label = |wire| {
@@ -133,7 +133,7 @@ impl Monolith {
     /// The circom templates that repeat, from a `.sym` file: those with the most constraints first.
     ///
     /// # Errors
-    /// If the file is no `.sym` file of this circuit.
+    /// If the file is not a `.sym` file of this circuit.
     pub fn templates(&self, symbols: &Path) -> Result<Vec<Template>, ImportError> {
         Ok(templates(symbols, &self.system, &self.occurrences)?)
     }
@@ -181,7 +181,7 @@ impl Monolith {
         self.write_with(plan, path, |_| {})
     }
 
-    /// [`write`](Self::write), which calls `started` with the directory that it builds beside the
+    /// [`write`](Self::write), which calls `started` with the directory that it builds next to the
     /// final one: a program that exits early must remove it.
     ///
     /// # Errors

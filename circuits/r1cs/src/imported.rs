@@ -32,7 +32,7 @@ impl Imported {
     /// Opens a circuit directory.
     ///
     /// # Errors
-    /// If it is none, or is damaged.
+    /// If it is not a circuit directory, or is damaged.
     pub fn open(path: &Path) -> Result<Self, DirectoryError> {
         Ok(Self::new(Directory::open(path)?))
     }

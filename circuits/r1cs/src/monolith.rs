@@ -15,7 +15,7 @@ pub enum MonolithError {
     /// Its synthesis failed.
     #[error("the synthesis failed: {0}")]
     Synthesis(#[from] SynthesisError),
-    /// It has constraints that are no R1CS.
+    /// It has constraints that are not R1CS.
     #[error("the circuit has constraints other than R1CS; use R1CS gadgets only")]
     Predicate,
     /// A row is wrong.
@@ -23,7 +23,7 @@ pub enum MonolithError {
     Row {
         /// The constraint, from 0.
         number: u32,
-        /// What is wrong.
+        /// The problem.
         error: RowError,
     },
     /// There are more wires or constraints than can be counted.

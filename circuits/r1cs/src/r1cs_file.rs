@@ -27,8 +27,8 @@ const LABEL: u64 = 8;
 /// in an import.
 const UNSEEN_WIRES: u64 = 1 << 22;
 
-/// What a circuit consists of. Wire 0 is the constant 1; public outputs, public inputs, private
-/// inputs and all others follow in this order.
+/// The numbers of wires and constraints of a circuit. Wire 0 is the constant 1; public outputs,
+/// public inputs, private inputs and all others follow in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// The number of wires, the constant included.
@@ -118,7 +118,7 @@ impl R1csFile {
         Ok(Self { container, counts, labels })
     }
 
-    /// What the circuit consists of.
+    /// Returns the numbers of wires and constraints.
     pub fn counts(&self) -> Counts {
         self.counts
     }

@@ -62,7 +62,7 @@ impl Symbols {
         self.names.len()
     }
 
-    /// Whether no wire has a name.
+    /// Reports whether no wire has a name.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

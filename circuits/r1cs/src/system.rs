@@ -14,7 +14,7 @@ pub struct Term {
     pub wire: u32,
 }
 
-/// Where the terms of a row are: those of A, B and C, one after the other.
+/// The place of the terms of a row: those of A, B and C, one after the other.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     start: u64,
@@ -36,11 +36,11 @@ pub struct System {
     /// The number of each row in the source.
     numbers: Vec<u32>,
     without_wires: Vec<u32>,
-    /// Wires that a partition adds; none in a source.
+    /// The wires that a partition adds; a source has no such wires.
     derived: Derived,
 }
 
-/// What is wrong with a row.
+/// A problem with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowError {
@@ -138,7 +138,7 @@ impl System {
         &self.derived
     }
 
-    /// No derived wires, as a source has none.
+    /// Returns no derived wires, as a source does not have any.
     pub(crate) fn none_derived(&self) -> Derived {
         let rows = u32::try_from(self.rows.len() + self.without_wires.len()).unwrap_or(u32::MAX);
         Derived::none(rows, self.wires)
@@ -202,10 +202,10 @@ impl System {
 pub struct SystemBuilder {
     system: System,
     ids: HashMap<[u8; 32], u32>,
-    /// Where the terms of the combination that is being built begin.
+    /// The index of the first term of the combination that is being built.
     start: usize,
     is_canonical: bool,
-    /// How many terms the finished combinations of the row have.
+    /// The numbers of terms of the finished combinations of the row.
     lengths: [u32; 3],
     finished: usize,
 }

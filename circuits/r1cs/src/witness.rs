@@ -21,7 +21,7 @@ pub struct WitnessFile {
     container: Container,
     values: Section,
     wires: u32,
-    /// Whether all values are 1, and not in a file.
+    /// `true` if all values are 1, and not in a file.
     is_ones: bool,
 }
 
@@ -29,7 +29,7 @@ impl WitnessFile {
     /// Opens a file, and checks its length and that the first value is 1.
     ///
     /// # Errors
-    /// If it is no such file, is truncated, or is of another field.
+    /// If it is not such a file, is truncated, or is of another field.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         Self::of(Container::open(path, "wtns", 2)?)
     }

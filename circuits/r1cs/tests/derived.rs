@@ -117,7 +117,7 @@ fn sums_and_packs_say_what_the_source_says() {
         z[wire] += Fr::ONE;
         assert!(!holds(&path, &z), "wire {wire}");
     }
-    // A bit that is none, with all that follows from it.
+    // A bit that is not one, with all that follows from it.
     let mut bits = HONEST;
     bits[3] = 2;
     let z = values(&bits, 0);

@@ -91,7 +91,7 @@ proptest! {
         prop_assert_eq!(holds(&path, &z), system.false_row(&z).is_none());
     }
 
-    /// What the partitioner chooses is accepted and fits.
+    /// The plan that the partitioner chooses is accepted and fits.
     #[test]
     fn plans_are_accepted((rows, values) in any_rows(), public in 0u32..5, most in 12u64..40) {
         let system = system(WIRES, public, &rows);
@@ -179,7 +179,7 @@ fn unused_slots_have_the_value_of_their_wire() {
             access: vec![old.access[0], Access::Unused, old.access[1]],
         };
     }
-    // The first type has no parts any more.
+    // The first type has no parts left.
     merged.types.remove(0);
     merged.parts.iter_mut().for_each(|part| part.kind -= 1);
     let folder = tempfile::tempdir().unwrap();
@@ -405,7 +405,7 @@ fn more_rows_than_constraints_are_refused() {
     assert!(matches!(found, DirectoryError::Invalid { .. }), "{found}");
 }
 
-/// What the memory check sees of a partition, and the rows of its types.
+/// The wiring of a partition, as the memory check sees it, and the rows of its types.
 struct Seen {
     system: System,
     _folder: tempfile::TempDir,
@@ -702,7 +702,8 @@ fn outputs_that_nothing_ties_are_named() {
     }
 }
 
-/// Names that were changed, or are gone, are reported where names are asked for; proving needs none.
+/// Names that were changed, or are gone, are reported where names are asked for; proving does not
+/// need them.
 #[test]
 fn damaged_names_are_reported() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");

@@ -128,7 +128,7 @@ proptest! {
 }
 
 /// Products first, then the linear rows that belong to them, as circom writes them: sorted by the
-/// largest wire, they are beside each other.
+/// largest wire, they are next to each other.
 #[test]
 fn rows_far_from_their_wires_are_sorted() {
     let products = (0..300).map(|i| vec![3 * i + 1, 3 * i + 2, 3 * i + 3]);
@@ -162,8 +162,8 @@ fn a_row_in_the_wrong_part_moves() {
     assert_eq!(Cut::whole(&system).cost(&system, &occurrences).occurrences(), 0);
 }
 
-/// The row that adds up bits moves with the rows of the bits, to where the bits are used: none of
-/// these moves gains anything alone.
+/// The row that adds up bits moves with the rows of the bits, to where the bits are used: no single
+/// move of these gains anything alone.
 #[test]
 fn sums_move_with_their_bits() {
     let bits = 2..10;

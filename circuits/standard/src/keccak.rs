@@ -7,7 +7,7 @@
 //! | tables, once per layout | 249,328 | none |
 //!
 //! By look-ups, a lane is one number in base 7 whose digits are its bits. Sums of lanes are then linear,
-//! and have digits below 7; each is split by one relation into what the permutation goes on with and
+//! and have digits below 7; each is split by one relation into what the permutation continues with and
 //! what it drops, both in pieces of up to 16 digits that are looked up in tables. The relations are
 //! unique digit by digit in base 7, not in base 6. Rotations are cuts between pieces.
 
@@ -35,7 +35,7 @@ const DIGEST_LANES: usize = 4;
 /// The number of rounds of the permutation.
 const ROUNDS: usize = 24;
 
-/// How far lane (x, y) is rotated, at `x + 5 y` (FIPS 202, section 3.2.2).
+/// The rotation of lane (x, y), at `x + 5 y` (FIPS 202, section 3.2.2).
 const ROTATIONS: [usize; 25] =
     [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14];
 
@@ -61,7 +61,7 @@ fn round_constants() -> [u64; ROUNDS] {
     })
 }
 
-/// Where pi moves lane `x + 5 y`, after rho (FIPS 202, section 3.2.3).
+/// The place to which pi moves lane `x + 5 y`, after rho (FIPS 202, section 3.2.3).
 fn moved(lane: usize) -> usize {
     let (x, y) = (lane % 5, lane / 5);
     y + 5 * ((2 * x + 3 * y) % 5)

@@ -82,7 +82,7 @@ impl Message {
         self.bits.len() / 8
     }
 
-    /// Whether there are no bytes.
+    /// Reports whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.bits.is_empty()
     }

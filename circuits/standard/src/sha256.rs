@@ -130,7 +130,7 @@ impl Word {
         Ok(Self { value, bits })
     }
 
-    /// The value; none at setup.
+    /// The value; `None` at setup.
     pub fn value(&self) -> Option<u32> {
         self.value
     }

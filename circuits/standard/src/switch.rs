@@ -30,12 +30,12 @@ impl<'a> Switch<'a> {
         Self { enable: Some(enable.clone()), ..self }
     }
 
-    /// Whether a bit switches the gadget.
+    /// Reports whether a bit switches the gadget.
     pub(crate) fn is_switched(&self) -> bool {
         self.enable.is_some()
     }
 
-    /// Whether the gadget is off; not at setup.
+    /// Reports whether the gadget is off; not at setup.
     fn is_off(&self) -> bool {
         let value = self.enable.as_ref().and_then(|enable| enable.variable().value().ok());
         value.is_some_and(|value| value.is_zero())

@@ -1,4 +1,4 @@
-//! What is in the files of a circuit directory (docs/formats.md, "Circuit directory").
+//! The contents of the files of a circuit directory (docs/formats.md, "Circuit directory").
 
 use crate::container::{FIELD, decode};
 use crate::derived::{Definition, Derived};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of circuit directories.
 pub(super) const VERSION: u32 = 2;
-/// What `circuit.json` says that it is.
+/// The format that `circuit.json` names.
 pub(super) const FORMAT: &str = "hekaton circuit";
 /// The most rows, and the most variables, of a type.
 pub(super) const MOST_ROWS: usize = 1 << 28;
@@ -26,7 +26,7 @@ pub(super) fn head(magic: [u8; 8]) -> Vec<u8> {
     [magic.as_slice(), &VERSION.to_le_bytes()].concat()
 }
 
-/// Where the source of a circuit is from.
+/// The source of a circuit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The name of the file, without its folder.
@@ -76,7 +76,7 @@ pub struct Summary {
     pub format: String,
     /// The version of the format.
     pub version: u32,
-    /// What was imported.
+    /// The source that was imported.
     pub source: Source,
     /// The most rows of a part that were allowed, slots and three more included.
     pub most: u64,
@@ -111,9 +111,9 @@ pub(super) struct PartSlots {
     pub(super) kind: u32,
     /// The wire in each slot.
     pub(super) wires: Vec<u32>,
-    /// What the part does with it: 0 writes, 1 reads, 2 unused.
+    /// The access of the part to each of them: 0 writes, 1 reads, 2 unused.
     pub(super) access: Vec<u8>,
-    /// Where the rest is in the file `wires`.
+    /// The offset of the rest in the file `wires`.
     pub(super) start: u64,
     pub(super) length: u64,
 }
@@ -179,7 +179,7 @@ impl DerivedFile {
     }
 }
 
-/// What `wires` has of a part: differences between successive numbers.
+/// The numbers that `wires` has of a part, as differences between successive ones.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PartWires {
     own: Vec<i64>,

@@ -33,7 +33,7 @@ use std::sync::OnceLock;
 /// The files that proving needs, in a circuit directory and in the copy of it that keys have.
 pub const PROVING_FILES: [&str; 3] = ["circuit.json", "layout", "wires"];
 
-/// What is wrong with a circuit directory.
+/// A problem with a circuit directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryError {
@@ -45,7 +45,7 @@ pub enum DirectoryError {
         /// Why.
         source: io::Error,
     },
-    /// The path is no circuit directory.
+    /// The path is not a circuit directory.
     #[error("{} is not a circuit directory ({why}); `import` writes one", path.display())]
     NotOne {
         /// The path.
@@ -84,7 +84,7 @@ pub enum DirectoryError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
 }
@@ -117,7 +117,7 @@ impl Directory {
     /// Whether its parts say what the source says is checked by [`check`](crate::check_partition).
     ///
     /// # Errors
-    /// If it is no circuit directory, or is damaged.
+    /// If it is not a circuit directory, or is damaged.
     pub fn open(path: &Path) -> Result<Self, DirectoryError> {
         let not = |why| DirectoryError::NotOne { path: path.to_owned(), why };
         if !path.exists() {
@@ -171,7 +171,7 @@ impl Directory {
         Ok(Self { path, summary, digest, unconstrained, parts, derived, wires, symbols })
     }
 
-    /// What is in `circuit.json`.
+    /// Returns the contents of `circuit.json`.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -241,7 +241,7 @@ impl Directory {
         Ok(PartContent { own, rows })
     }
 
-    /// Whether the directory has the constraints, and is not only for proving.
+    /// Reports whether the directory has the constraints, and is not only for proving.
     pub fn has_rows(&self) -> bool {
         self.path.join("types").is_dir()
     }
@@ -323,7 +323,7 @@ impl Directory {
     }
 }
 
-/// What a public wire without a name is called: its place among the public values, from 0.
+/// Returns the label of a public wire without a name: its place among the public values, from 0.
 pub(crate) fn public_label(wire: u32) -> String {
     format!("public[{}]", wire.saturating_sub(1))
 }
@@ -485,7 +485,7 @@ mod tests {
         PartSlots { kind: 0, wires: vec![1], access: vec![1], start, length }
     }
 
-    /// The entries of parts follow each other and fill the file: none is read for several parts.
+    /// The entries of parts follow each other and fill the file: no entry is read for several parts.
     #[test]
     fn entries_of_parts_do_not_overlap() {
         let source = Source {

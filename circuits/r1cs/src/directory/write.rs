@@ -116,7 +116,7 @@ pub fn write(
     Ok(summary)
 }
 
-/// The names of public wires, or nothing where none has a name.
+/// The names of public wires, or nothing if no public wire has a name.
 fn public_names(symbols: &Symbols, public: u32) -> Vec<String> {
     let name = |wire| symbols.name(wire).unwrap_or_default().to_owned();
     let names: Vec<String> = (1..=public).map(name).collect();

@@ -59,16 +59,16 @@ pub struct PartSizes {
     pub terms: u64,
 }
 
-/// What parts cost.
+/// The price of parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// What the choice makes small: seconds.
+    /// The price that the choice makes small, in seconds.
     pub seconds: f64,
     /// The processor time of proving, in seconds, on which the time for the search depends.
     pub proving: f64,
 }
 
-/// How far a size of parts was followed.
+/// The depth to which a size of parts was followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// Not cut, because even parts without any shared private wire would cost more than others.
@@ -84,11 +84,11 @@ pub enum Depth {
 pub struct Considered {
     /// The most rows of a part.
     pub most: u64,
-    /// How far it was followed.
+    /// The depth to which it was followed.
     pub depth: Depth,
-    /// The parts, by type, or why there are none.
+    /// The parts, by type, or the reason why nothing fits.
     pub parts: Result<Vec<PartSizes>, DoesNotFit>,
-    /// What they cost, in seconds.
+    /// The price of the parts, in seconds.
     pub seconds: f64,
 }
 
@@ -271,14 +271,15 @@ impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
         }
     }
 
-    /// Whether a cut that costs this at least is worth the time, if one that costs `known` is at hand.
+    /// Reports whether a cut that costs at least `bound` is worth the time, given one that costs
+    /// `known`.
     fn is_worth(&self, bound: f64, known: f64) -> bool {
         let is_late = self.spent > self.allowed;
         bound < known * if is_late { 1.0 / GOOD_ENOUGH } else { WORTH_A_SEARCH }
     }
 
-    /// How often METIS may be tried on a cut into these parts. Where most wires are shared it takes a
-    /// hundred times longer, and finds nothing: with 200 rows of 2,000 terms anywhere, a minute.
+    /// Returns how often METIS may be tried on a cut into these parts. Where most wires are shared it
+    /// takes a hundred times longer, and finds nothing: with 200 rows of 2,000 terms anywhere, a minute.
     fn tries(&self, parts: &[PartSizes]) -> usize {
         let sum = |of: fn(&PartSizes) -> u64| parts.iter().map(|kind| kind.parts * of(kind)).sum();
         let (slots, rows): (u64, u64) = (sum(|kind| kind.slots), sum(|kind| kind.constraints));
@@ -352,7 +353,7 @@ impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
     }
 }
 
-/// What a system has for each constraint on average: enough for the costs of parts that are not made yet.
+/// The averages per constraint of a system: enough for the costs of parts that are not made yet.
 struct Means {
     rows: u64,
     public: u64,
@@ -392,7 +393,7 @@ impl Means {
         }
     }
 
-    /// Whether all fits into one part.
+    /// Reports whether everything fits into one part.
     fn fits(&self, most: u64) -> bool {
         self.rows + self.public + FIXED_ROWS <= most
     }

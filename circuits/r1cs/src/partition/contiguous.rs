@@ -6,17 +6,17 @@ use super::{Cost, Cut, FIXED_ROWS, Occurrences, Order};
 use crate::system::System;
 use std::ops::Range;
 
-/// How far from its last possible end a part may end, as a fraction of its rows: 3 in 100.
+/// The distance from its last possible end at which a part may end, as a fraction of its rows: 3 in 100.
 const SLACK: [usize; 2] = [3, 100];
-/// How much more than a part may have is looked at, as a fraction: slots can become fewer again, once
-/// all rows of a wire are there. 1 in 4.
+/// The excess over the room of a part that is looked at, as a fraction: slots can become fewer again,
+/// once all rows of a wire are there. 1 in 4.
 const BEYOND: u64 = 4;
 /// Up to this number of parts, they are made about equal. Of more parts, the last one matters little.
 const EVEN: usize = 64;
-/// How much larger than their mean even parts may be, in fractions of it, tried in turn: 1 in 64, 1 in
+/// The excess of even parts over their mean, as fractions of it that are tried in turn: 1 in 64, 1 in
 /// 16.
 const UNEVEN: [u64; 2] = [64, 16];
-/// How often the room is reduced for public wires that are in no row.
+/// The number of times that the room is reduced for public wires that are in no row.
 const TRIES: usize = 8;
 
 /// No number of parts fits.
@@ -30,11 +30,11 @@ pub struct DoesNotFit {
     pub most: u64,
     /// The number in the source of the constraint with the most wires.
     pub number: u32,
-    /// What it needs alone.
+    /// The number of rows that it needs alone.
     pub needed: u64,
 }
 
-/// Where contiguous parts end, and their rows and slots together.
+/// The ends of contiguous parts, and their rows and slots together.
 pub(super) struct Filled {
     pub(super) ends: Vec<usize>,
     sizes: u64,
@@ -72,8 +72,8 @@ impl<'a> Filler<'a> {
         Some(filled)
     }
 
-    /// Where a part ends that begins at a position: within 3 % of the last place at which it fits, where
-    /// the fewest wires live.
+    /// Returns the end of a part that begins at a position: within 3 % of the last place at which it
+    /// fits, where the fewest wires live.
     fn end(&mut self, start: usize, limit: usize, room: u64) -> Option<usize> {
         let Self { line, seen, slots: all } = self;
         let terms = |at: usize| line.system.row(line.rows[at] as usize).into_iter().flatten();

@@ -67,7 +67,7 @@ impl Constants {
     }
 }
 
-/// Whether rows have the numbers from 0 on, so that those after them are free.
+/// Reports whether rows have the numbers from 0 on, so that those after them are free.
 fn has_room_for_numbers(system: &System) -> bool {
     let rows = system.rows() + system.without_wires().len();
     let last = (0..system.rows()).map(|row| system.number(row)).max();
@@ -329,7 +329,7 @@ impl Search<'_> {
         packs
     }
 
-    /// Whether a part says itself that a wire is a bit.
+    /// Reports whether a part says itself that a wire is a bit.
     fn owns(&self, part: u32, wire: u32) -> bool {
         self.owners.get(&wire).is_some_and(|parts| parts.contains(&part))
     }
@@ -421,7 +421,7 @@ fn shortened(
     sides
 }
 
-/// Whether terms in ascending order of wires contain one.
+/// Reports whether terms in ascending order of wires contain one.
 fn contains(terms: &[Term], term: &Term) -> bool {
     terms.binary_search_by_key(&term.wire, |other| other.wire).is_ok()
 }

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 /// The most rows that are cut at once: the graph is in memory, with 32-bit numbers.
 const RANGE: usize = 1 << 22;
-/// How much larger than others a part may become, in thousandths.
+/// The excess in size that a part may have over others, in thousandths.
 const IMBALANCE: i32 = 20;
-/// How often fewer rows a part are tried until all fit, if time plays no role.
+/// The number of times that fewer rows per part are tried until all fit, if time plays no role.
 pub(super) const TRIES: usize = 6;
 
 /// The part of each of these rows, from 0, cut into about equal parts that share few wires: a graph
@@ -113,7 +113,7 @@ pub(super) fn less(room: usize, largest: u64, most: u64) -> Option<usize> {
     room.checked_sub(excess.max(room / 64).max(1)).filter(|room| *room > 0)
 }
 
-/// Whether a cut is worth the partitioner's time: its slots are more than 2 % of the rows.
+/// Reports whether a cut is worth the partitioner's time: its slots are more than 2 % of the rows.
 pub(super) fn pays(cost: &Cost) -> bool {
     cost.added() > 0.02
 }

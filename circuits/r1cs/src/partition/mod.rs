@@ -47,7 +47,7 @@ pub struct Cut {
     pub parts: u32,
 }
 
-/// What a cut costs.
+/// The cost of a cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// The number of constraints of each part.

@@ -91,8 +91,8 @@ fn rows_in(parts: &[(u32, u32)], part: u32) -> Option<u32> {
     Some(parts[at].1)
 }
 
-/// What moving a row changes: the number of slots of the part that it leaves, and of the one that it
-/// enters.
+/// The effect of moving a row: the change in the number of slots of the part that it leaves, and of
+/// the one that it enters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Change {
     from: i64,
@@ -100,8 +100,8 @@ struct Change {
 }
 
 impl Change {
-    /// What moving a row changes for one of its wires, which is in `lambda` parts, among them `from`,
-    /// where it may be in this row only, and perhaps `to`.
+    /// Returns the effect of moving a row for one of its wires, which is in `lambda` parts, among them
+    /// `from`, where it may be in this row only, and perhaps `to`.
     fn of_wire(is_public: bool, lambda: usize, only_here: bool, is_there: bool) -> Self {
         let after = lambda + usize::from(!is_there) - usize::from(only_here);
         let is_slot = |lambda: usize| is_public || lambda > 1;

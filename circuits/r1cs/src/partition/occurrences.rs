@@ -1,4 +1,4 @@
-//! Where wires occur.
+//! The rows in which wires occur.
 
 use crate::system::System;
 

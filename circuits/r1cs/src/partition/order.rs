@@ -45,8 +45,8 @@ pub(super) struct Line<'a> {
     pub(super) rows: Vec<u32>,
     /// The positions of the first and the last row of each wire that occurs; [`NOWHERE`] for others.
     pub(super) ends: Vec<[u32; 2]>,
-    /// How many wires occur on both sides of each boundary between two rows: element p is about the
-    /// boundary before position p, and there is one more at the end.
+    /// The number of wires that occur on both sides of each boundary between two rows: element p is
+    /// about the boundary before position p, and there is one more at the end.
     pub(super) live: Vec<u32>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Line<'a> {
         Self { system, order, rows, ends, live }
     }
 
-    /// How many wires live at the boundaries of this number of equal parts.
+    /// Returns the number of wires that live at the boundaries of this number of equal parts.
     pub(super) fn crossings(&self, parts: usize) -> u64 {
         // Many boundaries are as good as all of them.
         let parts = parts.min(1 << 16);

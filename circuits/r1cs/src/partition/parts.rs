@@ -6,11 +6,11 @@ use crate::system::{System, Term};
 use hekaton_circuit::Fr;
 use std::collections::HashMap;
 
-/// How far the slots of equal parts may differ, as a fraction of their rows: 2 in 100. A slot that
-/// one of them has is a slot in all of them.
+/// The largest difference between the slots of equal parts, as a fraction of their rows: 2 in 100.
+/// A slot that one of them has is a slot in all of them.
 const UNEQUAL: [u64; 2] = [2, 100];
 
-/// What a part does with the wire in a slot.
+/// The access of a part to the wire in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Other parts read it here.
@@ -68,7 +68,7 @@ pub struct Part {
     pub wires: Vec<u32>,
     /// The number of each row, as [`Derived`] has it.
     pub rows: Vec<u32>,
-    /// What it does with the wire in each slot.
+    /// The access of the part to the wire in each slot.
     pub access: Vec<Access>,
 }
 
@@ -114,9 +114,9 @@ struct Renamed {
     rows: Vec<u32>,
     /// The numbers of terms per side, then coefficient and variable of each term, row by row.
     shape: Vec<u32>,
-    /// Whether a wire occurs elsewhere, or is public.
+    /// `true` for each wire that occurs elsewhere, or is public.
     shared: Vec<bool>,
-    /// How many of the last wires are in no row.
+    /// The number of wires at the end that are in no row.
     extra: usize,
 }
 
@@ -218,7 +218,7 @@ pub(super) fn parts_in(
     Parts { types, parts, derived: system.derived().clone() }
 }
 
-/// Whether each wire is shared: public, or in several parts and not packed.
+/// Determines which wires are shared: public, or in several parts and not packed.
 fn shared_wires(system: &System, occurrences: &Occurrences, cut: &Cut) -> Vec<bool> {
     let packed = system.derived().packed();
     let is_shared = |wire: u32| {
@@ -310,7 +310,7 @@ impl Renamed {
 }
 
 impl Draft {
-    /// Whether a part has the same rows, and the union of slots costs little.
+    /// Reports whether a part has the same rows, and the union of slots costs little.
     fn takes(&self, part: &Renamed, most: u64) -> bool {
         // Equality is what counts, and not the digest.
         if self.shape != part.shape || self.extra != part.extra {

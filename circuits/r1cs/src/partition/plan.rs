@@ -11,8 +11,8 @@ use crate::system::System;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-/// What fewer types may cost, as a fraction of the constraints: 2 in 100, and 5 in 100 for a quarter of
-/// them.
+/// The price that fewer types may have, as a fraction of the constraints: 2 in 100, and 5 in 100 for a
+/// quarter of them.
 const FOR_FEWER_TYPES: [u64; 2] = [2, 100];
 const FOR_FEW_TYPES: [u64; 2] = [5, 100];
 
@@ -23,11 +23,11 @@ pub struct Plan {
     pub most: u64,
     /// The order in which rows were cut.
     pub order: Order,
-    /// Whether single rows were moved to other parts.
+    /// `true` if single rows were moved to other parts.
     pub moved: bool,
     /// The parts.
     pub parts: Parts,
-    /// What they cost.
+    /// The cost of the parts.
     pub cost: Cost,
     /// The number of constraints of the source.
     source_rows: u64,
@@ -63,8 +63,8 @@ impl std::fmt::Display for Step {
     }
 }
 
-/// What proving takes for slots and for other rows, in tenths of a row of small values: a slot's row
-/// has values of full size.
+/// The time that proving takes for slots and for other rows, in tenths of a row of small values: a slot's
+/// row has values of full size.
 fn burden(slots: u64, rows: u64) -> u64 {
     36 * slots + 10 * rows
 }
@@ -77,7 +77,7 @@ pub(super) struct Cutter<'a> {
     /// The number of constraints of the source, some of which may have been split.
     source_rows: u64,
     lines: [Line<'a>; 2],
-    /// What repeats along each of them, found when it is needed.
+    /// The repeats along each of them, found when they are needed.
     repeats: [OnceLock<Repeats>; 2],
 }
 

@@ -111,7 +111,7 @@ fn runs(shapes: &[u64], period: usize, least: usize) -> Vec<Run> {
     runs
 }
 
-/// What repeats along an order of rows.
+/// The repeats along an order of rows.
 #[derive(Debug)]
 pub(super) struct Repeats {
     shapes: Vec<u64>,
@@ -199,8 +199,9 @@ fn cut_copies(cut: &mut Cut, system: &System, rows: &[u32], run: &Run, room: usi
     Some(())
 }
 
-/// Where parts end, and the runs, from their first boundary to their last, whose periods are longer
-/// than a part. `rest` returns the ends of parts of what is between runs, or `None` if it cannot be cut.
+/// Returns the ends of parts, and the runs, from their first boundary to their last, whose periods are
+/// longer than a part. `rest` returns the ends of parts of what is between runs, or `None` if it cannot
+/// be cut.
 fn boundaries(
     rows: usize,
     live: &[u32],

@@ -10,7 +10,7 @@ use hekaton_circuit::Fr;
 use hekaton_r1cs::{ImportError, Monolith, R1csFile, Symbols, System, WitnessFile};
 use std::path::{Path, PathBuf};
 
-/// What is expected of a form.
+/// The expected outcome of reading a form.
 enum Expected {
     /// It is read, with this number of rows.
     Rows(usize),

@@ -133,7 +133,7 @@ fn squarings(m: &mut Maker, first: u32, count: u32) -> u32 {
     })
 }
 
-/// The sum of public inputs, beside rows that have nothing to do with it.
+/// The sum of public inputs, in addition to rows that have nothing to do with it.
 pub(crate) fn sum_of_inputs(inputs: u32, rows: u32) -> (System, Vec<Fr>) {
     let mut m = Maker::new(1 + inputs);
     (0..inputs).for_each(|i| m.values[2 + i as usize] = Fr::from(i + 3));
@@ -167,7 +167,7 @@ pub(crate) fn public_values(count: u32) -> (System, Vec<Fr>) {
     m.finish()
 }
 
-/// Public values that no row has, beside squarings.
+/// Public values that no row has, in addition to squarings.
 pub(crate) fn unread_values(count: u32, rows: u32) -> (System, Vec<Fr>) {
     let mut m = Maker::new(1 + count);
     let first = m.wire(Fr::from(7u64));

@@ -1,4 +1,4 @@
-//! What tests of imported circuits have in common.
+//! Helpers that tests of imported circuits have in common.
 
 #![allow(dead_code, reason = "not all tests use all of it")]
 
@@ -52,7 +52,7 @@ pub(crate) fn witness(values: &[Fr]) -> WitnessFile {
     WitnessFile::from_bytes(WitnessFile::bytes_of(values)).unwrap()
 }
 
-/// Whether all parts of a directory hold for the values of all wires.
+/// Reports whether all parts of a directory hold for the values of all wires.
 pub(crate) fn holds(path: &Path, values: &[Fr]) -> bool {
     let (circuit, witness) = (Imported::open(path).unwrap(), witness(values));
     let report = check(&circuit, &witness, |_, _| {}).unwrap();

@@ -31,7 +31,7 @@ fn number_of(lane: u64) -> Fr {
     bits.fold(Fr::zero(), |number, bit| number * Fr::from(BASE) + bit)
 }
 
-/// What the gadget splits, once the honest values have been accepted.
+/// Returns the splits of the gadget, once the honest values have been accepted.
 fn permuted(pieces: Pieces, before: [u64; 25]) -> Permuted {
     let tables = Arc::new(Mutex::new(None));
     let of_layout = Arc::clone(&tables);
@@ -141,7 +141,7 @@ impl Key {
         values.insert(self.variable(), self.number(digits));
     }
 
-    /// Whether its row holds: the number has its digits in the alphabet, and no more of them.
+    /// Reports whether its row holds: the number has its digits in the alphabet, and no more of them.
     fn holds(&self, values: &Values) -> bool {
         let limbs = value(&self.is, values).into_bigint().0;
         let mut rest = limbs[0];

@@ -108,12 +108,12 @@ pub struct LookUps<'a> {
     powers: [[Fr; LANE]; 2],
     /// 1/2: inversions are slow, and there is one for each split.
     half: Fr,
-    /// What was split, for tests.
+    /// The splits so far, for tests.
     #[cfg(test)]
     pub(super) splits: std::cell::RefCell<Vec<Split>>,
 }
 
-/// What tests see of a split: the sum, what each part is multiplied by, and the key of each row.
+/// A split, as tests see it: the sum, the factor of each part, and the key of each row.
 #[cfg(test)]
 #[derive(Clone, Debug)]
 pub(super) struct Split {
@@ -270,8 +270,7 @@ impl<'a> LookUps<'a> {
         Ok(lane)
     }
 
-    /// The two words of a lane, as numbers: two rows a piece, none for bits. It must have a cut between
-    /// them.
+    /// The two words of a lane, as numbers: two rows per piece, no rows for bits. It must have a cut between them.
     fn words_of_lane(&self, lane: &Lane) -> Result<[Terms; 2], SynthesisError> {
         let mut words = [Terms::new(), Terms::new()];
         for Piece { start, len, digits } in &lane.pieces {

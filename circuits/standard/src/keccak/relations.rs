@@ -19,11 +19,11 @@ pub(super) const BASE: u64 = 7;
 /// The digits that a piece may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alphabet {
-    /// What remains: bits.
+    /// The digits that remain: bits.
     Binary,
-    /// What a column drops.
+    /// The digits that a column drops.
     Ternary,
-    /// What chi drops.
+    /// The digits that chi drops.
     Chi,
 }
 
@@ -58,9 +58,9 @@ impl Alphabet {
 /// above 20 binary or 12 ternary digits are clamped: a number of 23 digits exceeds 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pieces {
-    /// Of pieces with two possible digits: tables of up to `2^binary` rows.
+    /// The maximum of pieces with two possible digits: tables of up to `2^binary` rows.
     pub binary: usize,
-    /// Of pieces with three possible digits: tables of up to `3^ternary` rows.
+    /// The maximum of pieces with three possible digits: tables of up to `3^ternary` rows.
     pub ternary: usize,
 }
 

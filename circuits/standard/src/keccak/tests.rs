@@ -162,7 +162,7 @@ fn splits_are_unique() {
     }
 }
 
-/// Whether each digit of a sum has one split in a base, for each of the relations.
+/// Reports whether each digit of a sum has one split in a base, for each of the relations.
 fn digits_are_unique(base: u64) -> bool {
     let (bits, ternary) = (Alphabet::Binary.digits(), Alphabet::Ternary.digits());
     let chi = Alphabet::Chi.digits();

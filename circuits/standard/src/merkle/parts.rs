@@ -42,7 +42,7 @@ fn variables(slots: &[Var; 2]) -> Result<[Variable; 2], SynthesisError> {
 const READ: Access = Access::Read;
 const WRITE: Access = Access::Write;
 
-/// What a leaf or a parent writes.
+/// The values that a leaf or a parent writes.
 #[derive(Clone, Debug, Slots)]
 pub(super) struct NodeWrites<W> {
     pub(super) digest: [W; 2],
@@ -68,7 +68,7 @@ pub(super) struct LeafBytes {
 
 #[derive(Clone, Debug, Slots)]
 pub(super) struct LeafReads<W> {
-    /// How many bytes of the file the leaf has.
+    /// The number of bytes of the file that the leaf has.
     pub(super) bytes: W,
     pub(super) extra: Vec<W>,
 }
@@ -229,7 +229,7 @@ pub(super) struct RootReads<W> {
 #[derive(Clone, Debug, Slots)]
 pub(super) struct RootWrites<W> {
     pub(super) digest: [W; 2],
-    /// How many bytes of the file the last leaf has.
+    /// The number of bytes of the file that the last leaf has.
     pub(super) rest: W,
     pub(super) extra: Vec<W>,
 }

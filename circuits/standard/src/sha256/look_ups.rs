@@ -22,12 +22,12 @@ const WORD: usize = 32;
 /// The bits of a carry: sums have at most 7 words.
 pub(super) const CARRY: u32 = 3;
 
-/// Where words are cut for the rotations and shifts of the message schedule, and of the state.
+/// The cuts of words for the rotations and shifts of the message schedule, and of the state.
 const SCHEDULE_CUTS: &[usize] = &[3, 7, 10, 17, 18, 19];
 const A_CUTS: &[usize] = &[2, 13, 22];
 const E_CUTS: &[usize] = &[6, 11, 25];
 
-/// Where words of a block are cut that are given in little-endian order: as in the schedule, and between
+/// The cuts of words of a block that are given in little-endian order: as in the schedule, and between
 /// bytes. The one at 28 needs no table that the others do not need.
 const BLOCK_CUTS: &[usize] = &[3, 7, 8, 10, 16, 17, 18, 19, 24, 28];
 
@@ -49,7 +49,7 @@ fn cut(cuts: &[usize], longest: usize) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Where a word of the state is cut, by its number.
+/// The cuts of a word of the state, by its number.
 fn cuts_of_state(number: usize) -> &'static [usize] {
     if number < 4 { A_CUTS } else { E_CUTS }
 }

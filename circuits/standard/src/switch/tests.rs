@@ -18,7 +18,7 @@ enum Tables {
     Keccak(keccak::Tables),
 }
 
-/// Whether the gadget is on, and the words.
+/// The state of the gadget (`true` if on), and the words before and after.
 type Given = (bool, Vec<u64>, Vec<u64>);
 
 impl Gadget {
@@ -57,7 +57,7 @@ impl Gadget {
         }
     }
 
-    /// What other software makes of the words.
+    /// Returns the words that other software computes.
     fn expected(self, given: &[u32]) -> Vec<u32> {
         match self {
             Self::Sha256(_) => {
@@ -175,7 +175,7 @@ fn words_are_those_of_other_software() {
     }
 }
 
-/// Where tables have no rows, a gadget that is off goes without them, and one that is on is refused.
+/// A gadget that is off works with tables that have no rows, and one that is on is refused.
 #[test]
 fn tables_that_are_left_out_are_asked_by_nobody() {
     for gadget in [Gadget::ALL[0], Gadget::ALL[2]] {
