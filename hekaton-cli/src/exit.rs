@@ -146,7 +146,7 @@ pub(crate) fn finish() {
     FINISHING.store(true, Ordering::SeqCst);
 }
 
-/// Whether [`finish`] was called.
+/// Reports whether [`finish`] was called.
 pub(crate) fn finishing() -> bool {
     FINISHING.load(Ordering::SeqCst)
 }

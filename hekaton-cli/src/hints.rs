@@ -1,5 +1,5 @@
-//! What to type next: hints that the program adds to errors of its libraries, which do not know the
-//! command line.
+//! Hints on what to type next: the program adds them to errors of its libraries, which do not know
+//! the command line.
 
 use hekaton_circuit::named::ParameterError;
 use hekaton_core::distributed::RankError;
@@ -10,7 +10,7 @@ use hekaton_core::{ProofError, ProveError, SetupError, VerifyError};
 use hekaton_storage::{KeyStoreError, RunError};
 use std::error::Error;
 
-/// What finds a constraint that is not satisfied.
+/// The command that finds a constraint that is not satisfied.
 pub(crate) const CHECK: &str = "`hekaton check` names the constraint and its wires";
 
 /// The error's text, with a hint if there is one.

@@ -15,15 +15,15 @@ use std::path::Path;
 #[cfg(feature = "mpi")]
 use std::path::PathBuf;
 
-/// What keys say that their circuit is, if it was imported.
+/// The name of the circuit in keys, if it was imported.
 pub(crate) const NAME: &str = "r1cs";
-/// Where a key store has the part of a circuit directory that proving needs.
+/// The folder of a key store with the part of a circuit directory that proving needs.
 const IN_KEYS: &str = "circuit";
 
 /// In place of a witness, a witness of ones: for estimates.
 const SAMPLE: &[u8] = b"hekaton: a witness of ones";
 
-/// Whether what was given as a circuit's name is a path: names have neither `/` nor `.`.
+/// Reports whether what was given as a circuit's name is a path: names have neither `/` nor `.`.
 pub(crate) fn is_path(name: &str) -> bool {
     name.contains(['/', '.'])
 }
@@ -102,7 +102,7 @@ impl OpenCircuit for Opened {
     }
 }
 
-/// The names of public values in a circuit directory, where a `.sym` had names; none, where two are
+/// The names of public values in a circuit directory, if a `.sym` file had names; empty if two are
 /// equal.
 fn names_in(summary: &Summary) -> Vec<String> {
     let name = |(index, name): (usize, &String)| match name.is_empty() {
@@ -112,8 +112,9 @@ fn names_in(summary: &Summary) -> Vec<String> {
     distinct(summary.public_names.iter().enumerate().map(name).collect())
 }
 
-/// The names of public values that lie beside a verifying key in its key store, if the key says that
-/// they are its own: its parameters have the digest of the file with them. A key elsewhere has none.
+/// The names of public values that lie next to a verifying key in its key store, if the key says that
+/// they are its own: its parameters have the digest of the file with them. A key elsewhere has no
+/// names.
 pub(crate) fn names_beside(path: &Path, key: &VerifyingKey) -> Vec<String> {
     if key.circuit != NAME {
         return Vec::new();
@@ -130,7 +131,8 @@ pub(crate) fn names_beside(path: &Path, key: &VerifyingKey) -> Vec<String> {
     names.filter(|names| names.len() == key.public.len()).unwrap_or_default()
 }
 
-/// What keys are for, for people: the circuit and its parameters, or the file that was imported.
+/// Describes for people the circuit that keys are for: its name and parameters, or the file that was
+/// imported.
 pub(crate) fn describe(circuit: &str, parameters: &Value) -> String {
     let field = |name: &str| parameters[name].as_str();
     // All of it may be somebody else's text.

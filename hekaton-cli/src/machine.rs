@@ -29,7 +29,7 @@ const OF_PROGRAMS: &str = " (256 MiB), which is the most for the file of a progr
 const OF_INPUTS: &str =
     " (256 MiB), which is the most for an input: the machine has no memory for more";
 
-/// How programs of TinyRAM begin.
+/// The first characters of programs of TinyRAM.
 const TINYRAM: &str = "; TinyRAM";
 
 /// A program with the input of a run.
@@ -41,7 +41,7 @@ pub(crate) struct Machine {
     program: Program,
     pub(crate) input: Input,
     shape: Option<Shape>,
-    /// What the proof says, once the program has run.
+    /// The claim of the proof, once the program has run.
     claim: OnceLock<Claim>,
 }
 
@@ -278,7 +278,7 @@ impl Machine {
         self.proven().with_proof(proof)
     }
 
-    /// What the proof says.
+    /// Returns the claim of the proof, for people.
     pub(crate) fn show(&self) -> String {
         result(self.proven())
     }
@@ -304,7 +304,7 @@ impl Machine {
     }
 }
 
-/// What a program left: the exit code, and the words of the output, without zeros at the end.
+/// Describes what a program left: the exit code, and the words of the output, without zeros at the end.
 pub(crate) fn result(claim: &Claim) -> String {
     let mut out = format!("exit code {}", claim.exit_code);
     let words = OUTPUT_WORDS - claim.output.iter().rev().take_while(|word| **word == 0).count();

@@ -1,4 +1,4 @@
-//! What a run takes from a key store.
+//! The parts of a key store that a run takes.
 
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
@@ -30,7 +30,7 @@ pub(crate) struct OpenedKeys {
     pub(crate) keys: ProverKeys,
     pub(crate) engine: Arc<LocalEngine>,
     pub(crate) plan: MemoryPlan,
-    /// What follows `verify --key` in a command.
+    /// The argument that follows `verify --key` in a command.
     pub(crate) key: String,
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn files(path: &Path) -> Result<(Vec<PathBuf>, String), KeyStoreError
     Ok((files, digest(&manifest)))
 }
 
-/// What a check of keys does not replace.
+/// The remark on what a check of keys does not replace.
 pub(crate) const DIGEST_MATTERS: &str =
     "this does not show who chose the secrets: compare the digest with the one that you were told";
 

@@ -391,11 +391,11 @@ pub(crate) struct PredictionOptions {
     /// The constants of a node of the cluster, measured there with --calibrate
     #[arg(long, value_name = "FILE", requires = "cores")]
     pub(crate) calibration: Option<PathBuf>,
-    /// What is known of the cluster, as TOML; the rest is assumed
+    /// Read known properties of the cluster from this TOML file; the rest is assumed
     #[arg(long, value_name = "FILE", requires = "cores")]
     pub(crate) cluster: Option<PathBuf>,
-    /// What the coordinator does by itself: flat, pool, slices or tree [default: what the program
-    /// does with so many ranks: pool with up to 8, slices with up to 256, then tree]
+    /// The way in which the coordinator works: flat, pool, slices or tree [default: pool with up to 8 ranks,
+    /// slices with up to 256, then tree]
     #[arg(long, value_name = "NAME", requires = "cores", value_parser = Design::named)]
     pub(crate) design: Option<Design>,
     /// Predict N subcircuits of the same mean size, instead of the circuit's own number

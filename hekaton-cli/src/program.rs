@@ -41,7 +41,7 @@ pub(crate) struct Chosen {
     pub(crate) circuit: Box<dyn OpenCircuit>,
     /// All parameters, also those that were not given.
     pub(crate) parameters: ParameterMap,
-    /// Where an imported circuit is.
+    /// The circuit directory of an imported circuit.
     pub(crate) directory: Option<PathBuf>,
 }
 

@@ -7,7 +7,7 @@ use hekaton_vm::{Execution, Input, Isa, Sizes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What keys say that their circuit is.
+/// The name of the circuit in keys.
 pub(crate) const NAME: &str = "vm";
 
 /// The circuit of one run, which has its input.
@@ -73,7 +73,7 @@ pub(crate) fn family(Kind { sizes, isa, .. }: Kind, instances: usize) -> OpenFam
     OpenFamily { circuit: Box::new(circuit), instances }
 }
 
-/// What the keys of a family are for: their parameters.
+/// The parameters of a family: what its keys are for.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(crate) struct Kind {
     #[serde(flatten)]
@@ -81,13 +81,13 @@ pub(crate) struct Kind {
     /// Left out for RV32IM, as in families from before there was another one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) isa: Isa,
-    /// The version of the machine that the keys are for; 1, where there is none.
+    /// The version of the machine that the keys are for; 1 if no version is given.
     #[serde(default)]
     machine: Machine,
 }
 
 impl Kind {
-    /// What keys of this version of the machine are for.
+    /// Returns the parameters for keys of this version of the machine.
     pub(crate) fn new(sizes: Sizes, isa: Isa) -> Self {
         Self { sizes, isa, machine: Machine(MACHINE) }
     }
@@ -111,7 +111,7 @@ fn is_default(isa: &Isa) -> bool {
     *isa == Isa::default()
 }
 
-/// What a family's parameters say.
+/// Reads the parameters of a family.
 pub(crate) fn kind(parameters: &Value) -> Result<Kind, String> {
     let kind: Kind = serde_json::from_value(parameters.clone())
         .map_err(|e| format!("its parameters are not those of the machine: {e}"))?;
@@ -126,7 +126,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Keys of another version of the machine are refused by name, and so is what is no machine at all.
+    /// Keys of another version of the machine are refused by name, and so are keys that are not for a
+    /// machine at all.
     #[test]
     fn keys_are_of_this_version() {
         let ours = json!(Kind::new(Sizes::SMALL, Isa::TinyRam));

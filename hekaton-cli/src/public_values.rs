@@ -13,7 +13,7 @@ const SHOWN_WHOLE: usize = 1024;
 /// The number of values that are shown of more.
 const SHOWN: usize = 4;
 
-/// Whether public values in this text are printed whole, and given to `verify` in the command.
+/// Reports whether public values in this text are printed whole, and given to `verify` in the command.
 pub(crate) fn is_short(text: &str) -> bool {
     text.len() <= SHOWN_WHOLE
 }

@@ -53,7 +53,8 @@ pub(crate) fn check_launch(command: &Prove) -> Result<(), Failure> {
     Err(Failure::new(exit::USAGE, why))
 }
 
-/// What must agree on all ranks, in addition to keys and layout, and what may differ.
+/// Returns the facts that must agree on all ranks, in addition to keys and layout, and those that
+/// may differ.
 fn hello(
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
@@ -116,7 +117,7 @@ fn failure(error: RankError) -> Failure {
     Failure::new(code, explain(&error))
 }
 
-/// Whether rank 0 also proves; with a single rank it must.
+/// Decides whether rank 0 also proves; with a single rank it must.
 fn root_role(options: &Ranks, size: usize) -> Result<RootRole, Failure> {
     let role = match options.root_proves {
         RootProves::Yes => RootRole::Proves,

@@ -1,4 +1,4 @@
-//! What a run proves: a file under the keys of a circuit, or the run of a program.
+//! The subject that a run proves: a file under the keys of a circuit, or the run of a program.
 
 use crate::exit::{self, Failure};
 use crate::machine::Machine;
@@ -10,7 +10,7 @@ use hekaton_circuit::named::InputFile;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// What a run proves.
+/// The subject that a run proves.
 pub(crate) enum Subject<'a> {
     /// A file, whose circuit the keys name.
     File(&'a Program),
@@ -50,7 +50,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Whether a file with the proof has more in it than the proof.
+    /// Reports whether a file with the proof has more in it than the proof.
     pub(crate) fn wraps(&self) -> bool {
         matches!(self, Self::Machine(_))
     }

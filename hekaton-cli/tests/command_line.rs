@@ -474,8 +474,8 @@ fn keys_are_verified_and_listed() {
     fails(3, "does not hold", &["keys", "verify", &other]);
 }
 
-/// What files of key stores say is neither believed nor printed as it is, and no file is read without
-/// an end.
+/// The text in files of key stores is neither believed nor printed as it is, and no file is read
+/// without an end.
 #[test]
 #[cfg(unix)]
 fn texts_and_files_of_keys_are_not_trusted() {

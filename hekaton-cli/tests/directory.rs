@@ -220,7 +220,7 @@ fn a_service_from_init_to_audit() {
     ok(&["directory", "check", &folder]);
 }
 
-/// F11: the prover dies, the service dies, and what was begun goes on.
+/// F11: the prover dies, the service dies, and the work that was begun continues.
 #[test]
 fn provers_and_services_that_die() {
     let directory = Directory::new();
@@ -314,7 +314,7 @@ fn proofs_are_made_by_jobs() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("SLURM job 101 ended as FAILED; its log is"), "{said}");
-    // Stopped while the job runs: it goes on, and is not submitted again.
+    // Stopped while the job runs: the job continues, and is not submitted again.
     let mut child = prove().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let since = Instant::now();
     while jobs() != "102" {

@@ -1,4 +1,4 @@
-//! What can happen to a run that is left alone overnight. One test per scenario:
+//! The scenarios of a run that is left alone overnight. One test per scenario:
 //!
 //! | scenario | what must happen |
 //! |---|---|
@@ -82,7 +82,7 @@ fn phase_started(phase: &'static str) -> impl Fn(&Value) -> bool {
     move |e| e["event"] == "phase_start" && e["phase"] == phase
 }
 
-/// How many times subcircuits were done again, over all processes of a run.
+/// The number of times that subcircuits were done again, over all processes of a run.
 fn done_again(run: &str) -> usize {
     let mut times: BTreeMap<(String, u64), usize> = BTreeMap::new();
     for e in events(run).iter().filter(|e| e["event"] == "subcircuit") {

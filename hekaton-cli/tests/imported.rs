@@ -160,8 +160,8 @@ fn small_circuits_need_no_force() {
     let found = json(&["import", &f.path("product.r1cs"), "--out", &f.path("product.hk")]);
     assert_eq!(found["summary"]["parts"], 1);
     assert_eq!(found["notes"], serde_json::json!([]));
-    // Rows over the same forty wires: a part has little room beside these. That is said, and refused where
-    // one part is faster.
+    // Rows over the same forty wires: a part has little room in addition to these. That is said, and
+    // refused where one part is faster.
     let mut system = SystemBuilder::new(341, 1);
     let (bytes, value) = coefficient(1);
     for row in 0..300 {

@@ -1,4 +1,4 @@
-//! Programs of the machine, from the command line: the whole way, wrong turns, and runs that are killed.
+//! Programs of the machine, from the command line: complete runs, wrong turns, and runs that are killed.
 
 mod common;
 #[path = "programs/guide.rs"]

@@ -82,7 +82,7 @@ fn shown(violation: &Violation, circuit: &str) -> String {
 /// A check without violations.
 struct Checked {
     report: CheckReport,
-    /// What is pointed out in addition to the report's notices.
+    /// The notices in addition to those of the report.
     notices: Vec<String>,
     /// The names of public values, if the circuit has others than the layout.
     names: Vec<String>,

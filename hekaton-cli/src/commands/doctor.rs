@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-/// What was checked, what was found, and what to do about it.
+/// A fact that was checked, with the result and the way to mend it.
 struct Finding {
     what: &'static str,
     state: State,

@@ -211,7 +211,7 @@ pub(crate) fn verify(
     checked(json, path, &report, object, &lines)
 }
 
-/// What is in a family, after a check of `family.key` against the manifest.
+/// Describes a family, after a check of `family.key` against the manifest.
 pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
     let opened = FamilyStore::open(path);
     let (manifest, family) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;

@@ -47,7 +47,7 @@ fn read(source: &Source, display: &Display) -> Result<Monolith, Failure> {
     Monolith::read(&source.file, source.sym.as_deref(), progress).map_err(failure)
 }
 
-/// What parts cost with as many provers as will take part.
+/// Returns the cost of parts with the number of provers that will take part.
 fn cost(parts: &[PartSizes], provers: NonZeroUsize) -> CutCost {
     let kind = |sizes: &PartSizes| {
         let PartSizes { parts, constraints, slots, own, bits, in_a, in_b, terms, .. } = *sizes;

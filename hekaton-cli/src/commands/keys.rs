@@ -49,8 +49,8 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     display.line("checking digests of all files and sections");
     let (manifest, keys) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    // Addresses and multiplicities are those of a layout. Without the circuit there is none to compare
-    // with.
+    // Addresses and multiplicities are those of a layout. Without the circuit there is no layout to
+    // compare with.
     let circuit = match program.get(&manifest.circuit) {
         None => None,
         Some(_) => Some(circuit_of(program, path, &manifest)?),
@@ -67,7 +67,8 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     let masking = Masking::new(keys.verifying.zero_knowledge);
     let wiring = prepared.as_ref().map(|prepared| prepared.layout().wiring(masking));
     let step = |step: &str| display.line(step);
-    // A circuit is synthesized on one thread for each type, which the check beside it makes up for.
+    // A circuit is synthesized on one thread per type; the check that runs at the same time makes up
+    // for that.
     let (compared, report) = std::thread::scope(|scope| {
         let compared = prepared.as_ref().map(|prepared| {
             display.line("comparing with the circuit's code");

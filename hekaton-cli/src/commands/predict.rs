@@ -13,7 +13,7 @@ use hekaton_plan::simulate::{
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// What to add to an error about a constant.
+/// The hint that is added to an error about a constant.
 const HINT: &str = "measure it with `hekaton estimate --calibrate FILE` on a node of the cluster, \
                     or state it in the table [assumed] of the file of --cluster";
 
@@ -92,7 +92,7 @@ impl PredictionInputs {
 }
 
 impl Predicted {
-    /// What may make the prediction wrong.
+    /// Returns notes on facts that may make the prediction wrong.
     fn notes(&self) -> Vec<String> {
         let Constants { processor, program, .. } = &self.inputs.constants;
         let (here, version) = (system::processor(), env!("CARGO_PKG_VERSION"));
@@ -218,7 +218,7 @@ impl Predicted {
         out.trim_end().to_owned()
     }
 
-    /// What is measured and what is assumed, in words.
+    /// Describes in words the constants that are measured and those that are assumed.
     fn sources(&self) -> String {
         let names = |assumed: bool| -> Vec<&str> {
             let list = self.prediction.constants.iter();

@@ -165,8 +165,8 @@ impl Session<'_> {
         run.map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED))?
     }
 
-    /// Where the proof goes; `None` if that is the run directory, which always has it. Refuses
-    /// outputs that would overwrite an input or each other.
+    /// Returns the path of the proof; `None` if that is the run directory, which always has it.
+    /// Refuses outputs that would overwrite an input or each other.
     fn proof_path(&self) -> Result<Option<PathBuf>, Failure> {
         let command = self.command;
         let in_run = command.run.as_ref().map(|run| run.join("proof"));
@@ -383,7 +383,8 @@ fn open_run(
     })
 }
 
-/// What the constraint that is not satisfied is in the source of an imported circuit.
+/// Describes the constraint that is not satisfied by its place in the source of an imported
+/// circuit.
 fn constraint_of(
     error: &ProveError,
     circuit: &PreparedCircuit<'_>,
@@ -396,7 +397,7 @@ fn constraint_of(
     circuit.describe(id, source.constraint, masking)
 }
 
-/// Why there is no proof, what was kept, and how to continue.
+/// Describes why there is no proof, what was kept, and how to continue.
 fn failure(error: &ProveError, place: Option<String>, has_journal: bool) -> Failure {
     // Where the source has a number for the constraint, no other one is shown.
     let why = match (place, error) {

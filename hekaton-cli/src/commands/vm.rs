@@ -92,7 +92,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
     output::result(json, &object, &lines)
 }
 
-/// What a run did, and what its proof takes.
+/// Describes what a run did, and the size of its proof.
 fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
     let claim = Claim::of(execution, run);
     let cycles = run.cycles();

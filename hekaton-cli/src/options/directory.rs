@@ -141,7 +141,7 @@ pub(crate) struct DirectoryInsert {
     /// Many updates, one on each line
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// A name for these updates, long and random: when the same command is run again with the same name, none is done
+    /// A name for these updates, long and random: when the same command is run again with the same name, no update is done
     /// twice [default: a random one, which is shown if sending fails]
     #[arg(long, value_name = "NAME")]
     pub(crate) batch: Option<String>,
@@ -221,24 +221,24 @@ pub(crate) struct DirectoryAudit {
     pub(crate) accept_test_keys: bool,
 }
 
-/// How a folder is opened to be changed.
+/// Options for opening a folder to change it.
 #[derive(Debug, Args)]
 pub(crate) struct Serving {
     /// The most updates of an epoch
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(crate) max_updates: u32,
-    /// How long an update waits for others before its epoch is closed, for example 500ms, 10s or 5m
+    /// Time that an update waits for others before its epoch is closed, for example 500ms, 10s or 5m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub(crate) interval: Duration,
     /// The most updates that are accepted and not visible; more are refused for the moment
     #[arg(long, value_name = "N", default_value_t = 1 << 16)]
     pub(crate) max_pending: usize,
-    /// How computing and writing epochs go together
+    /// Order of computing and writing epochs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: ModeOption,
 }
 
-/// How the two stages of a commit go together.
+/// The order of the two stages of a commit.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum ModeOption {
     /// Serial or pipelined, by what the stages take
@@ -283,7 +283,7 @@ pub(crate) struct DirectoryServe {
     /// The keys of the epochs' proofs [default: epochs are not proven]
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: Option<PathBuf>,
-    /// Where to listen; port 0 chooses one
+    /// Address to listen on; port 0 chooses a port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8640")]
     pub(crate) listen: SocketAddr,
     /// The file outside of the folder that names the last signed epoch; it must be there, and is kept for all commands
@@ -321,7 +321,7 @@ pub(crate) struct ToOrchestrator {
     pub(crate) orchestrator_backend: String,
 }
 
-/// How epochs are proven.
+/// Options for proving epochs.
 #[derive(Debug, Args)]
 pub(crate) struct Proving {
     /// Submit this batch script for each proof, as slurm/prove.sbatch, instead of proving on this machine. The folder must be

@@ -19,7 +19,7 @@ pub(crate) struct Prove {
     /// The key store or key family, written by `hekaton setup`. On many ranks: a key store
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
-    /// Where to write the proof [default: FILE.proof, or DIR/proof with --run DIR]
+    /// Write the proof to this file [default: FILE.proof, or DIR/proof with --run DIR]
     #[arg(long, value_name = "FILE")]
     pub(crate) proof: Option<PathBuf>,
     /// Also write the public values to this file, for `verify --public @FILE` [default: the proof's
@@ -73,7 +73,7 @@ pub(crate) struct Ranks {
     /// the same arguments
     #[arg(long, conflicts_with = "threads")]
     pub(crate) mpi: bool,
-    /// Whether rank 0, the coordinator, also proves; auto: with up to 8 ranks
+    /// Let rank 0, the coordinator, also prove; auto: with up to 8 ranks
     #[arg(long, value_enum, default_value_t = RootProves::Auto, requires = "mpi")]
     pub(crate) root_proves: RootProves,
     /// Single-threaded provers per rank [default: the cores that SLURM or the affinity mask allows]
@@ -123,7 +123,7 @@ pub(crate) struct Ranks {
     pub(crate) keys_from_root: bool,
 }
 
-/// Whether rank 0 also proves; see [`Ranks::root_proves`].
+/// The choice for rank 0 to prove, too; see [`Ranks::root_proves`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum RootProves {
     /// With up to 8 ranks
@@ -145,7 +145,7 @@ pub(crate) enum ExecuteOption {
     Ranks,
 }
 
-/// How subcircuits are assigned to ranks; see [`Ranks::schedule`].
+/// The assignment of subcircuits to ranks; see [`Ranks::schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ScheduleOption {
     /// Ranks pull subcircuits as they finish others

@@ -61,7 +61,7 @@ pub(crate) struct VmSetup {
 /// An instruction set.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum IsaOption {
-    /// What compilers make for RISC-V
+    /// RV32IM of RISC-V, as compilers generate it
     #[default]
     Rv32im,
     /// vnTinyRAM, with words of 32 bits and 16 registers
@@ -86,7 +86,7 @@ fn machine_rows(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What a program runs on.
+/// The inputs on which a program runs.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MachineInput {
     /// The private input, of somewhat less than 256 MiB: at 0x20000000, behind the public one, the

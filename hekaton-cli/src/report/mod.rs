@@ -89,7 +89,7 @@ pub(crate) fn summarize(path: &Path, mut each: impl FnMut(Record)) -> Result<Sum
     Ok(summary)
 }
 
-/// Where a run directory keeps the report of a finished run.
+/// Returns the path at which a run directory keeps the report of a finished run.
 pub(crate) fn result_path(run: &Path) -> PathBuf {
     run.join("report.json")
 }

@@ -7,7 +7,7 @@ use hekaton_core::events::{Event, Outcome, Phase, RankAccount, Record, TypeSumma
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// How many of the slowest subcircuits are listed.
+/// The number of the slowest subcircuits that are listed.
 const SLOWEST: usize = 10;
 
 /// The most rows that the table of ranks prints.
@@ -116,7 +116,7 @@ fn index(phase: Phase) -> usize {
 }
 
 impl Process {
-    /// How the process ended, in a word.
+    /// Returns the way in which the process ended, in a word.
     pub(crate) fn ending(&self) -> &'static str {
         match self.outcome {
             Some(Outcome::Finished) => "finished",
@@ -128,7 +128,7 @@ impl Process {
 }
 
 impl Summary {
-    /// What is known about a phase.
+    /// Returns the summary of a phase.
     pub(crate) fn phase(&self, phase: Phase) -> PhaseSummary {
         self.phases.get(&index(phase)).copied().unwrap_or_default()
     }
@@ -366,7 +366,7 @@ impl Summary {
         })
     }
 
-    /// How the last process ended, in a word.
+    /// Returns the way in which the last process ended, in a word.
     fn state(&self) -> &'static str {
         self.processes.last().map_or("unknown", Process::ending)
     }

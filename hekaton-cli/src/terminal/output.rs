@@ -1,4 +1,4 @@
-//! What the program prints: results on standard output, everything else on standard error.
+//! The output of the program: results on standard output, everything else on standard error.
 
 use crate::exit::{self, Failure};
 use hekaton_plan::NotEnoughMemory;
@@ -43,8 +43,8 @@ pub(crate) fn start_logging() {
     tracing_subscriber::registry().with(filter).with(lines).init();
 }
 
-/// Whether a terminal takes a character for a command, or shows what follows it elsewhere: control
-/// characters of both sets, separators of lines, and marks of direction.
+/// Reports whether a terminal takes a character for a command, or shows what follows it elsewhere:
+/// control characters of both sets, separators of lines, and marks of direction.
 fn is_command(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -186,12 +186,12 @@ fn resolve(path: &Path) -> PathBuf {
     path
 }
 
-/// Whether two paths refer to the same file.
+/// Reports whether two paths refer to the same file.
 pub(crate) fn same_place(a: &Path, b: &Path) -> bool {
     resolve(a) == resolve(b)
 }
 
-/// What an output must not overwrite.
+/// The files that an output must not overwrite.
 #[derive(Default)]
 pub(crate) struct Inputs<'a> {
     /// Input files.
@@ -202,7 +202,7 @@ pub(crate) struct Inputs<'a> {
     pub(crate) run: Option<&'a Path>,
 }
 
-/// Whether a run directory keeps a file of its own under this name.
+/// Reports whether a run directory keeps a file of its own under this name.
 fn is_of_a_run(name: &str) -> bool {
     matches!(
         name,
@@ -290,7 +290,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    /// What a terminal would take for a command is escaped, and nothing else is changed.
+    /// Characters that a terminal would take for a command are escaped, and nothing else is changed.
     #[test]
     fn commands_of_terminals_are_escaped() {
         let hostile =

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// What bash makes of a word.
+    /// Returns what bash makes of a word.
     fn read_back(word: &str) -> Vec<u8> {
         let output =
             Command::new("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();

@@ -13,18 +13,19 @@ use std::time::{Duration, Instant};
 /// Some wrappers deliver every signal twice; signals within this time count as one request.
 const ONE_REQUEST: Duration = Duration::from_millis(300);
 
-/// What the signals do.
+/// The actions of the signals.
 pub(crate) struct Handling {
-    /// What the first signal cancels; without it, the first signal ends the process.
+    /// The cancellation that the first signal triggers; without it, the first signal ends the
+    /// process.
     pub(crate) cancellation: Option<Cancellation>,
-    /// Whether the first signal is answered without a message.
+    /// `true` if the first signal is answered without a message.
     pub(crate) quiet: bool,
     /// Called before the process ends immediately; returns `false` if there is nothing left to
     /// interrupt.
     pub(crate) last: Box<dyn Fn() -> bool + Send>,
     /// The message when the process ends immediately.
     pub(crate) ended: &'static str,
-    /// Whether that message is also printed as a JSON object.
+    /// `true` if that message is also printed as a JSON object.
     pub(crate) json: bool,
 }
 
@@ -86,7 +87,7 @@ fn end(why: &'static str, json: bool) {
     std::process::exit(exit::INTERRUPTED.into());
 }
 
-/// The signals that this process ignores, one bit per signal; none known except on Linux.
+/// The signals that this process ignores, one bit per signal; known only on Linux.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! What the tests of the command line share.
+//! Helpers that the tests of the command line share.
 #![allow(dead_code)] // each test binary uses a part of it
 
 use std::process::{Command, Output};

@@ -4,7 +4,7 @@ use super::{Directory, keys};
 use crate::common::with_tmpfs;
 
 /// A tmpfs that is full: what was signed is looked up, the service is healthy and not ready, and a restart changes nothing; with room
-/// again, it goes on by itself.
+/// again, it continues by itself.
 const SCRIPT: &str = r#"
 set -e
 service=

@@ -1,4 +1,4 @@
-//! What the guide promises of updates and provers where something fails in between.
+//! The promises of the guide about updates and provers when something fails in between.
 
 use super::{Directory, json, keys, ok, prover_of, send};
 use std::io::{Read, Write};

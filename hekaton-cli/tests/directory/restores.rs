@@ -64,7 +64,7 @@ fn an_older_folder_signs_nothing() {
     ok(&["directory", "check", &folder]);
     let seen = ["--seen", &directory.path("seen")];
     fails(1, "it hides what came after", &[&["directory", "epoch", &folder][..], &seen].concat());
-    // The newest state goes on.
+    // The newest state continues.
     copy(&directory.path("newest"), &folder);
     ok(&["directory", "insert", &folder, "alice", "3"]);
     assert_eq!(
@@ -104,7 +104,7 @@ fn heads_that_are_older_or_missing_are_refused() {
     std::fs::remove_file(&head).unwrap();
     fails(3, &format!("`hekaton directory head {folder} {head}` starts a new one"), &serve);
     assert!(!Path::new(&head).exists());
-    // One that is put back from before the last epoch is no better, and a damaged one neither.
+    // A head that is put back from before the last epoch is not accepted, and neither is a damaged one.
     std::fs::write(&head, &newest).unwrap();
     fails(3, "names epoch 3", &serve);
     std::fs::write(&head, &newest[1..]).unwrap();
@@ -163,7 +163,8 @@ fn a_head_that_was_moved_confirms_no_backup() {
     fails(3, &format!("{moved} is left"), &["directory", "insert", &folder, "alice", "5"]);
 }
 
-/// What is only a name of the head in the folder, or of another file, is no place for a head, and what cannot be looked at is not missing.
+/// A path that is only a name of the head in the folder, or of another file, is not accepted as a head, and a path that cannot be looked
+/// at does not count as missing.
 #[cfg(unix)]
 #[test]
 fn a_head_is_a_file_outside() {

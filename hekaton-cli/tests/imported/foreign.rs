@@ -1,4 +1,4 @@
-//! What is said of circuits, witnesses and public values from other tools, and with which exit code.
+//! The messages and exit codes for circuits, witnesses and public values from other tools.
 
 use super::common::{command, fails, hekaton, ok};
 use super::{Fixture, coefficient, fixture, json};
@@ -156,7 +156,7 @@ fn many_public_values_go_to_a_file() {
     let mut unknown = by_name.clone();
     unknown["main.z"] = "3".into();
     assert_eq!(verify(&unknown), Some(2));
-    // Without the folder beside it, a key has no names of signals.
+    // Without the folder next to it, a key has no names of signals.
     std::fs::copy(&key, f.path("alone.key")).unwrap();
     let at = format!("@{file}");
     let text = ok(&["verify", &proof, "--key", &f.path("alone.key"), "--public", &at]);

@@ -66,7 +66,7 @@ fn the_commands_of_the_guide_work() {
     assert!(said.contains("the proof holds") && said.contains("output 0x2a"), "{said}");
 }
 
-/// What the help of the command says to compile with.
+/// The compiler command in the help works as printed.
 #[test]
 fn the_command_of_the_help_works() {
     let help = crate::common::ok(&["vm", "--help"]);

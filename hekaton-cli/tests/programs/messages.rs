@@ -29,7 +29,7 @@ const EXIT_CODE: usize = ZERO + 3;
 #[test]
 fn programs_stop_for_the_reason_that_is_said() {
     let f = files();
-    // lui s0, 0x30000; a JAL whose target is no multiple of 4
+    // lui s0, 0x30000; a JAL whose target is not a multiple of 4
     let jump = f.write("jump", &elf(&[0x3000_0437, 0x0020_006f, EXIT[0], EXIT[1]]));
     let says = "trap at pc 0x10004 in cycle 2: jump to 0x10006, which is not a multiple of 4";
     fails(4, says, &["vm", "run", &jump]);

@@ -16,10 +16,10 @@ use serde_json::json;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long nothing is said while an audit goes on.
+/// The time between reports of the progress of an audit.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long nothing is said while proofs are waited for, and how often it is looked for them.
+/// The time between reports while proofs are waited for, and the time between queries for them.
 const SAID: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(500);
 

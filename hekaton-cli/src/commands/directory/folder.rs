@@ -30,7 +30,7 @@ pub(super) struct Folder {
     settings: Settings,
 }
 
-/// What else is fixed when a directory is made.
+/// The other settings that are fixed when a directory is made.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
@@ -46,7 +46,7 @@ struct Settings {
 /// The version of the format of [`Settings`].
 const FORMAT: u32 = 1;
 
-/// Whether there is something at a path, a link to nothing included. Where that cannot be found out, nothing is done.
+/// Reports whether there is something at a path, a link to nothing included. If that cannot be found out, nothing is done.
 pub(super) fn is_there(path: &Path) -> Result<bool, Failure> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -71,7 +71,7 @@ pub(super) fn read_parameters(path: &Path) -> Result<Parameters, Failure> {
 }
 
 impl Folder {
-    /// Reads what is in a folder beside the database.
+    /// Reads the files of a folder other than the database.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let parameters = path.join("parameters.json");
         if !parameters.exists() {
@@ -210,13 +210,13 @@ impl Folder {
         Failure::new(exit::BAD_FILE, format!("{path}: {error}{hint}"))
     }
 
-    /// Where proofs are made.
+    /// Returns the folder in which proofs are made.
     pub(super) fn proving(&self) -> PathBuf {
         self.path.join("proving")
     }
 }
 
-/// Whether a file of a head was left for another one, and the settings were not written then, or is only a link to it.
+/// Reports whether a file of a head was left for another one, and the settings were not written then, or is only a link to it.
 fn is_left(path: &Path, next: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     let is_link = path.is_symlink() && real(path).is_some_and(|file| real(next) == Some(file));
@@ -383,7 +383,7 @@ fn write_key(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// What is said of a directory without a head outside of its folder.
+/// The description of a directory without a head outside of its folder.
 pub(super) const NOWHERE: &str = "only in the folder: an older copy of the folder would not be found out (hekaton directory head)";
 
 /// Writes the head to another place, from where the directory is now, and keeps that place with the folder.

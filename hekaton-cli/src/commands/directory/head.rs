@@ -1,4 +1,4 @@
-//! What was signed last, and where that is kept besides the folder.
+//! The record that was signed last, and the file outside of the folder that keeps it.
 
 use super::folder::{Folder, NOWHERE, start_head};
 use crate::exit::{self, Failure, OrFail};

@@ -18,10 +18,11 @@ use std::io::BufRead;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often an update is sent again when there is no answer, or when the service asks to come back later.
+/// The number of times that an update is sent again when there is no answer, or when the service asks to
+/// come back later.
 const TRIES: u32 = 60;
 
-/// How many reasons of refused updates are shown.
+/// The number of reasons of refused updates that are shown.
 const SHOWN: usize = 10;
 
 pub(super) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> {
@@ -98,7 +99,7 @@ fn of_file(path: &Path) -> Result<Vec<UpdateBody>, Failure> {
     }
 }
 
-/// What became of updates: of each one that was sent the status, or why it was not accepted.
+/// The outcome of updates: the status of each one that was sent, or the reason why it was not accepted.
 type Sent = Vec<Result<UpdateStatus, Problem>>;
 
 fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {
@@ -226,7 +227,8 @@ fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Pro
     }
 }
 
-/// Whether it may be another answer soon: there is none, or it is that of something in front of the service.
+/// Reports whether another try may soon get another answer: there is no answer, or it is that of something
+/// in front of the service.
 fn is_passing(error: &ClientError) -> bool {
     match error {
         ClientError::Connection { .. } => true,

@@ -1,4 +1,4 @@
-//! What operators do with a folder that no service has open.
+//! Commands of operators for a folder that no service has open.
 
 use super::ask::plural;
 use super::folder::{Folder, quiet};

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The program that submits.
 const PROGRAM: &str = "hekaton-orchestrator";
 
-/// How often it is looked whether the program has ended.
+/// The time between checks whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Submits each proof to an orchestrator as the next block of a chain, and waits for it. A submitted job is proven even if this process

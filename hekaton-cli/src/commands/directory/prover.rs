@@ -19,10 +19,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many derived verifying keys are kept: directories have few sizes of proofs.
+/// The number of derived verifying keys that are kept: directories have few sizes of proofs.
 const KEPT: usize = 64;
 
-/// How many derived key stores are kept.
+/// The number of derived key stores that are kept.
 const KEPT_STORES: usize = 4;
 
 /// Why a proof was not verified.
@@ -201,12 +201,12 @@ impl<'p> EpochProver<'p> {
         Ok(Self { keys, executable, options, folder, slurm, orchestrator, stuck })
     }
 
-    /// Where the proof of some epochs is made.
+    /// Returns the folder in which the proof of some epochs is made.
     fn place(&self, from: u32, to: u32) -> PathBuf {
         self.folder.join(format!("{from}-{to}"))
     }
 
-    /// What is left from proofs that are attached, or of none.
+    /// Removes the folders of proofs that begin before epoch `proven`: they are attached, or no longer needed.
     pub(super) fn clean(&self, proven: u32) {
         for (from, _, path) in self.places() {
             if from < proven {
@@ -294,7 +294,7 @@ impl<'p> EpochProver<'p> {
     }
 }
 
-/// Whether a prover says that its run can never be resumed; not one that is only held by another process, for example.
+/// Reports whether a prover says that its run can never be resumed; not one that is only held by another process, for example.
 fn cannot_be_resumed(log: &str) -> bool {
     let final_words = [
         "start a new run in another directory",
@@ -329,7 +329,7 @@ fn wait(child: &mut Child, stop: &Stop) -> std::io::Result<ExitStatus> {
 fn terminate(child: &Child) {
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
-        // One that has ended by now needs none.
+        // A process that has ended by now does not need the signal.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }

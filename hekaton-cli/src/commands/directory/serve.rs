@@ -26,7 +26,7 @@ fn options(serving: &Serving) -> Options {
     }
 }
 
-/// What signals ask for.
+/// Handles signals: the first one asks the service to stop, the last one ends it at once.
 pub(super) fn stop_on_signals(what: &'static str, json: bool) -> Result<Stop, Failure> {
     let (stop, cancellation) = (Stop::default(), Cancellation::new());
     let (first, second) = (stop.clone(), stop.clone());

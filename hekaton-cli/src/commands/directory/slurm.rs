@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// How often SLURM is asked about a job.
+/// The time between queries about a job to SLURM.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Submits a batch script for each proof and waits for the job. Jobs outlive this process; the next one finds them by their
@@ -16,9 +16,9 @@ pub(super) struct Slurm {
     script: PathBuf,
 }
 
-/// What a job proves, and with what.
+/// The statement that a job proves, and the files that it proves with.
 pub(super) struct Job<'a> {
-    /// Where its number and its log are.
+    /// The folder of its number and its log.
     pub(super) place: &'a Path,
     pub(super) witness: &'a Path,
     pub(super) keys: &'a Path,
@@ -29,7 +29,7 @@ pub(super) struct Job<'a> {
     pub(super) options: &'a [String],
 }
 
-/// What SLURM says of a job.
+/// The state of a job in SLURM.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     /// It waits or runs; or SLURM does not answer now.
@@ -115,7 +115,7 @@ fn is_number(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// How far a job has come. One that SLURM does not know any more has ended.
+/// Returns the state of a job. One that SLURM no longer knows has ended.
 fn state(id: &str) -> State {
     let mut command = Command::new("squeue");
     command.args(["--noheader", "--states=all", "--format=%T", &format!("--jobs={id}")]);
@@ -148,7 +148,7 @@ fn state(id: &str) -> State {
     }
 }
 
-/// What a command prints, or what it says if it fails.
+/// Returns what a command prints, or its error message if it fails.
 fn output_of(command: &mut Command) -> Result<String, String> {
     let Output { status, stdout, stderr } =
         command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! What a client asks: a service, or a folder.
+//! The sources that a client asks: a service, or a folder.
 
 use super::folder::{Folder, is_there, read_parameters};
 use crate::exit::{self, Failure, OrFail};
@@ -13,7 +13,7 @@ use hekaton_directory_http::body::{
 use hekaton_directory_http::{AnswerError, Client, ClientError, Problem, answer, follow};
 use std::path::{Path, PathBuf};
 
-/// What a client asks.
+/// A source that a client asks.
 pub(super) enum Source {
     /// A service.
     Service(Client),
@@ -39,7 +39,7 @@ impl From<ClientError> for Failure {
     }
 }
 
-/// What a service says, without what could do something to a terminal, and not at any length.
+/// Returns what a service says, shortened to a maximum length, without characters that could control a terminal.
 pub(super) fn printable(text: &str) -> String {
     const LONGEST: usize = 1000;
     let mut out: String = text.chars().take(LONGEST).map(shown).collect();
@@ -49,7 +49,7 @@ pub(super) fn printable(text: &str) -> String {
     out
 }
 
-/// Whether a character could change how others look: controls, and marks of direction.
+/// Reports whether a character could change how others look: controls, and marks of direction.
 pub(super) fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -66,7 +66,7 @@ impl From<AnswerError> for Failure {
     }
 }
 
-/// Whether that is the address of a service, and not a folder.
+/// Reports whether that is the address of a service, and not a folder.
 pub(super) fn is_address(directory: &str) -> bool {
     directory.contains("://")
 }
@@ -95,7 +95,7 @@ impl Source {
         self.ask(Client::epochs, answer::epochs)
     }
 
-    /// Whether somebody proves epochs, and how many attempts have failed.
+    /// Reports whether somebody proves epochs, and how many attempts have failed.
     pub(super) fn proves(&self) -> Result<(bool, u64), Failure> {
         match self {
             Self::Service(client) => {
@@ -123,7 +123,7 @@ impl Source {
     }
 }
 
-/// What a client asks, with what it holds.
+/// The source that a client asks, with the data that it holds.
 pub(super) struct Asking {
     pub(super) source: Source,
     pub(super) parameters: Parameters,
@@ -204,7 +204,7 @@ impl Asking {
     }
 }
 
-/// Keeps a record that was rejected beside the one that was seen: both are signed, and together they say something.
+/// Keeps a record that was rejected next to the one that was seen: both are signed, and together they are evidence.
 fn evidence(
     seen: &Path,
     (record, bytes): (&Checked, &[u8]),
