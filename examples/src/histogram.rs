@@ -10,7 +10,7 @@ use hekaton_circuit::parts::{Cs, Leaf, Memory, Part, Synthesized, Var, WiredCirc
 use hekaton_circuit::{CircuitError, Fr, LayoutError, Ram, RamId, Subcircuit};
 use serde::{Deserialize, Serialize};
 
-/// The cell of what is no byte: it counts what fills up the last part.
+/// The cell of bytes that do not exist: it counts the padding of the last part.
 const NONE: u16 = 256;
 
 /// The histogram of a file of `bytes` bytes, of which one subcircuit counts `part`.
@@ -63,7 +63,8 @@ impl Part for Count {
         let subcircuit = Subcircuit::of(&cs)?;
         let counts = subcircuit.ram(self.counts)?;
         for i in 0..self.size {
-            // What is no address of the memory cannot be accessed, so this needs no other check.
+            // A value that is not an address of the memory cannot be accessed, so this needs no other
+            // check.
             let byte = subcircuit.commit(|| {
                 let byte = bytes.and_then(|bytes| bytes.get(i));
                 byte.map(|byte| Fr::from(*byte)).ok_or(SynthesisError::AssignmentMissing)

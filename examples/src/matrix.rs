@@ -62,7 +62,7 @@ impl Part for Line {
     }
 }
 
-/// What a product reads: a block of rows, a block of columns, and the total so far.
+/// The values that a product reads: a block of rows, a block of columns, and the total so far.
 #[derive(Clone, Debug, Slots)]
 struct Factors<W> {
     rows: Vec<Vec<W>>,

@@ -19,7 +19,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// What comes out.
+    /// Returns the result of all steps.
     pub fn result(&self) -> Option<Fr> {
         let step = |x: Fr, i: u64| x.pow([4]) * (x + Fr::from(i));
         self.start.map(|start| (0..self.steps).fold(start, step))

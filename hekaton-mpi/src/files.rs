@@ -96,8 +96,8 @@ fn make_parent(path: &Path) -> Result<(), MpiError> {
     path.parent().map_or(Ok(()), |parent| std::fs::create_dir_all(parent).map_err(io(parent)))
 }
 
-/// Whether there is a copy already. Refuses one that another user created or could change, because
-/// that user could replace the keys with their own.
+/// Reports whether there is a copy already. Refuses one that another user created or could change,
+/// because that user could replace the keys with their own.
 fn is_there(to: &Path) -> Result<bool, MpiError> {
     let found = match std::fs::symlink_metadata(to) {
         Ok(found) => found,

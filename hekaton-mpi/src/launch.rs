@@ -1,4 +1,4 @@
-//! How this process was started, as far as its environment shows.
+//! The way in which this process was started, as far as its environment shows.
 
 use std::num::NonZeroUsize;
 
@@ -13,12 +13,12 @@ pub struct SingletonLaunch {
     pub tasks: usize,
 }
 
-/// What the environment reveals about the launch.
+/// The launch, as the environment reveals it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
     /// Number of tasks in SLURM's step, if `srun` started this process.
     pub slurm_tasks: Option<usize>,
-    /// Whether there is a process manager that MPI understands (PMIx, or mpirun's own).
+    /// `true` if there is a process manager that MPI understands (PMIx, or mpirun's own).
     pub managed: bool,
     /// Number of ranks that mpirun announces.
     pub ranks: Option<usize>,

@@ -37,13 +37,13 @@ const NAP_WHILE_BUSY: Duration = Duration::from_micros(80);
 const LONGEST_NAP: Duration = Duration::from_micros(1000);
 const BUSY_FOR: Duration = Duration::from_millis(20);
 
-/// How long a rank may take to end in order after its partner is lost.
+/// The time that a rank has to end in order after its partner is lost.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Stands for "no exit code yet".
 const NONE: u16 = u16::MAX;
 
-/// How ranks watch each other.
+/// The rules by which ranks watch each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     /// A rank without a sign of life for this long is lost.
@@ -74,7 +74,7 @@ struct Moving<B> {
     buffer: B,
 }
 
-/// What is being received from one rank.
+/// The messages that are being received from one rank.
 struct Coming {
     /// parts that are being received, in the order in which they were sent
     parts: VecDeque<(c_int, Moving<Vec<u8>>)>,

@@ -74,8 +74,8 @@ impl Circuit for Squarings {
 pub struct Doublings {
     /// The number of subcircuits.
     pub links: usize,
-    /// What the execution adds to the input: a circuit with another value here has the same keys
-    /// but executes differently.
+    /// The number that the execution adds to the input: a circuit with another value here has the
+    /// same keys but executes differently.
     pub extra: u64,
 }
 

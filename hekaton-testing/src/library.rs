@@ -33,7 +33,7 @@ pub struct Digits {
     pub digits: Vec<u64>,
     /// The digit whose count is public.
     pub asked: u64,
-    /// Whether its count is set to zero.
+    /// `true` if its count is set to zero.
     pub clear: bool,
 }
 

@@ -19,10 +19,10 @@ use hekaton_circuit::{
 pub struct Squares {
     /// The type of each instance.
     pub kinds: Vec<usize>,
-    /// Whether w_0 is a public input and w_n a public output.
+    /// `true` if w_0 is a public input and w_n a public output.
     pub public: bool,
-    /// Whether there is also an instance of a type without shared wires, which knows a square root
-    /// of 49.
+    /// `true` if there is also an instance of a type without shared wires, which knows a square
+    /// root of 49.
     pub lonely: bool,
 }
 

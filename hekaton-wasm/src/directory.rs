@@ -29,7 +29,7 @@ struct LookUp {
     /// For tests only: accepts keys under which anybody can forge proofs.
     #[serde(default)]
     accept_test_keys: bool,
-    /// What `/v1/keys/LABEL` answered.
+    /// The answer of `/v1/keys/LABEL`.
     answer: KeyBody,
     /// Signed records of epochs in a row, with that of the answer, those at the ends of the proof, and the one that was seen.
     records: Vec<Base64>,
@@ -42,10 +42,10 @@ struct LookUp {
 /// the epoch.
 ///
 /// `request` is a JSON object with `parameters`, `label`, `epoch`, `seen`, `keys`, `answer`, `records`, `proof` and
-/// `acceptTestKeys`; bytes are base64. The answer is a JSON object: `ok`, `reason` if not, and what the label has.
+/// `acceptTestKeys`; bytes are base64. The answer is a JSON object: `ok`, `reason` if not, and the content of the label.
 ///
-/// `proof.state` is `proven` if the proof was verified here, `unproven` if there is none yet, and `unverified` if there is no
-/// verifying key for it. A proof that does not hold is a refusal.
+/// `proof.state` is `proven` if the proof was verified here, `unproven` if there is not yet a proof, and `unverified` if
+/// there is no verifying key for it. A proof that does not hold is a refusal.
 #[must_use]
 pub fn verify_look_up(request: &str) -> Value {
     let request: LookUp = match serde_json::from_str(request) {

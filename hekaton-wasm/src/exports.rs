@@ -1,10 +1,10 @@
-//! What the WebAssembly module exports to `js/hekaton.js`: numbers and one buffer each way, because
+//! Exports of the WebAssembly module to `js/hekaton.js`: numbers and one buffer each way, because
 //! WebAssembly functions take nothing else.
 //!
 //! The caller reserves the input with [`hekaton_input`], writes its parts one after the other there,
 //! and calls [`hekaton_verify`], [`hekaton_inspect_key`] or [`hekaton_look_up`], which leave a JSON text at
-//! [`hekaton_answer`]. Nothing here reads memory through a pointer: only JavaScript does, after it
-//! was told where.
+//! [`hekaton_answer`]. Nothing here reads memory through a pointer: only JavaScript does, with the addresses that it
+//! gets.
 
 // `no_mangle` counts as unsafe, because a symbol could collide with one of another library; the only
 // other symbols of this module are those of the C library blst.
@@ -45,8 +45,8 @@ extern "C" fn hekaton_answer() -> *const u8 {
     buffers().answer.as_ptr()
 }
 
-/// Verifies what is in the input: key, proof, public values and key digest of these lengths, one
-/// after the other. A digest of length 0 is none. Returns the length of the answer.
+/// Verifies the contents of the input: key, proof, public values and key digest of these lengths, one
+/// after the other. Length 0 means that there is no digest. Returns the length of the answer.
 #[unsafe(no_mangle)]
 extern "C" fn hekaton_verify(
     key: usize,

@@ -15,7 +15,7 @@ pub use directory::verify_look_up;
 use hekaton_core::{Trust, VerifyingKey, verify_with_test_keys};
 use serde_json::{Map, Value, json};
 
-/// What a caller of [`verify`] asks for.
+/// The requirements of a caller of [`verify`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The digest that the verifying key must have, as 64 hexadecimal digits.
@@ -83,7 +83,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// What there is to know about a key.
+/// Returns the facts about a key.
 fn describe(key: &VerifyingKey) -> Map<String, Value> {
     let object = json!({
         "keyDigest": hex::encode(key.digest()),

@@ -26,7 +26,7 @@ struct Arguments {
     /// The number of labels.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     keys: u32,
-    /// How many of them change in each of the two epochs after the first one.
+    /// Change this many of them in each of the two epochs after the first one.
     #[arg(long, default_value_t = 4)]
     changes: u32,
     /// Steps of a subcircuit, of 53,743 constraints each.
@@ -133,7 +133,8 @@ fn three_epochs(
     Ok(server)
 }
 
-/// What an auditor does: the key of these epochs from the family that the parameters name, and then no more secrets.
+/// Audits as an auditor does: the key of these epochs comes from the family that the parameters name, and no more secrets are
+/// needed.
 fn audited(
     parameters: &Parameters,
     family: &FamilyKey,

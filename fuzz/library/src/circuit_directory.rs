@@ -117,7 +117,7 @@ fn monolith(system: &System) -> Monolith {
     Monolith::of_system("fuzz", [0; 32], system.clone()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Whether the values satisfy all parts of a directory that the checker has accepted.
+/// Reports whether the values satisfy all parts of a directory that the checker has accepted.
 fn holds(path: &Path, values: &[Fr]) -> bool {
     let circuit = Imported::open(path).unwrap_or_else(|e| panic!("{e}"));
     let witness = WitnessFile::from_bytes(WitnessFile::bytes_of(values));

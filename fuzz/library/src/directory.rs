@@ -1,4 +1,4 @@
-//! What servers of key directories answer, and what their provers and clients read from files.
+//! Answers of servers of key directories, and files that their provers and clients read.
 
 use crate::file;
 use ed25519_dalek::SigningKey;

@@ -1,4 +1,4 @@
-//! What nodes and others send to the intake of witnesses.
+//! Messages that nodes and others send to the intake of witnesses.
 
 use crate::file;
 use hekaton_intake::Push;

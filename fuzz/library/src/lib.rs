@@ -1,5 +1,5 @@
-//! What fuzzers and property tests run: one function per parser, which takes any bytes and panics
-//! if the parser does something that it must not.
+//! The functions that fuzzers and property tests run: one per parser, which takes any bytes and
+//! panics if the parser does something that it must not.
 //!
 //! If the first byte is even, the rest is the file itself; if it is odd, the rest is a [`Program`]
 //! that changes a valid file. `scripts/fuzz` runs the functions under libFuzzer with the seeds in
@@ -42,7 +42,7 @@ pub struct Golden {
     commitments: usize,
 }
 
-/// Of a circuit without buses, and of one with buses.
+/// The golden files of a circuit without buses, and of one with buses.
 pub const GOLDEN: [Golden; 2] = [
     Golden {
         key: include_bytes!("../../../hekaton-core/tests/golden/v2.key"),

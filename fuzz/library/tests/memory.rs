@@ -1,4 +1,5 @@
-//! What the verifier allocates for arbitrary input: at n = 2^10 its peak stays below 64 MiB.
+//! The memory that the verifier allocates for arbitrary input: at n = 2^10 its peak stays below 64
+//! MiB.
 
 use hekaton_core::{
     Fr, LocalEngine, ProveOptions, SetupOptions, VerifyingKey, fuzzing as entry, prove, setup,
