@@ -1,4 +1,4 @@
-//! What the benchmarks share: timing in alternation, JSON lines, peak memory.
+//! Tools that the benchmarks share: timing in alternation, JSON lines, peak memory.
 //!
 //! Machines are shared and noisy, so Hekaton and the rival run in alternation in one process,
 //! medians are compared, and only the ratio is worth quoting.
@@ -27,7 +27,7 @@ pub struct Run {
 /// One line of output.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// What was measured.
+    /// The thing that was measured.
     pub bench: &'a str,
     /// Its size: constraints, or subcircuits.
     pub size: usize,
@@ -41,7 +41,7 @@ pub struct Line<'a> {
     pub theirs: f64,
     /// The unit of both figures.
     pub unit: &'a str,
-    /// Whether larger figures are better.
+    /// `true` if larger figures are better.
     pub larger_is_better: bool,
 }
 
@@ -95,7 +95,7 @@ pub fn time<R>(f: impl FnOnce() -> R) -> (Duration, R) {
 pub struct Times {
     /// From start to end.
     pub wall: Duration,
-    /// What all threads of this process have worked. Other programs on the machine do not count.
+    /// The work of all threads of this process. Other programs on the machine do not count.
     pub cpu: Duration,
 }
 
@@ -117,7 +117,7 @@ pub fn medians(times: &[Times]) -> Times {
     Times { wall: of(|t| t.wall), cpu: of(|t| t.cpu) }
 }
 
-/// The median of some times, zero for none.
+/// The median of some times; zero if there are no times.
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times.get(times.len() / 2).copied().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! What users of `experiment` see: refusals, interrupted runs, and repetitions that do not count.
-//! A script stands in for `hekaton` where a real run would be slow.
+//! The behavior of `experiment` that users see: refusals, interrupted runs, and repetitions that do
+//! not count. A script stands in for `hekaton` where a real run would be slow.
 #![allow(clippy::print_stderr, reason = "says what was skipped")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -131,7 +131,7 @@ impl Stage {
         calls.lines().filter_map(|line| line.strip_prefix("prove ")).map(str::to_owned).collect()
     }
 
-    /// How often the stand-in was called like this, with the rest of each line.
+    /// Returns the calls of the stand-in that begin like this, with the rest of each line.
     fn calls(&self, what: &str) -> Vec<String> {
         let calls = fs::read_to_string(self.path("bin/calls")).unwrap_or_default();
         calls.lines().filter_map(|line| line.strip_prefix(what)).map(str::to_owned).collect()
@@ -487,8 +487,8 @@ fn the_model_is_compared_with_the_medians() {
     assert_eq!(rows.len(), 4, "each point as measured, and adjusted: {said}");
     assert_eq!(["ours", "theirs", "ratio"].map(|name| row(2, name)), [4.0, 4.0, 1.0]);
     assert_eq!(["ours", "theirs", "ratio"].map(|name| row(3, name)), [2.0, 4.0, 2.0]);
-    // Where nothing was predicted beside the repetitions, it is now; the constants are measured once
-    // per environment, and a median outside of the band counts against the model.
+    // Where nothing was predicted next to the repetitions, it is now; the constants are measured
+    // once per environment, and a median outside of the band counts against the model.
     stage.write("bin/model", "2 1.5 2.5");
     assert_eq!(stage.run(&["model"]).0, 0);
     assert_eq!(fs::read_to_string(stage.path("set/model.csv")).unwrap(), table);
@@ -704,7 +704,7 @@ fn committed_result_sets_are_complete() {
     }
 }
 
-/// The whole chain with the real program, if it was built beside this one.
+/// The whole chain with the real program, if it was built next to this one.
 #[test]
 fn a_real_proof_is_measured() {
     let mut stage = Stage::new();

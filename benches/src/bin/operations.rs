@@ -1,5 +1,5 @@
-//! What operation costs: events and logs, resuming after an interruption, starting a verifier, deriving
-//! keys.
+//! The cost of operation: events and logs, resuming after an interruption, starting a verifier,
+//! deriving keys.
 //!
 //! `cargo build --release -p hekaton-cli && cargo run --release -p benches --bin operations -- --json`
 #![allow(clippy::print_stdout, clippy::print_stderr)]

@@ -1,4 +1,4 @@
-//! How much of the difference to the paper is the protocol, and how much the kernels: the amounts
+//! The shares of the protocol and of the kernels in the difference to the paper: the amounts
 //! of work of the paper's protocol with the kernels of this project, against this project's worker.
 //! It proves nothing, and every line says so.
 //!
@@ -93,7 +93,7 @@ fn bars(
         let same = PaperWorker::new(System::new(shape, trace, request)?)?;
         let overhead = same.system.rows - author_rows;
         bars.push(Bar { name: format!("worker, {name}, same subcircuit"), worker: same });
-        // Without room for a single author row there is no such bar.
+        // Without room for a single author row, this bar does not exist.
         if let Some(rows) = domain.checked_sub(overhead).filter(|rows| *rows > 0) {
             let shape = Shape { author_rows: rows.min(author_rows), ..shape };
             let worker = PaperWorker::new(System::new(shape, trace, request)?)?;

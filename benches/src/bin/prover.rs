@@ -53,7 +53,7 @@ struct Options {
     /// Key store of the child process that measures memory.
     #[arg(long, hide = true)]
     memory_keys: Option<std::path::PathBuf>,
-    /// What the child process measures.
+    /// The workload that the child process measures.
     #[arg(long, hide = true)]
     memory_of: Option<String>,
 }
@@ -299,7 +299,7 @@ impl InSeconds for Line<'_> {
     }
 }
 
-/// What every user of arkworks does before anything else, for each type: synthesis without a
+/// Does what every user of arkworks does before anything else, for each type: synthesis without a
 /// witness, and the matrices.
 fn ark_matrices(circuit: &PreparedCircuit<'_>) {
     for kind in circuit.layout().type_ids() {

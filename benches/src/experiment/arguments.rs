@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Repeats the experiments of the paper: plans points, measures them, and draws the results beside
+/// Repeats the experiments of the paper: plans points, measures them, and draws the results next to
 /// the paper's.
 ///
 ///   experiment check --scale tiny     # what it takes, before anything runs
@@ -28,7 +28,7 @@ const HELP: &str = "Exit codes:
   4  a point failed, or a program could not be run
   5  interrupted; `run --resume` continues";
 
-/// Where things are.
+/// The paths, scale and launcher that all commands share.
 #[derive(Debug, Args)]
 pub(crate) struct Places {
     /// The program to measure
@@ -43,10 +43,10 @@ pub(crate) struct Places {
     /// The result set [default: DIR/results/NAME-DATE, or the latest of NAME, if it exists]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
-    /// Where to keep inputs and keys, which may be large
+    /// Keep inputs and keys, which may be large, in this directory
     #[arg(long, global = true, value_name = "DIR", default_value = "target/experiment")]
     pub(crate) work: PathBuf,
-    /// How large the points are: tiny takes minutes on 2 cores
+    /// The size of the points: tiny takes minutes on 2 cores
     #[arg(long, global = true, default_value = "tiny", value_parser = PossibleValuesParser::new(SCALES))]
     pub(crate) scale: String,
     /// The command that starts ranks, with {ranks} and {provers}
@@ -75,7 +75,7 @@ pub(crate) enum Command {
     Collect,
     /// Predict the points with the model, and write model.csv
     Model(Model),
-    /// Print the model beside the medians, as one JSON object per point
+    /// Print the model next to the medians, as one JSON object per point
     Compare(Chosen),
     /// Draw all figures, and index.html with all of them
     Plot(Plot),
@@ -123,7 +123,7 @@ pub(crate) struct PointArguments {
     pub(crate) model: Model,
 }
 
-/// The model, which predicts each point beside its repetitions.
+/// The model, which predicts each point next to its repetitions.
 #[derive(Debug, Args)]
 pub(crate) struct Model {
     /// The model's constants, by `hekaton estimate --calibrate`; measured here if the file does not

@@ -1,4 +1,4 @@
-//! What points require, by `hekaton estimate`, and whether the machine has it.
+//! Checks whether the machine has what points require, by `hekaton estimate`.
 
 use super::environment::memory_bytes;
 use super::failure::{At, Failure, USAGE};
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-/// What the machine has.
+/// The resources of the machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,
@@ -42,7 +42,7 @@ pub(crate) fn free_disk(work: &Path) -> Result<u64, Failure> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// What one point requires.
+/// The requirements of one point.
 #[derive(Clone, Debug)]
 pub(crate) struct Requirement {
     pub(crate) point: Point,

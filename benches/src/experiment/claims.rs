@@ -9,7 +9,7 @@ use super::statistics::Fit;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Whether a claim holds.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Holds,
@@ -37,7 +37,7 @@ pub(crate) struct Claim {
     experiment: &'static str,
     condition: &'static str,
     pub(crate) verdict: Verdict,
-    /// What was measured, or why there is no verdict.
+    /// The figures that were measured, or the reason why there is no verdict.
     pub(crate) found: String,
 }
 
@@ -51,7 +51,7 @@ impl Claim {
     }
 }
 
-/// A verdict, or why there is none.
+/// A verdict, or the reason why there is no verdict.
 type Judged = Result<(bool, String), String>;
 
 /// Text, experiment and condition of each claim.

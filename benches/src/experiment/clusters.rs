@@ -18,7 +18,7 @@ use std::process::Command;
 /// The most elements of one array; SLURM's default limit is 1001.
 const ELEMENTS: usize = 1000;
 
-/// What a site has.
+/// The resources of a site.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Cluster {
@@ -26,7 +26,7 @@ pub(crate) struct Cluster {
     nodes: usize,
     cores_per_node: usize,
     memory_per_node_gb: u64,
-    /// What a core costs per hour, in US dollars.
+    /// The price of a core per hour, in US dollars.
     usd_per_core_hour: Option<f64>,
     /// The time limit of one element, as SLURM writes it.
     time: String,
@@ -73,8 +73,8 @@ impl Cluster {
         }
     }
 
-    /// What points take of whole nodes, as elements have them for themselves, in words. Keys and the
-    /// start of processes are not included.
+    /// Describes the cost of points in whole nodes, as elements have them for themselves. Keys and
+    /// the start of processes are not included.
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     pub(crate) fn cost(&self, found: &[Requirement]) -> String {
         let hours: f64 = (found.iter())
@@ -90,7 +90,7 @@ impl Cluster {
         format!("about {hours:.1} core-hours{usd}, without setup")
     }
 
-    /// How many ranks with this many provers share a node.
+    /// Returns the number of ranks with this many provers that share a node.
     pub(crate) fn ranks_per_node(&self, provers: usize) -> usize {
         (self.cores_per_node / provers.max(1)).max(1)
     }
@@ -125,7 +125,7 @@ fn arrays(plan: &Plan, order: &[Vec<Task>]) -> Vec<Array> {
     by_shape.into_iter().flat_map(of_shape).collect()
 }
 
-/// How often an element of an array whose repetition failed starts again.
+/// The number of times that an element of an array whose repetition failed starts again.
 const RESTARTS: u32 = 5;
 
 /// Lets SLURM start this element of an array again, if it is one and has not often been: on a
@@ -222,7 +222,7 @@ fn script(
         format!("--cpus-per-task={}", array.cores_per_process),
         format!("--time={}", cluster.time),
         "--exclusive".to_owned(),
-        // An interrupted repetition is no measurement, and starts again.
+        // An interrupted repetition is not a measurement, and starts again.
         "--requeue".to_owned(),
         "--open-mode=append".to_owned(),
         format!("--output={}/%A-%a.log", list.parent().unwrap_or(list).display()),

@@ -23,7 +23,7 @@ pub(crate) const COLUMNS: [&str; 40] = [
     "processor_share",
     "adjusted_s",
     "adjusted_aggregate_s",
-    // the model's prediction beside this repetition over those times
+    // the model's prediction next to this repetition over those times
     "model_ratio",
     "model_aggregate_ratio",
     "busy_s",

@@ -115,7 +115,7 @@ fn runnable<'s>(
     Ok(able)
 }
 
-/// What points require, after a refusal of what does not fit.
+/// Returns the requirements of points; refuses points that do not fit.
 fn fitting(
     session: &Session,
     program: &Program,

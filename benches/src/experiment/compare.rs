@@ -1,4 +1,4 @@
-//! The model's predictions beside the medians, as a table in JSON.
+//! The model's predictions next to the medians, as a table in JSON.
 
 use super::collect;
 use super::environment::Environment;

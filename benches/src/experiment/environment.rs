@@ -1,4 +1,4 @@
-//! What may influence a measurement: code, compiler, processor, system, libraries.
+//! Everything that may influence a measurement: code, compiler, processor, system, libraries.
 
 use super::failure::{At, Failure};
 use super::files;
@@ -169,8 +169,8 @@ pub(crate) fn memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The link speed of the interface that the default route uses; none if the driver does not say, as
-/// in most virtual machines.
+/// The link speed of the interface that the default route uses; `None` if the driver does not say,
+/// as in most virtual machines.
 fn link_speed() -> Option<String> {
     let routes = fs::read_to_string("/proc/net/route").ok()?;
     let interface = default_interface(&routes)?;

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The list of digests beside the paper's data, in the format of `sha256sum`.
+/// The list of digests next to the paper's data, in the format of `sha256sum`.
 const DIGESTS: &str = "DIGESTS";
 
 /// Parses a TOML file; errors name file, line, and the known names.
@@ -87,7 +87,7 @@ pub(crate) fn check_paper_data(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a directory contains, sorted by name.
+/// Returns the entries of a directory, sorted by name.
 pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     let all: Result<Vec<_>, _> =
         fs::read_dir(directory).at(directory)?.map(|entry| entry.map(|e| e.path())).collect();

@@ -16,7 +16,7 @@ pub(crate) struct Case {
     directory: PathBuf,
     /// The public values as `hekaton hash` prints them.
     pub(crate) public: String,
-    /// What `hekaton setup` printed.
+    /// The answer that `hekaton setup` printed.
     pub(crate) setup: Value,
 }
 
@@ -37,14 +37,14 @@ impl Case {
     }
 }
 
-/// Where the keys of a point are. Keys belong to the code, so a new build has new ones.
+/// Returns the folder of the keys of a point. Keys belong to the code, so a new build has new ones.
 fn directory(program: &Program, point: &Point, work: &Path) -> PathBuf {
     let Point { circuit, parameters, options, input, .. } = point;
     let text = format!("{} {circuit} {parameters:?} {options:?} {input:?}", program.digest);
     work.join(format!("{}-{}", point.circuit, &files::digest(text.as_bytes())[..16]))
 }
 
-/// Whether the keys of a point exist.
+/// Reports whether the keys of a point exist.
 pub(crate) fn exist(program: &Program, point: &Point, work: &Path) -> bool {
     directory(program, point, work).is_dir()
 }

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub(crate) point: Point,
-    /// How many repetitions count.
+    /// The number of repetitions that count.
     pub(crate) repetitions: usize,
-    /// How many do not.
+    /// The number of repetitions that do not count.
     pub(crate) failed: usize,
     pub(crate) columns: BTreeMap<&'static str, Summary>,
     /// The columns of each repetition that counts.
@@ -38,7 +38,7 @@ impl Measured {
     }
 
     /// A column over that of another point, within repetitions of both that ran one after the other:
-    /// what drifts over hours is then in neither. None if there is no such pair.
+    /// what drifts over hours is then in neither. `None` if there is no such pair.
     pub(crate) fn ratio_to(&self, other: &Self, column: &str) -> Option<Summary> {
         if self.point.element() != other.point.element() {
             return None;

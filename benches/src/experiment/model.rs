@@ -1,4 +1,4 @@
-//! What the model predicts for the points of a result set, in `model.csv`, beside their medians, and for machines that are not
+//! Predictions of the model for the points of a result set, in `model.csv`, next to their medians, and for machines that are not
 //! there, in `projection.csv`.
 //!
 //! `hekaton estimate --cores` simulates a point from constants that `hekaton estimate --calibrate`
@@ -22,12 +22,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-/// Where the model's constants are from.
+/// The sources of the model's constants.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
     /// The calibration; measured if it is missing.
     pub(crate) calibration: Option<PathBuf>,
-    /// What is known of the cluster; without it, all points ran on this machine.
+    /// The known properties of the cluster; without them, all points ran on this machine.
     pub(crate) cluster: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ impl<'s> Predictor<'s> {
         Ok(Self { session, program, calibration: path, cluster: sources.cluster.clone() })
     }
 
-    /// Whether the figure of a point shows a time that the model predicts.
+    /// Reports whether the figure of a point shows a time that the model predicts.
     pub(crate) fn applies(&self, point: &Point) -> bool {
         let times = ["seconds", "aggregate_s", "constraints_per_core_second"];
         let mut experiments = self.session.experiments.iter();
@@ -126,8 +126,7 @@ fn machine(point: &Point, cores: Option<usize>) -> (usize, usize) {
     (available, if available.is_multiple_of(provers) { provers } else { 1 })
 }
 
-/// Writes `model.csv`: for each point what was predicted beside its repetitions, or what is predicted
-/// now if nothing was.
+/// Writes `model.csv`: for each point the predictions next to its repetitions, or a prediction that is made now if there are none.
 pub(crate) fn model(session: &Session, sources: &Sources) -> Result<(), Failure> {
     let program = session.program()?;
     let plan = Plan::read(&session.results)?;
@@ -204,7 +203,7 @@ fn projection(
     files::write(&path, (head.to_owned() + &lines.concat()).as_bytes())
 }
 
-/// What was predicted beside the repetitions of a point that count.
+/// Returns the predictions next to the repetitions of a point that count.
 fn beside(session: &Session, plan: &Plan, point: &Point, environment: &str) -> Vec<Predicted> {
     let repetitions = 1..=plan.repetitions.get(&point.id).copied().unwrap_or_default();
     let one = |repetition| {
@@ -228,7 +227,7 @@ fn line(id: &str, predicted: &Predicted, environment: &str) -> String {
     format!("{id},{},{environment}\n", numbers.join(","))
 }
 
-/// Reads `model.csv`; none if it does not exist.
+/// Reads `model.csv`; `None` if it does not exist.
 ///
 /// # Errors
 /// If it lacks a column, or has rows of another environment.
@@ -273,7 +272,7 @@ pub(crate) struct Comparison<'m> {
     pub(crate) band: Band,
     /// The median.
     pub(crate) seconds: f64,
-    /// The median of the times without what other programs took; none where that is not known.
+    /// The median of the times without what other programs took; `None` where that is not known.
     pub(crate) adjusted: Option<f64>,
     /// The median of predicted over measured time within repetitions, other programs not counted.
     pub(crate) ratio: Option<f64>,

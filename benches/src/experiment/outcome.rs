@@ -1,5 +1,5 @@
-//! Whether a repetition counts: the run finished, its events are complete, the proof was accepted,
-//! and the environment is that of the result set.
+//! Judges whether a repetition counts: the run finished, its events are complete, the proof was
+//! accepted, and the environment is that of the result set.
 
 use super::files;
 use super::plan::Task;
@@ -9,7 +9,7 @@ use super::spec::Point;
 use serde_json::Value;
 use std::path::Path;
 
-/// What the program records of a repetition, beside the files of `hekaton`.
+/// The file in which the program records a repetition, in addition to the files of `hekaton`.
 pub(crate) const ACCOUNT: &str = "run.json";
 
 /// Reads a repetition. The row has a failure if it does not count, which says why.
@@ -77,8 +77,9 @@ fn measured(
     Ok(numbers)
 }
 
-/// The part of a processor that provers had while they worked on subcircuits; none if the events do
-/// not say. Events must reach from the start of a process to its written proof, without a torn line.
+/// The part of a processor that provers had while they worked on subcircuits; `None` if the events
+/// do not say. Events must reach from the start of a process to its written proof, without a torn
+/// line.
 fn processor_share(path: &Path) -> Result<Option<f64>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     if !text.ends_with('\n') {

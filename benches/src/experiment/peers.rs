@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How a peer is built and run.
+/// The way in which a peer is built and run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Peer {
@@ -25,7 +25,7 @@ struct Peer {
     /// Programs that must be there.
     #[serde(default)]
     requires: Vec<String>,
-    /// The source: a directory beside the file, or one that an environment variable names.
+    /// The source: a directory next to the file, or one that an environment variable names.
     source: Option<String>,
     source_variable: Option<String>,
     /// Commands of a shell in the source directory, with {out}, {cores} and {subcircuits}.
@@ -33,7 +33,7 @@ struct Peer {
     run: String,
     cores: Vec<usize>,
     subcircuits: Vec<usize>,
-    /// What {subcircuits} counts, if not subcircuits.
+    /// The things that {subcircuits} counts, if not subcircuits.
     sizes: Option<String>,
     repetitions: usize,
     /// Columns, and the fields of the JSON line that `run` prints last.
@@ -42,7 +42,7 @@ struct Peer {
     hekaton: Option<Own>,
 }
 
-/// What `hekaton` proves beside a peer.
+/// The circuit that `hekaton` proves in comparison with a peer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Own {
@@ -93,7 +93,7 @@ fn prove(session: &Session, program: &Program, point: &Point) -> Result<[f64; 2]
     Ok([times.0, times.1])
 }
 
-/// A rate of `hekaton` in a column that a peer has; none if the column is no rate.
+/// A rate of `hekaton` in a column that a peer has; `None` if the column is not a rate.
 fn own_rate(column: &str, size: usize, cores: usize, [seconds, cpu]: [f64; 2]) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, reason = "small numbers")]
     let (size, cores) = (size as f64, cores as f64);

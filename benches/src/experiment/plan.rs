@@ -1,4 +1,4 @@
-//! What a result set consists of: `plan.json`, and the names of files in `raw/`.
+//! The contents of a result set: `plan.json`, and the names of files in `raw/`.
 
 use super::failure::{Failure, USAGE};
 use super::files;
@@ -38,7 +38,7 @@ struct Order {
 }
 
 impl Plan {
-    /// Reads the plan of a result set; an empty plan if there is none yet.
+    /// Reads the plan of a result set; an empty plan if there is not one yet.
     pub(crate) fn read(results: &Path) -> Result<Self, Failure> {
         let path = results.join("plan.json");
         if !path.exists() {
@@ -123,7 +123,7 @@ pub(crate) fn failed(results: &Path, (id, repetition): &Task) -> PathBuf {
     (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(0))
 }
 
-/// The repetition that a directory in `raw/` belongs to, and whether it failed; none for
+/// The repetition that a directory in `raw/` belongs to, and whether it failed; `None` for
 /// repetitions that are being run.
 pub(crate) fn task_of(path: &Path) -> Option<(Task, bool)> {
     let name = path.file_name()?.to_str()?;

@@ -1,4 +1,4 @@
-//! What the model predicts for one point: times with the ends of their bands.
+//! Predictions of the model for one point: times with the ends of their bands.
 
 use super::statistics::Summary;
 use serde_json::Value;
@@ -13,13 +13,13 @@ pub(crate) const PREDICTED: [(&str, [&str; 3]); 2] = [
 /// while it loads keys, and computes the digest of the layout while it executes.
 const PHASES: [&str; 5] = ["layout", "execute", "commit", "prove", "aggregate"];
 
-/// The prediction beside a repetition: what `hekaton estimate --cores --json` printed.
+/// The prediction next to a repetition: what `hekaton estimate --cores --json` printed.
 pub(crate) const PREDICTION: &str = "model.json";
 
 /// A predicted time: the middle and the ends of the band, in seconds.
 pub(crate) type Band = [f64; 3];
 
-/// What was predicted for one point.
+/// The prediction for one point.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Predicted {
     pub(crate) bands: BTreeMap<&'static str, Band>,
@@ -34,7 +34,8 @@ impl Predicted {
         column.find_map(|c| Some((c, *self.bands.get(c)?)))
     }
 
-    /// The median of several predictions, and the ends of all their bands; none if there is none.
+    /// The median of several predictions, and the ends of all their bands; `None` without
+    /// predictions.
     pub(crate) fn of(all: &[Self]) -> Option<Self> {
         let band = |column: &'static str| {
             let bands = all.iter().filter_map(|p| p.bands.get(column));

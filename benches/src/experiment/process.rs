@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a child may take to end after SIGTERM.
+/// The time that a child has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often a child is looked at. Times of points come from events, not from this clock.
+/// The time between looks at a child. Times of points come from events, not from this clock.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Whether this process was asked to stop.
+/// A flag that is set once this process was asked to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -38,7 +38,7 @@ impl Stop {
     }
 }
 
-/// How a child ended.
+/// The end of a child.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -110,7 +110,7 @@ pub(crate) fn end_leftover(pid_file: &Path, directory: &Path) {
     }
 }
 
-/// What `/proc/PID/stat` says about a process.
+/// The account of a process in `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     zombie: bool,

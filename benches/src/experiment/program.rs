@@ -17,7 +17,7 @@ pub(crate) struct Program {
     /// SHA-256 of the file.
     pub(crate) digest: String,
     circuits: Vec<String>,
-    /// What `hekaton doctor` found, by name.
+    /// The findings of `hekaton doctor`, by name.
     pub(crate) findings: Vec<(String, String)>,
     mpi: bool,
 }
@@ -56,7 +56,7 @@ impl Program {
         (needs_mpi && !self.mpi).then_some("the program was built without MPI (--features mpi)")
     }
 
-    /// What `hekaton doctor` found.
+    /// Returns a finding of `hekaton doctor`.
     pub(crate) fn finding(&self, what: &str) -> Option<&str> {
         self.findings.iter().find(|(name, _)| name == what).map(|(_, found)| found.as_str())
     }
@@ -102,7 +102,7 @@ impl Program {
         }
     }
 
-    /// What a point requires, before its keys exist.
+    /// Returns the requirements of a point, before its keys exist.
     pub(crate) fn estimate(&self, point: &Point) -> Result<Value, Failure> {
         let mut arguments = vec!["estimate".to_owned(), point.circuit.clone()];
         arguments.extend(point.arguments()?);

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 pub(crate) struct Row {
     pub(crate) point: Point,
     pub(crate) repetition: usize,
-    /// What is known of [`COLUMNS`].
+    /// The known values of [`COLUMNS`].
     pub(crate) numbers: BTreeMap<&'static str, f64>,
     pub(crate) environment: String,
-    /// Why this repetition does not count.
+    /// The reason why this repetition does not count.
     pub(crate) failure: Option<String>,
 }
 
@@ -74,7 +74,7 @@ fn quoted(field: &str) -> String {
     }
 }
 
-/// What is known of a point before it is run.
+/// Returns the columns of a point that are known before it is run.
 #[allow(clippy::cast_precision_loss, reason = "small numbers")]
 fn known(point: &Point) -> BTreeMap<&'static str, f64> {
     let always = [("cores", point.cores as f64), ("ranks", point.ranks() as f64)];
@@ -82,7 +82,7 @@ fn known(point: &Point) -> BTreeMap<&'static str, f64> {
     always.into_iter().chain(subcircuits).collect()
 }
 
-/// The sum of a field over all ranks' accounts of a phase; none without accounts.
+/// The sum of a field over all ranks' accounts of a phase; `None` without accounts.
 fn accounts(report: &Value, phase: Option<&str>, field: &str) -> Option<f64> {
     let all = report["rank_accounts"].as_array()?;
     let of_phase = all.iter().filter(|a| phase.is_none_or(|phase| a["phase"] == phase));
@@ -118,7 +118,8 @@ pub(crate) fn compare(row: &mut BTreeMap<&'static str, f64>, predicted: &Predict
     }
 }
 
-/// What one repetition measured, from its report, its verification, its setup, and its account.
+/// Returns the measurements of one repetition, from its report, its verification, its setup, and its
+/// account.
 #[allow(clippy::cast_precision_loss, reason = "small numbers")]
 pub(crate) fn numbers(
     point: &Point,

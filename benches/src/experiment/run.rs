@@ -20,7 +20,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// How a repetition ended.
+/// The end of a repetition.
 #[derive(Debug)]
 pub(crate) enum Ending {
     /// It was done before.
@@ -94,7 +94,7 @@ impl Runner<'_> {
         Ok(Ending::Counts(Box::new(row)))
     }
 
-    /// Keeps the model's prediction beside the repetition. A point is a point without it, too.
+    /// Keeps the model's prediction next to the repetition. A point is a point without it, too.
     fn predict(&self, point: &Point, part: &Path, now: bool) -> Result<(), Failure> {
         if !now || !self.predictor.applies(point) {
             return Ok(());

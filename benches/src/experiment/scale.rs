@@ -34,10 +34,10 @@ pub(crate) struct Scale {
     pub(super) provers_per_rank: Option<usize>,
     #[serde(default = "yes")]
     pub(super) root_proves: bool,
-    /// How ranks get subcircuits: from each other's queues, or a fixed share each.
+    /// The way in which ranks get subcircuits: from each other's queues, or a fixed share each.
     #[serde(default)]
     pub(super) schedule: Schedule,
-    /// Whether points may have more cores than the machine, which their provers then share.
+    /// `true` if points may have more cores than the machine, which their provers then share.
     #[serde(default)]
     pub(super) oversubscribe: bool,
     pub(crate) repetitions: usize,
@@ -67,7 +67,7 @@ pub(super) struct Projection {
     pub(super) limits: Vec<Limit>,
 }
 
-/// Where the variant is this one, and parameters have these values, others have at most those.
+/// Upper limits on parameters, for points of this variant whose parameters have the values of `when`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Limit {
@@ -89,7 +89,7 @@ impl Limit {
     }
 }
 
-/// How subcircuits are assigned to ranks.
+/// The assignment of subcircuits to ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Schedule {

@@ -1,4 +1,4 @@
-//! What every command needs: experiments, program, and the result set.
+//! The session that every command needs: experiments, program, and the result set.
 
 use super::arguments::Places;
 use super::environment::Environment;

@@ -34,7 +34,7 @@ pub(crate) struct Experiment {
     /// The parameter that counts what is proved at once, for `units_per_second`.
     pub(crate) units: Option<String>,
     input: Option<Input>,
-    /// Whether points that differ in their cores alone are measured one after the other, because
+    /// `true` if points that differ in their cores alone are measured one after the other, because
     /// ratios between them are of interest.
     #[serde(default)]
     paired: bool,
@@ -54,7 +54,7 @@ pub(crate) enum Input {
     Epoch,
 }
 
-/// The parameters that say what a witness is of, and are none of the circuit.
+/// The parameters that say what a witness is of, and are not parameters of the circuit.
 pub(crate) const OF_EPOCH: [&str; 2] = ["batch", "labels"];
 
 /// One combination of parameters, which is measured several times.
@@ -79,10 +79,10 @@ pub(crate) struct Point {
     pub(crate) provers_per_rank: Option<usize>,
     pub(crate) root_proves: bool,
     pub(crate) schedule: Schedule,
-    /// Whether provers may outnumber the machine's cores.
+    /// `true` if provers may outnumber the machine's cores.
     #[serde(default)]
     pub(crate) oversubscribe: bool,
-    /// What points have in common that are measured one after the other.
+    /// The element of an array that points share if they are measured one after the other.
     #[serde(default)]
     element: Option<String>,
     pub(crate) units: Option<u64>,
@@ -158,7 +158,7 @@ impl Point {
     /// The bytes of the input. They vary, so that bits in the circuit are as mixed as in a file.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no input.
     pub(crate) fn input_bytes(&self) -> Result<Vec<u8>, Failure> {
         match &self.input {
             Input::Text(text) => Ok(text.clone().into_bytes()),
@@ -237,7 +237,7 @@ impl Experiment {
         self.circuit.as_ref().or(self.requires_circuit.as_ref()).map_or("", String::as_str)
     }
 
-    /// Whether a missing circuit is no error.
+    /// Reports whether a missing circuit is not an error.
     pub(crate) fn may_lack_circuit(&self) -> bool {
         self.requires_circuit.is_some()
     }

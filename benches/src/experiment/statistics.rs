@@ -48,7 +48,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Summarizes some values; none if there is no value.
+    /// Summarizes some values; `None` if there is no value.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let median = median(&mut values.to_vec())?;
         let mut random = Random::new(SEED);
@@ -70,7 +70,7 @@ impl Summary {
         format!("{:.2} ({:.2} to {:.2})", self.median, self.low, self.high)
     }
 
-    /// Whether the interval is wider than a tenth of the median.
+    /// Reports whether the interval is wider than a tenth of the median.
     pub(crate) fn noisy(&self) -> bool {
         self.high - self.low > NOISY * self.median.abs()
     }
@@ -93,7 +93,7 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// The least-squares line; none for fewer than three points or a single abscissa.
+    /// The least-squares line; `None` for fewer than three points or a single abscissa.
     #[allow(clippy::cast_precision_loss, reason = "few points")]
     pub(crate) fn of(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;

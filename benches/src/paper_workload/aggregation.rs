@@ -2,7 +2,7 @@
 
 use hekaton_arith::{FixedBase, Fr, G1Point, G2Point, Group, Gt, MillerLoop, powers};
 
-/// What an aggregation of `n` proofs of one type costs.
+/// The cost of an aggregation of `n` proofs of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Miller loops for each proof.

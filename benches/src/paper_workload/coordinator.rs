@@ -1,4 +1,4 @@
-//! What the paper's coordinator does between the rounds, and its messages. Ours does nothing: the
+//! The work of the paper's coordinator between the rounds, and its messages. Ours does nothing: the
 //! challenges are all that it sends.
 
 use super::Error;
@@ -19,7 +19,7 @@ pub struct Access {
     pub value: Fr,
 }
 
-/// What is ready after the work between the rounds.
+/// The data that is ready after the work between the rounds.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The request of each subcircuit.

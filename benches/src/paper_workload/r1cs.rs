@@ -26,14 +26,14 @@ pub static POSEIDON: LazyLock<PoseidonConfig<Fr>> = LazyLock::new(|| {
     PoseidonConfig::new(8, 57, 5, mds, ark, 2, 1)
 });
 
-/// Which version of the paper's memory check.
+/// The version of the paper's memory check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// As published: addresses are free, and there are no public values.
+    /// The version as published: addresses are free, and there are no public values.
     Published,
-    /// With preprocessed addresses and a range check of the order: one public variable and two rows
-    /// more per occurrence. The equality of the last products and the opening of leaf 0 are left to
-    /// the verifier and cost the worker nothing.
+    /// The version with preprocessed addresses and a range check of the order: one public variable
+    /// and two rows more per occurrence. The equality of the last products and the opening of leaf
+    /// 0 are left to the verifier and cost the worker nothing.
     Sound,
 }
 
@@ -70,7 +70,7 @@ impl Subtrace {
     }
 }
 
-/// What a worker gets between the rounds.
+/// The data that a worker gets between the rounds.
 #[derive(Clone, Debug)]
 pub struct ProveRequest {
     /// The challenges of the running products.
@@ -145,7 +145,8 @@ impl Rows {
         Ok(next)
     }
 
-    /// Whether two wires are equal, from the inverse of their difference or zero: two rows.
+    /// Returns a wire that is 1 if two wires are equal, and else 0, from the inverse of their
+    /// difference or zero: two rows.
     fn is_equal(&self, a: Wire, b: Wire, inverse: Fr) -> Result<Wire, SynthesisError> {
         let (one, minus) = (Fr::ONE, -Fr::ONE);
         let equal = self.witness(if inverse.is_zero() { one } else { Fr::zero() })?;
@@ -180,7 +181,7 @@ impl Rows {
         Ok(())
     }
 
-    /// What the sound version adds to an occurrence: two rows.
+    /// Adds the constraints that the sound version has for an occurrence: two rows.
     fn fix(&self, address: Wire, public: Wire, sorted: [Wire; 2]) -> Result<(), SynthesisError> {
         let (one, minus) = (Fr::ONE, -Fr::ONE);
         let [last, next] = sorted.map(|wire| wire.0);

@@ -7,7 +7,7 @@ use ark_ff::Field;
 use hekaton_arith::{Domain, FixedBase, Fr, G1Point, G2Point, Group, Scalars, powers};
 use std::cell::Cell;
 
-/// How often the kernels have run.
+/// The number of times that the kernels have run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Executed {
     /// Multi-scalar multiplications in G1.
@@ -122,7 +122,7 @@ impl PaperWorker {
         [self.a.len(), self.b.len(), self.l.len(), h, self.system.committed.len()]
     }
 
-    /// How often the kernels have run.
+    /// Returns the number of times that the kernels have run.
     pub fn executed(&self) -> Executed {
         self.kernels.0.get()
     }

@@ -83,7 +83,7 @@ fn resident() -> Result<f64, Error> {
     Ok(pages.ok_or("/proc/self/statm has another form")? * rustix::param::page_size() as f64)
 }
 
-/// What the files of a folder take on the disk, in bytes.
+/// Returns the size of the files of a folder on the disk, in bytes.
 fn size(folder: &Path) -> Result<f64, Error> {
     let mut all = 0.0;
     for entry in std::fs::read_dir(folder)? {

@@ -1,5 +1,5 @@
 //! A key directory: its tree, durable commits in each mode of the pipeline, answers while epochs are closed, and opening
-//! after the process was killed; beside jmt, akd and nomt.
+//! after the process was killed; next to jmt, akd and nomt.
 //!
 //! `cargo run --release -p benches --bin directory -- --json`
 //!
@@ -28,7 +28,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 struct Options {
     #[command(flatten)]
     run: Run,
-    /// How many keys there are before anything is measured.
+    /// The number of keys before anything is measured.
     #[arg(long, default_value_t = 1 << 20)]
     keys: usize,
     /// The updates of an epoch.
@@ -43,7 +43,7 @@ struct Options {
     /// The most constraints of a subcircuit.
     #[arg(long, default_value_t = 1 << 20)]
     rows: usize,
-    /// What is measured; not without being asked for: `load`, epochs for a long time, with memory and disk over it.
+    /// The benchmarks to run; only if asked for: `load`, epochs for a long time, with memory and disk over it.
     #[arg(long, value_delimiter = ',', default_value = "tree,commit,pipeline,look-up,open,prove")]
     only: Vec<String>,
     /// Write a table (CSV) to this file, too: the pipeline's modes and regimes, which are on the page of a result set as
@@ -53,7 +53,7 @@ struct Options {
     /// The program of `rivals/directory`.
     #[arg(long)]
     rivals: Option<PathBuf>,
-    /// Where databases are made [default: the folder for temporary files].
+    /// The folder in which databases are made [default: the folder for temporary files].
     #[arg(long)]
     folder: Option<PathBuf>,
 }

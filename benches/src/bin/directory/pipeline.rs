@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const MODES: [Mode; 4] = [Mode::Serial, Mode::Pipelined, Mode::AnyOrder, Mode::Auto];
 
-/// What is measured of a mode: epochs a second, and milliseconds an epoch.
+/// The measurements of a mode: epochs per second, and milliseconds per epoch.
 const COLUMNS: [&str; 7] =
     ["epochs_per_second", "compute_ms", "write_ms", "sign_ms", "wait_ms", "idle_ms", "cpu_ms"];
 
-/// Epochs in each mode of the pipeline, where a sync is slow, on this disk, and beside provers on all cores.
+/// Measures epochs in each mode of the pipeline: where a sync is slow, on this disk, and next to provers on
+/// all cores.
 pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     let mut table = format!("regime,mode,{},gain,predicted_gain\n", COLUMNS.join(","));
     for regime in ["slow disk", "this disk", "busy cores"] {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What a sync takes in addition, where the disk is meant to be slow.
+/// The time that a sync takes in addition, where the disk is meant to be slow.
 const SLOW: Duration = Duration::from_millis(20);
 
 pub(crate) fn key() -> SigningKey {
@@ -103,7 +103,7 @@ pub(crate) fn batch(options: &Options, epoch: usize) -> Vec<Update> {
     (0..updates).map(|n| Update::new(label(number(n)), vec![2; 32])).collect()
 }
 
-/// Commits, answers beside them, and opening again.
+/// Measures commits, answers at the same time, and opening again.
 pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     let folder = options.folder()?;
     let server = filled(options, folder.path(), options.keys)?;

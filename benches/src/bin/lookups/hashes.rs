@@ -22,7 +22,7 @@ impl Hash {
         }
     }
 
-    /// What gnark's program calls it.
+    /// Returns the name that gnark's program has for it.
     pub(crate) fn workload(self) -> &'static str {
         match self {
             Self::Keccak => "keccak",

@@ -46,7 +46,7 @@ struct Options {
     /// The program of `paper-results/peers/gnark`.
     #[arg(long)]
     gnark: Option<PathBuf>,
-    /// Where that program keeps its keys; the first run takes minutes.
+    /// The folder in which that program keeps its keys; the first run takes minutes.
     #[arg(long, default_value = ".")]
     gnark_keys: PathBuf,
     /// Run only benchmarks whose name contains this.
@@ -158,10 +158,10 @@ impl Bench<'_> {
             .map_or_else(|e| panic!("{e}"), |_| ());
     }
 
-    /// What the coordinator does before the first request of a run with tables, as a share of the run:
-    /// execution, layout, digests. The comparison of the types with the keys is left out, which does not
-    /// grow with the number of subcircuits and is the same without tables. Look-ups are counted by the
-    /// provers.
+    /// Measures the work of the coordinator before the first request of a run with tables, as a share of
+    /// the run: execution, layout, digests. The comparison of the types with the keys is left out, which
+    /// does not grow with the number of subcircuits and is the same without tables. Look-ups are counted
+    /// by the provers.
     fn overhead<C: Circuit<Input = ()>>(
         &self,
         name: &str,

@@ -26,13 +26,13 @@ struct Options {
     /// Tasks a second at which overhead is measured.
     #[arg(long, value_delimiter = ',', default_value = "10,50,100")]
     rates: Vec<u32>,
-    /// How many tasks run at the same time where overhead is measured.
+    /// The number of tasks that run at the same time where overhead is measured.
     #[arg(long, default_value_t = 10)]
     slots: usize,
-    /// How long provers sleep where scaling is measured, in milliseconds.
+    /// The times that provers sleep where scaling is measured, in milliseconds.
     #[arg(long, value_delimiter = ',', default_value = "0,100,1000")]
     sleeps: Vec<u64>,
-    /// How many sleep at the same time.
+    /// The number of provers that sleep at the same time.
     #[arg(long, default_value_t = 32)]
     sleepers: usize,
     /// The program hekaton-orchestrator, for the text's other experiments: kills, order, a join, a burst, memory. Nothing else is

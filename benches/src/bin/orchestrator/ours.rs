@@ -43,7 +43,7 @@ impl Prover for Sleeper {
     }
 }
 
-/// Where records are kept.
+/// The store in which records are kept.
 pub(crate) enum Place {
     Sqlite,
     Nats(String),

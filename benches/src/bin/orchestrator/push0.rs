@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// How often an acknowledgment is extended.
+/// The interval at which an acknowledgment is extended.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Those who wait for results, by task.

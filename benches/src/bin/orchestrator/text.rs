@@ -1,5 +1,6 @@
-//! The experiments of push0's text besides overhead and scaling, with the program and its processes: kills, order, a join of two flows,
-//! barriers, a burst, duplicates, a flood, and what a process needs. Provers are a shell that sleeps. The figures beside ours are the text's own.
+//! The experiments of push0's text other than overhead and scaling, with the program and its processes: kills, order, a join of two flows,
+//! barriers, a burst, duplicates, a flood, and what a process needs. Provers are a shell that sleeps. The figures next to ours are the
+//! text's own.
 
 use crate::{Error, Options, print};
 use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
@@ -204,7 +205,7 @@ fn wait(what: &str, mut until: impl FnMut() -> bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the text says.
+/// The rival's name for figures that the text states.
 const TEXT: &str = "push0's text";
 
 pub(crate) fn run(options: &Options, program: &Path) -> Result<(), Error> {
@@ -258,7 +259,7 @@ fn recovery(program: &Path, less: Print<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a process has children.
+/// Reports whether a process has children.
 fn has_children(child: &Child) -> bool {
     let id = child.id();
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();

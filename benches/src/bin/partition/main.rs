@@ -78,7 +78,7 @@ fn arkworks(folder: &Path, rows: u64) -> Result<(PathBuf, PathBuf), Error> {
     Ok((r1cs, wtns))
 }
 
-/// What the cut of a circuit costs, against a limit and Mt-KaHyPar.
+/// Measures the cost of the cut of a circuit, against a limit and Mt-KaHyPar.
 fn cut(options: &Options, monolith: &Monolith) -> Result<(), Error> {
     let (elapsed, plan) = time(|| monolith.cut(1 << options.log_rows, |_| {}));
     let plan = plan?;

@@ -1,4 +1,4 @@
-//! What is asked for, and the rate of a worker, with which rivals are compared.
+//! The options, and the rate of a worker, with which rivals are compared.
 
 use benches::{Line, Run, Times};
 use clap::Parser;
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     /// The program of `paper-results/peers/gnark`.
     #[arg(long, requires = "blocks")]
     pub(crate) gnark: Option<PathBuf>,
-    /// Where that program keeps its keys; the first run takes minutes.
+    /// The folder in which that program keeps its keys; the first run takes minutes.
     #[arg(long, default_value = ".")]
     pub(crate) gnark_keys: PathBuf,
     /// The number of SHA-256 blocks in the circuit, for a comparison with gnark.
@@ -63,7 +63,7 @@ pub(crate) struct WorkerRate {
 }
 
 impl WorkerRate {
-    /// Prints it beside the rate of a rival that proved a circuit on one thread.
+    /// Prints it next to the rate of a rival that proved a circuit on one thread.
     pub(crate) fn against(self, options: &Options, rival: &str, constraints: usize, theirs: Times) {
         let rate = |t: Duration| (constraints as f64 / t.as_secs_f64()).round();
         let line = Line {

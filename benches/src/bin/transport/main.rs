@@ -231,7 +231,7 @@ struct Items {
 }
 
 impl Items {
-    /// How many bytes all items have.
+    /// Returns the number of bytes of all items.
     fn bytes(&self, decode: Decode) -> usize {
         let items = self.state.iter().chain(&self.codes).chain(&self.headers);
         let bytes = items.map(|item| decode(item));
@@ -339,7 +339,7 @@ fn succeed(mut command: Command) {
     );
 }
 
-/// What a service between a node and its caller adds.
+/// Measures the time that a service between a node and its caller adds.
 fn proxy(
     options: &Options,
     block: &Block,
@@ -347,9 +347,9 @@ fn proxy(
     print: &impl Fn(&str, Duration, &str, f64),
 ) -> Result<(), Error> {
     let bytes = block.witness.len();
-    // Storing goes on in the background: it must not disturb the next measurement.
+    // Storing continues in the background: it must not disturb the next measurement.
     let settle = || std::thread::sleep(Duration::from_millis(200 + bytes as u64 / 50_000));
-    // The difference is small beside the noise of both.
+    // The difference is small compared with the noise of both.
     let repetitions = if bytes < 20_000_000 { 25 } else { 5 };
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..options.run.repetitions.max(repetitions) {

@@ -20,7 +20,7 @@ pub(crate) struct Guest {
     pub(crate) small: PathBuf,
 }
 
-/// Where ckb-vm's programs have input and output.
+/// The addresses of the input and the output of ckb-vm's programs.
 pub(crate) const SMALL_INPUT: u32 = 0x20_0000;
 pub(crate) const SMALL_OUTPUT: u32 = 0x3f_0000;
 
