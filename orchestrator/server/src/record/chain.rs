@@ -18,27 +18,27 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chain {
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: Name,
     /// Its name.
     pub chain: Name,
-    /// How blocks are published.
+    /// The order in which blocks are published.
     pub order: Order,
     /// The parent of the first block. Only where the order is strict.
     pub genesis: Option<Name>,
-    /// What its blocks are made of, where nobody submits them.
+    /// The source of its blocks, if they are bundles of another chain's blocks and nobody submits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles: Option<Bundles>,
 }
 
-/// A chain whose blocks are bundles: each is a job over the outputs of so many blocks of another chain, made when these are
-/// published, and torn off when one of them is.
+/// A chain whose blocks are bundles: each is a job over the outputs of a fixed number of blocks of another chain, made when
+/// these are published, and torn off when one of them is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bundles {
     /// The other chain, of the same tenant, with strict order.
     pub of: Name,
-    /// How many of its blocks make a bundle. Skipped ones do not count.
+    /// The number of its blocks that make a bundle. Skipped ones do not count.
     pub blocks: u32,
     /// The blob of the workflow that a bundle's job has.
     pub workflow: Digest,
@@ -61,9 +61,9 @@ pub enum Publication {
         id: Name,
         /// The block before it.
         parent: Name,
-        /// Of its job.
+        /// The generation of its job.
         generation: u32,
-        /// Of its job.
+        /// The identity of its job.
         job: Digest,
         /// Blobs, in the order of stages and indices.
         outputs: Vec<Digest>,
@@ -113,22 +113,22 @@ pub struct Owner {
     pub session: Option<SessionId>,
 }
 
-/// Where a chain is stored.
+/// Returns the key under which a chain is stored.
 pub fn chain_key(tenant: &Name, chain: &Name) -> String {
     format!("chain/{tenant}/{chain}")
 }
 
-/// The log of what a chain has published.
+/// Returns the name of the log of what a chain has published.
 pub fn log_name(tenant: &Name, chain: &Name) -> String {
     format!("out/{tenant}/{chain}")
 }
 
-/// Where a publication is stored if the chain has no order.
+/// Returns the key under which a publication is stored if the chain has no order.
 pub fn publication_key(tenant: &Name, chain: &Name, id: &Name) -> String {
     format!("published/{tenant}/{chain}/{id}")
 }
 
-/// Where the owner of a partition is stored.
+/// Returns the key under which the owner of a partition is stored.
 pub fn owner_key(partition: u8) -> String {
     format!("owner/{partition:02}")
 }

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a job is stored.
+/// The key under which a job is stored.
 ///
 /// The slot of a block in a strict chain is its parent: at most one block at a time can follow another one. Otherwise, it is the
 /// block itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobKey {
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: Name,
     /// The chain.
     pub chain: Name,
@@ -30,7 +30,7 @@ impl JobKey {
         digest.as_bytes()[0] % PARTITIONS
     }
 
-    /// What the keys of a chain's jobs in a partition begin with.
+    /// Returns the prefix of the keys of a chain's jobs in a partition.
     pub(crate) fn prefix(partition: u8, tenant: &Name, chain: &Name) -> String {
         format!("job/{partition:02}/{tenant}/{chain}/")
     }
@@ -63,7 +63,7 @@ impl fmt::Display for JobKey {
     }
 }
 
-/// What clients know a job by: its chain, its slot and the digest of its content. Its tenant is who asks.
+/// The handle by which clients name a job: its chain, its slot and the digest of its content. Its tenant is the one that asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// The chain.
@@ -94,7 +94,7 @@ impl FromStr for Handle {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: Name,
     /// The chain.
     pub chain: Name,
@@ -112,17 +112,17 @@ pub struct Job {
     pub workflow: Digest,
     /// Blobs, by the names that the workflow has for them.
     pub inputs: BTreeMap<Name, Vec<Digest>>,
-    /// How often it was submitted or requeued after it had ended.
+    /// The number of times that it was submitted or requeued after it had ended.
     pub generation: u32,
     /// The `traceparent` of the request that submitted it.
     pub trace: Option<String>,
     /// When it was accepted, in milliseconds since 1970.
     pub accepted: u64,
-    /// How far it is.
+    /// The state of the job.
     pub state: JobState,
 }
 
-/// How far a job is. Only `Live` changes by itself.
+/// The state of a job. Only `Live` changes by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
 pub enum JobState {
@@ -142,12 +142,12 @@ pub enum JobState {
         /// When, in milliseconds since 1970.
         at: u64,
     },
-    /// It was dead, and an operator has its chain go on without it.
+    /// It was dead, and an operator made its chain continue without it.
     Skipped {
         /// When, in milliseconds since 1970.
         at: u64,
     },
-    /// It is not wanted anymore.
+    /// It is no longer wanted.
     Cancelled {
         /// Why.
         reason: String,
@@ -174,19 +174,19 @@ impl Job {
         Digest::of_parts("hekaton orchestrator 1 job", parts.iter().map(Vec::as_slice))
     }
 
-    /// Where it is stored.
+    /// Returns the key under which it is stored.
     pub fn key(&self) -> JobKey {
         let slot = self.parent.as_ref().unwrap_or(&self.id).clone();
         JobKey { tenant: self.tenant.clone(), chain: self.chain.clone(), slot }
     }
 
-    /// What clients know it by.
+    /// Returns the handle by which clients name it.
     pub fn handle(&self) -> Handle {
         let JobKey { chain, slot, .. } = self.key();
         Handle { chain, slot, job: self.identity() }
     }
 
-    /// Whether its tasks are to be run.
+    /// Reports whether its tasks are to be run.
     pub fn is_live(&self) -> bool {
         self.state == JobState::Live
     }

@@ -1,4 +1,4 @@
-//! What is stored, and how: each record is JSON in an envelope with a version and the nonce of the write.
+//! Records, and how they are stored: each is JSON in an envelope with a version and the nonce of the write.
 //!
 //! The nonce settles writes whose answer was lost: a record that carries one's own nonce is one's own write.
 
@@ -50,7 +50,7 @@ pub struct BadRecord {
     pub key: String,
     /// Its revision.
     pub rev: Rev,
-    /// What is wrong with it.
+    /// The reason why it cannot be read.
     pub why: String,
 }
 
@@ -87,7 +87,7 @@ fn open<T: DeserializeOwned>(entry: &Entry) -> Result<Envelope<T>, BadRecord> {
     serde_json::from_slice(&entry.value).map_err(|e| bad(e.to_string()))
 }
 
-/// What is stored for a record that is written with a nonce.
+/// Encodes a record that is written with a nonce.
 pub(crate) fn encode<T: Serialize>(body: &T, by: u64) -> Bytes {
     // Records have string keys and no floats that JSON lacks, so this cannot fail.
     serde_json::to_vec(&Envelope { v: VERSION, by, body }).unwrap_or_default().into()

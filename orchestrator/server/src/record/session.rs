@@ -58,7 +58,7 @@ impl From<SessionId> for String {
     }
 }
 
-/// What a process writes each second for as long as it is alive.
+/// The record that a process writes each second for as long as it is alive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
@@ -68,18 +68,18 @@ pub struct Session {
     pub host: String,
     /// The process on it.
     pub pid: u32,
-    /// Whether it runs a collector.
+    /// `true` if it runs a collector.
     pub collects: bool,
-    /// How many tasks it runs at the same time.
+    /// The number of tasks that it can run at the same time.
     pub slots: u32,
     /// The back-ends that it has, without those that made wrong outputs.
     pub backends: Vec<Name>,
     /// Why it does not trust some of its back-ends. They are tried from time to time, and where nobody else is there to do it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quarantined: BTreeMap<Name, String>,
-    /// Whether it claims nothing more.
+    /// `true` if it claims no more tasks.
     pub draining: bool,
-    /// How far its tasks are, from 0 to 1.
+    /// The progress of its tasks, from 0 to 1.
     pub running: BTreeMap<Digest, f32>,
 }
 
@@ -89,18 +89,18 @@ impl Session {
         self.backends.iter().filter(|_| self.slots > 0)
     }
 
-    /// Whether it can run tasks of a back-end.
+    /// Reports whether it can run tasks of a back-end.
     pub fn has(&self, backend: &Name) -> bool {
         self.slots > 0 && self.backends.contains(backend)
     }
 
-    /// Whether it can run tasks of a back-end, and the back-end is not in quarantine.
+    /// Reports whether it can run tasks of a back-end that is not in quarantine.
     pub fn trusts(&self, backend: &Name) -> bool {
         self.has(backend) && !self.quarantined.contains_key(backend)
     }
 }
 
-/// Where a session is stored.
+/// Returns the key under which a session is stored.
 pub fn session_key(id: &SessionId) -> String {
     format!("session/{id}")
 }

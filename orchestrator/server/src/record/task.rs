@@ -1,10 +1,10 @@
 //! Tasks and their transitions.
 //!
 //! A task is `Ready`, then `Leased`, then `Done`; a failed attempt makes it `Ready` again, or `Dead` after too many, in more than one
-//! process where there are others. `Done`, `Dead` and
-//! `Cancelled` are final, except that a new generation of its job revives a task that was not done. All transitions are here, as
-//! functions without side effects. Each takes effect by a conditional write: a claim's revision is its epoch, and as nobody writes
-//! a leased record but to end the lease, who has lost a lease can neither finish, fail nor return the task.
+//! process where there are others. `Done`, `Dead` and `Cancelled` are final, except that a new generation of its job revives a task
+//! that was not done. All transitions are here, as functions without side effects. Each takes effect by a conditional write: a claim's
+//! revision is its epoch, and a leased record is written only to end the lease, so a session that has lost a lease can neither finish,
+//! fail nor return the task.
 
 use super::{JobKey, SessionId};
 use crate::id::{Digest, Name};
@@ -60,33 +60,33 @@ impl FromStr for TaskKey {
     }
 }
 
-/// What a task may take.
+/// The limits of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// After how many failed attempts it is dead, if others have failed, too, or nobody else is there.
+    /// The number of failed attempts after which it is dead, if others have failed, too, or nobody else is there.
     pub attempts: u32,
-    /// How long an attempt may take, in seconds.
+    /// The time that an attempt may take, in seconds.
     pub seconds: u32,
-    /// How long an attempt may go without progress, in seconds.
+    /// The time that an attempt may go without progress, in seconds.
     pub stall_seconds: u32,
 }
 
 impl Limits {
-    /// How often a task is given back without counting as an attempt before it is dead all the same.
+    /// The number of times that a task is given back without counting as an attempt before it is dead all the same.
     pub const RETURNS: u32 = 50;
-    /// After how many deaths of the process that ran it a task is dead. Processes die for other reasons more often than by their task,
-    /// so these are not failed attempts.
+    /// The number of deaths of the process that ran it after which a task is dead. Processes die for other reasons more often than by
+    /// their task, so these are not failed attempts.
     pub const DEATHS: u32 = 20;
-    /// On how many sessions a task must have failed before it is dead while others are there that have not tried it.
+    /// The number of sessions on which a task must have failed before it is dead while others are there that have not tried it.
     pub const SESSIONS: usize = 3;
-    /// How many sessions must find a task impossible before it is dead while others are there that have not tried it.
+    /// The number of sessions that must find a task impossible before it is dead while others are there that have not tried it.
     pub const REFUSALS: usize = 2;
-    /// After how many times [`Self::attempts`] a task is dead, whoever else might try it.
+    /// The multiple of [`Self::attempts`] after which a task is dead, whoever else might try it.
     pub const PATIENCE: u32 = 3;
     /// The longest wait after the death of a process.
     const DEATH_PAUSE: Duration = Duration::from_secs(1);
-    /// How many sessions are kept in a record.
+    /// The number of sessions that are kept in a record.
     const KEPT: usize = 16;
     /// The shortest wait after a failed attempt; it doubles with each.
     const PAUSE: Duration = Duration::from_millis(500);
@@ -112,13 +112,13 @@ pub struct Task {
     pub lane: u8,
     /// The stage's name.
     pub stage: Name,
-    /// How many stages are behind it: of a block's tasks, later ones are claimed first.
+    /// The number of stages before it, on the longest way from the inputs: of a block's tasks, later ones are claimed first.
     pub depth: u16,
-    /// What runs it.
+    /// The back-end that runs it.
     pub backend: Name,
     /// Blobs.
     pub inputs: Vec<Digest>,
-    /// What it may take.
+    /// The limits of the task.
     pub limits: Limits,
     /// The `traceparent` of the job.
     pub trace: Option<String>,
@@ -144,11 +144,11 @@ pub struct Task {
     pub not_before: u64,
     /// Why the last attempt ended.
     pub last_failure: Option<String>,
-    /// How far it is.
+    /// The state of the task.
     pub state: TaskState,
 }
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
 pub enum TaskState {
@@ -169,7 +169,7 @@ pub enum TaskState {
         session: SessionId,
         /// When, in milliseconds since 1970.
         at: u64,
-        /// How long the attempt took.
+        /// The time that the attempt took.
         millis: u64,
     },
     /// It failed too often, or cannot be done.
@@ -179,7 +179,7 @@ pub enum TaskState {
         /// When, in milliseconds since 1970.
         at: u64,
     },
-    /// It is not wanted anymore.
+    /// It is no longer wanted.
     Cancelled {
         /// When, in milliseconds since 1970.
         at: u64,
@@ -206,7 +206,7 @@ impl TaskState {
         }
     }
 
-    /// Whether nothing happens to it anymore, except by a new generation.
+    /// Reports whether nothing more happens to it, except by a new generation.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Dead { .. } | Self::Cancelled { .. })
     }
@@ -221,7 +221,7 @@ impl Task {
         Refused { state: self.state.word(), wanted }
     }
 
-    /// A lease of this session, or an error.
+    /// Checks that this session has leased the task.
     fn leased_by(&self, session: &SessionId, wanted: &'static str) -> Result<(), Refused> {
         match &self.state {
             TaskState::Leased { session: holder, .. } if holder == session => Ok(()),
@@ -229,8 +229,8 @@ impl Task {
         }
     }
 
-    /// Whether its time has come. One that is further away than the longest pause is that of a clock that was ahead: who waited for it
-    /// would wait for days.
+    /// Reports whether its time has come. A time that is further away than the longest pause was set by a clock that was ahead, and
+    /// counts as come: waiting for it would take days.
     pub(crate) fn is_due(&self, now: u64) -> bool {
         let left = Duration::from_millis(self.not_before.saturating_sub(now));
         left.is_zero() || left > Limits::MAX_PAUSE
@@ -380,7 +380,7 @@ impl Task {
         Ok(Self { refused, last, not_before, last_failure, ..self.with(state) })
     }
 
-    /// How often nothing came of an attempt.
+    /// Returns the number of times that nothing came of an attempt.
     pub fn tries(&self) -> u32 {
         let refused = u32::try_from(self.refused.len()).unwrap_or(u32::MAX);
         self.attempts
@@ -389,19 +389,19 @@ impl Task {
             .saturating_add(refused)
     }
 
-    /// Whether a session has tried the task in vain.
+    /// Reports whether a session has tried the task in vain.
     pub fn was_tried_by(&self, session: &SessionId) -> bool {
         self.failed.contains_key(session) || self.refused.contains(session)
     }
 
-    /// Which of several sessions should try the task: the one with the least of these.
+    /// Returns a rank by which sessions are compared: the one with the least should try the task.
     pub fn reluctance(&self, session: &SessionId) -> (u32, bool) {
         let failed = self.failed.get(session).copied().unwrap_or(0);
         let refused = u32::from(self.refused.contains(session));
         (failed.saturating_add(refused), self.last.as_ref() == Some(session))
     }
 
-    /// Takes back a task that is not wanted anymore, also from who runs it.
+    /// Takes back a task that is no longer wanted, even from a session that runs it.
     ///
     /// # Errors
     /// If it is final.

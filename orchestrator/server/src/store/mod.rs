@@ -1,4 +1,4 @@
-//! Where records and logs are kept, and what the rest of this crate relies on: conditional writes under one counter.
+//! Stores of records and logs, and what the rest of this crate relies on: conditional writes under one counter.
 //!
 //! Every write names the revision that it expects, so a stale writer is refused by the store itself, not by a lease that it may
 //! have lost. A write may also end as [`WriteError::Unknown`]: it then may take effect at any later time, and only the record
@@ -42,9 +42,9 @@ pub struct Rev {
 pub struct Entry {
     /// The record's key, or the log's name.
     pub key: String,
-    /// What was written.
+    /// The value that was written.
     pub value: Bytes,
-    /// By which write.
+    /// The revision of the write.
     pub rev: Rev,
 }
 
@@ -71,7 +71,7 @@ pub enum WriteError {
     Unknown {
         /// The key, or the log's name.
         key: String,
-        /// What happened instead.
+        /// The reason why there is no answer.
         why: String,
     },
     /// The store has no space for the write, which has no effect.
@@ -94,7 +94,7 @@ pub enum WriteError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store does not answer: {why}")]
 pub struct Unavailable {
-    /// What happened.
+    /// The reason why there is no answer.
     pub why: String,
 }
 
@@ -136,7 +136,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Replaces a record that is at the expected revision.
     async fn update(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError>;
 
-    /// Like [`Self::create`], for what can be found out again from other records: it may be answered before it is on disk.
+    /// Creates a record that can be restored from other records, like [`Self::create`]: it may be answered before it is on disk.
     ///
     /// It is there for all readers when this returns, and on disk before any later write of the other methods is. So it is lost only
     /// by a crash of the machine, and only with everything that was written after it.
@@ -169,10 +169,10 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Entries of a log after a revision's number, oldest first, at most `limit`.
     async fn read(&self, log: &str, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable>;
 
-    /// How the store is reached, for people.
+    /// Describes how the store is reached, for people.
     fn describe(&self) -> String;
 
-    /// Whether it still is the store that was opened, and not removed or made again since.
+    /// Reports whether it still is the store that was opened, and was not removed or made again since.
     async fn is_there(&self) -> Result<bool, Unavailable> {
         Ok(true)
     }

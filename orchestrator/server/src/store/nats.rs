@@ -29,10 +29,10 @@ use futures_util::{FutureExt, StreamExt};
 use std::fmt;
 use std::time::Duration;
 
-/// How long the server may take to answer.
+/// The time that the server may take to answer.
 const TIME: Duration = Duration::from_secs(5);
 
-/// How many changes a watch reports at once.
+/// The number of changes that a watch reports at once.
 const MAX_CHANGES: usize = 1_000;
 
 /// A stream of NATS JetStream.
@@ -55,7 +55,7 @@ fn unavailable(why: impl fmt::Display) -> Unavailable {
 }
 
 impl NatsStore {
-    /// Which store this is.
+    /// Returns the store's incarnation.
     pub(crate) fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -207,7 +207,7 @@ fn is_not_found(kind: &GetStreamErrorKind) -> bool {
     matches!(kind, GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
-/// Whether the server has no space for a message: then it has not taken it.
+/// Reports whether the server has no space for a message, which it then has not taken.
 fn is_full(error: &PublishError) -> bool {
     let source = std::error::Error::source(error).and_then(|it| it.downcast_ref());
     source.is_some_and(|error: &jetstream::Error| {
@@ -291,7 +291,7 @@ impl Store for NatsStore {
         }
         let number = tail.and_then(|(subject, ..)| subject.rsplit('.').next()?.parse::<u64>().ok());
         let next = number.map_or(0, |number| number + 1);
-        // Whoever else appends after the same tail does so at the same place.
+        // Another writer that appends after the same tail does so at the same place.
         self.write(log, &format!("{subject}.{next}"), entry, 0).await
     }
 

@@ -12,10 +12,11 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How often the store is looked for while nothing fails.
+/// The interval between looks for the store while nothing fails.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How long to wait before the store is looked for after an operation failed, or opening it did: this, and twice as long each time.
+/// The first pause before the store is looked for after an operation failed, or opening it did. It doubles each time, up to
+/// `MAX_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -26,7 +27,7 @@ type Open = Box<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn Store>, OpenError>
 pub(crate) struct Reopened(Arc<Shared>);
 
 struct Shared {
-    /// How the store is called where it is not there.
+    /// The name by which the store is called while it is not there.
     name: String,
     open: Open,
     current: RwLock<Result<Arc<dyn Store>, Unavailable>>,
@@ -78,7 +79,7 @@ impl Reopened {
         self.store().map_err(|error| WriteError::Refused { key: key.to_owned(), why: error.why })
     }
 
-    /// Has the store looked for after an operation that failed.
+    /// Starts a look for the store after an operation that failed.
     fn noted<T, E>(&self, done: Result<T, E>, is_failure: impl Fn(&E) -> bool) -> Result<T, E> {
         if done.as_ref().is_err_and(is_failure) {
             self.0.failed.notify_one();
@@ -252,7 +253,7 @@ mod tests {
         for name in ["store.db", "store.db-wal", "store.db-shm"] {
             std::fs::remove_file(folder.path().join(name)).unwrap();
         }
-        // The failed write has it looked for, and not only the time that passes.
+        // The failed write starts a look for it, not only the passage of time.
         until(async || store.create("a", value.clone()).await.is_ok()).await;
         let second = store.get("a").await.unwrap().unwrap().rev;
         assert_ne!(second.incarnation, first.incarnation);

@@ -20,19 +20,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How many writes one transaction takes.
+/// The number of writes that one transaction takes.
 const MAX_GROUP: usize = 256;
 
-/// For how long at most a write that need not be synced is not on disk.
+/// The longest time for which a write that need not be synced is not on disk.
 const UNSYNCED: Duration = Duration::from_millis(100);
 
-/// As long as nothing is to be done.
+/// The time to wait while there is nothing to do.
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// How many changes a watch reports at once.
+/// The number of changes that a watch reports at once.
 const MAX_CHANGES: i64 = 1_000;
 
-/// What a store keeps over a crash of the machine. A killed process loses nothing in either.
+/// The writes that a store keeps over a crash of the machine. A killed process loses nothing in either case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Every answered write, and a copy of each version of each record (`audit`).
@@ -75,7 +75,7 @@ impl Place {
 /// A write and where its answer goes.
 struct Request {
     write: Write,
-    /// Whether it must be on disk when it is answered.
+    /// `true` if it must be on disk when it is answered.
     synced: bool,
     answer: oneshot::Sender<Result<Rev, WriteError>>,
 }
@@ -170,7 +170,7 @@ impl SqliteStore {
         Ok(Self { place, incarnation, writes, reads, points, recent })
     }
 
-    /// Which store this is.
+    /// Returns the store's incarnation.
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -293,7 +293,7 @@ fn write_all(
                     wake.changed();
                 }
                 for (request, answer) in group.into_iter().zip(answers) {
-                    // Who gave up waiting finds out from the record.
+                    // A caller that gave up waiting finds out from the record.
                     let _ = request.answer.send(answer);
                 }
             }
@@ -308,7 +308,7 @@ fn write_all(
     }
 }
 
-/// A commit that changes nothing, and is on disk with all that were made before.
+/// Makes a commit that changes nothing, and is on disk with all that were made before.
 fn sync(connection: &mut Connection) -> rusqlite::Result<()> {
     schema::set_synced(connection, true)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -351,7 +351,7 @@ impl Failure {
     }
 }
 
-/// What a transaction has done: its writes have the revisions after `from` up to `upto`.
+/// The result of a transaction: its writes have the revisions after `from` up to `upto`.
 struct Committed {
     from: u64,
     upto: u64,

@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a session stays in a store of sessions that nobody writes anymore.
+/// The time for which a session that is no longer written stays in a store of sessions.
 const SESSION_AGE: Duration = Duration::from_secs(3_600);
 
 /// The first version that has `sync_interval`, without which a single server loses what it has acknowledged when its machine fails.
@@ -23,18 +23,18 @@ const SYNCS: (i64, i64, i64) = (2, 10, 0);
 /// The first version whose clusters do not accept several conditional writes at the same time (nats-server #4320, #6485).
 const REPLICATES: (i64, i64, i64) = (2, 11, 0);
 
-/// How a store is reached.
+/// The settings by which a store is reached.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NatsSettings {
     /// `nats://HOST:PORT`, or `tls://` for an encrypted connection; several with commas.
     pub address: String,
     /// Tells stores of one server apart: letters, digits, `-` and `_`.
     pub namespace: String,
-    /// On how many servers each message is kept.
+    /// The number of servers on which each message is kept.
     pub replicas: usize,
     /// A file with the user's JWT and NKEY seed, as `nsc` writes it.
     pub credentials: Option<PathBuf>,
-    /// How many versions of each record are kept. 1, except in tests that look at the history.
+    /// The number of versions of each record that are kept: 1, except in tests that look at the history.
     pub versions: i64,
 }
 

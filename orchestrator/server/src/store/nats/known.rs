@@ -1,16 +1,16 @@
-//! Which store the records of a folder are in, noted in the folder: a server that has lost them must not pass for a new one.
+//! A note in a folder that names the store of its records: a server that has lost them must not pass for a new one.
 
 use crate::store::OpenError;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What is known of a store before it is opened.
+/// The facts that are known about a store before it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Nothing: one that is missing is made.
     Nothing,
-    /// It was opened before, with this incarnation. That the server has none of it means that its records are lost.
+    /// It was opened before, with this incarnation. If the server does not have it, its records are lost.
     Incarnation(u64),
 }
 

@@ -9,10 +9,10 @@ use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many changes are kept.
+/// The number of changes that are kept.
 const MAX_CHANGES: usize = 4_096;
 
-/// How many bytes of values are kept.
+/// The number of bytes of values that are kept.
 const MAX_BYTES: usize = 16 << 20;
 
 /// The last changes.
@@ -24,7 +24,7 @@ pub(super) struct Recent {
     times: tokio::sync::watch::Sender<u64>,
 }
 
-/// All changes after one revision, up to another one. Of a record that was written several times, perhaps only the last one.
+/// All changes after one revision, up to another one. A record that was written several times may appear only in its last version.
 #[derive(Debug)]
 struct Kept {
     changes: VecDeque<Entry>,
@@ -34,14 +34,14 @@ struct Kept {
 }
 
 impl Recent {
-    /// Nothing yet, at a revision of the database.
+    /// Starts without changes, at a revision of the database.
     pub(super) fn new(incarnation: u64, upto: u64) -> Self {
         let kept = Kept { changes: VecDeque::new(), bytes: 0, after: upto, upto };
         let times = tokio::sync::watch::Sender::new(0);
         Self { incarnation, kept: Mutex::new(kept), times }
     }
 
-    /// Of which store.
+    /// Returns the store's incarnation.
     pub(super) fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -50,7 +50,7 @@ impl Recent {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Up to which revision changes are known.
+    /// Returns the revision up to which changes are known.
     pub(super) fn upto(&self) -> u64 {
         self.kept().upto
     }

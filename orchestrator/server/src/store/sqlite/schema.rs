@@ -11,7 +11,7 @@ const VERSION: i64 = 1;
 /// "heko", in `PRAGMA application_id`: what `file` shows.
 const APPLICATION: i64 = 0x6865_6b6f;
 
-/// How long one process waits for another one's transaction.
+/// The time that one process waits for another one's transaction.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const TABLES: &str = "
@@ -36,7 +36,8 @@ pub(super) fn connect(path: &Path, durability: Durability) -> rusqlite::Result<C
     Ok(connection)
 }
 
-/// Whether the commits of a connection are on disk when they return. Otherwise, they are with the next one that is.
+/// Sets whether the commits of a connection are on disk when they return. Otherwise, they are with the next one
+/// that is.
 pub(super) fn set_synced(connection: &Connection, synced: bool) -> rusqlite::Result<()> {
     // Takes effect when it is compiled, so it cannot be a cached statement.
     connection.pragma_update(None, "synchronous", if synced { "FULL" } else { "NORMAL" })
@@ -81,7 +82,7 @@ fn number(connection: &Connection, name: &str) -> rusqlite::Result<u64> {
     query.query_row([name], |row| row.get(0)).map(i64::unsigned_abs)
 }
 
-/// Which store this is.
+/// Returns the store's incarnation.
 pub(super) fn incarnation(connection: &Connection) -> rusqlite::Result<u64> {
     number(connection, "incarnation")
 }

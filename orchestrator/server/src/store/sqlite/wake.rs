@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::time::Duration;
 
-/// How often the database is asked where the file system reports nothing.
+/// The interval at which the database is asked where the file system reports nothing.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tells other processes that something was written.
@@ -52,7 +52,7 @@ impl Wake {
         Self { file }
     }
 
-    /// To be called after each commit.
+    /// Wakes other processes. To be called after each commit.
     pub(super) fn changed(&self) {
         if let Some(file) = &self.file {
             // Any write is an event. If it fails, others see the commit with the next one, or when they sweep.
