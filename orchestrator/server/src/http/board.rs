@@ -1,4 +1,4 @@
-//! What is going on, for the live page: jobs with their tasks, and who runs them.
+//! Jobs with their tasks, and the processes that run them, for the live page.
 
 use super::body::{JobStatus, JobView, WorkerView};
 use super::offers::Offers;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
-/// How many jobs of a tenant that have ended are still shown.
+/// The number of ended jobs that are still shown, per tenant.
 const MAX_ENDED: usize = 100;
 
-/// How many changes a reader may be behind before it starts over.
+/// The number of changes that a reader may be behind before it starts over.
 const MAX_BEHIND: usize = 4_096;
 
-/// How many of a tenant may listen to events.
+/// The number of connections that may listen to events, per tenant.
 const MAX_LISTENERS: usize = 16;
 
 /// Jobs as they are in memory, and who waits for changes.
@@ -44,14 +44,14 @@ struct Row {
     tasks: BTreeMap<TaskKey, Shown>,
 }
 
-/// What is shown of a task.
+/// The data of a task that the page shows or counts.
 #[derive(Debug)]
 struct Shown {
     id: Digest,
     rev: Rev,
     state: &'static str,
     leased: bool,
-    /// What is to run it, while it waits.
+    /// The back-end that is to run it, while it waits.
     wanted: Option<Name>,
 }
 
@@ -61,7 +61,7 @@ impl Row {
         let identity = job.identity();
         let mut tasks = BTreeMap::new();
         let (mut running, mut wanted) = (Vec::new(), Vec::new());
-        // Those of a block that another one has replaced are not its own.
+        // Tasks of a block that another one has replaced are not the job's own.
         for (_, task) in self.tasks.iter().filter(|(key, _)| key.job == identity) {
             *tasks.entry(task.state.to_owned()).or_insert(0) += 1;
             if task.leased {
@@ -151,7 +151,7 @@ impl Board {
         }
     }
 
-    /// Whether all records were reported since they were listed.
+    /// Reports whether all records were reported since they were listed.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete.load(Ordering::Relaxed)
     }
@@ -203,7 +203,7 @@ impl Board {
     }
 }
 
-/// What a tenant may see of a process: of its tasks, only its own.
+/// Returns the view that a tenant has of a process: of its tasks, only the tenant's own.
 pub(crate) fn worker(own: &BTreeSet<Digest>, id: &str, session: &Session) -> WorkerView {
     let running = session.running.iter().filter(|(task, _)| own.contains(task));
     WorkerView {

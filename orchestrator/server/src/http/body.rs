@@ -1,4 +1,4 @@
-//! What is sent and answered.
+//! The bodies of requests and answers.
 
 use crate::record::{Job, JobState, Order, Publication};
 use crate::standstill::Standstill;
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// What the description of the API shows as examples. A new service that has a back-end `prove` accepts a blob, a workflow, a chain, a
-/// job and a re-org, in this order.
+/// The examples in the description of the API. A new service that has a back-end `prove` accepts a blob, a workflow, a chain, a job
+/// and a re-org, in this order.
 pub(crate) mod example {
     use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) mod example {
         CHAIN.into()
     }
 
-    /// How the chain is made.
+    /// The body of the request that makes the chain.
     pub(crate) fn chain_body() -> Value {
         json!({ "order": "strict", "genesis": "genesis" })
     }
@@ -47,7 +47,7 @@ pub(crate) mod example {
         })
     }
 
-    /// What the job is called then.
+    /// The handle that the job has then.
     pub(crate) fn job() -> Value {
         "main.genesis.11987f601952d2d233886b2a2ce7ccdb94f6a0dc2767fcd91974b70f4a464d0b".into()
     }
@@ -87,10 +87,10 @@ pub struct JobBody {
     pub inputs: BTreeMap<String, Vec<String>>,
 }
 
-/// What is known of a job.
+/// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobStatus {
-    /// What to ask for it by.
+    /// The handle by which requests name it.
     pub job: String,
     /// The chain.
     pub chain: String,
@@ -106,7 +106,7 @@ pub struct JobStatus {
     /// Why it is dead or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How often it was submitted or requeued after it had ended.
+    /// The number of times that it was submitted or requeued after it had ended.
     pub generation: u32,
     /// When it was accepted, in milliseconds since 1970.
     pub accepted: u64,
@@ -157,7 +157,7 @@ pub struct JobView {
     /// The job.
     #[serde(flatten)]
     pub job: JobStatus,
-    /// How many tasks are in which state.
+    /// The number of tasks in each state.
     pub tasks: BTreeMap<String, u32>,
     /// The ids of those that run.
     pub running: Vec<String>,
@@ -182,11 +182,11 @@ pub struct StandstillBody {
     pub block: u64,
     /// The block's name.
     pub id: String,
-    /// What it waits for, and what can be done.
+    /// The cause: what it waits for, and what can be done.
     pub cause: String,
-    /// How long nothing has happened to it, in seconds.
+    /// The time for which nothing has happened to it, in seconds.
     pub seconds: u64,
-    /// Whether its chain publishes nothing and nothing runs for it.
+    /// `true` if its chain publishes nothing and nothing runs for it.
     pub halts: bool,
 }
 
@@ -212,20 +212,20 @@ pub struct WorkerView {
     pub host: String,
     /// The process on it.
     pub pid: u32,
-    /// How many tasks it runs at the same time.
+    /// The number of tasks that it can run at the same time.
     pub slots: u32,
-    /// How many it runs now, for all tenants.
+    /// The number of tasks that it runs now, for all tenants.
     pub busy: usize,
     /// The back-ends that it has and trusts.
     pub backends: Vec<String>,
     /// Those that it does not trust, with what failed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quarantined: BTreeMap<String, String>,
-    /// Whether it makes tasks and publishes.
+    /// `true` if it makes tasks and publishes.
     pub collects: bool,
-    /// Whether it claims nothing more.
+    /// `true` if it claims no more tasks.
     pub draining: bool,
-    /// How far the tenant's own tasks are, from 0 to 1.
+    /// The progress of the tenant's own tasks, from 0 to 1.
     pub running: BTreeMap<String, f32>,
 }
 
@@ -240,7 +240,7 @@ pub struct ChainBody {
     /// The parent of the first block, where the order is strict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<String>,
-    /// What its blocks are made of, where nobody submits them.
+    /// The source of its blocks, if they are bundles of another chain's blocks and nobody submits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles: Option<BundlesBody>,
 }
@@ -251,7 +251,7 @@ pub struct ChainBody {
 pub struct BundlesBody {
     /// The other chain, with strict order.
     pub of: String,
-    /// How many of its blocks make one.
+    /// The number of its blocks that make a bundle.
     pub blocks: u32,
     /// The digest of a workflow (`POST /v1/workflows`).
     pub workflow: String,
@@ -262,7 +262,7 @@ pub struct BundlesBody {
     pub lane: u8,
 }
 
-/// What is known of a chain.
+/// The state of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainState {
     /// Its name.
@@ -273,7 +273,7 @@ pub struct ChainState {
     /// The parent of the first block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<String>,
-    /// What its blocks are made of, where nobody submits them.
+    /// The source of its blocks, if they are bundles of another chain's blocks and nobody submits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles: Option<BundlesBody>,
     /// The last published block, which the next one follows.
@@ -290,7 +290,7 @@ pub struct ChainState {
     pub tip_height: Option<u64>,
 }
 
-/// What a chain is torn off after.
+/// The block after which a chain is torn off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RevertBody {
@@ -300,7 +300,7 @@ pub struct RevertBody {
     pub block: u64,
 }
 
-/// What a chain is torn off after, and what follows instead.
+/// The block after which a chain is torn off, and the one that follows it instead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = example::reorg_body)]
@@ -319,7 +319,7 @@ pub struct ReorgBody {
 pub struct ProofsBody {
     /// Oldest first.
     pub proofs: Vec<ProofBody>,
-    /// What to ask for next.
+    /// The revision to send as `from` of the next request.
     pub next: u64,
 }
 
@@ -365,7 +365,7 @@ impl ProofBody {
 /// A workflow that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowBody {
-    /// What jobs name it by.
+    /// The digest by which jobs name it.
     pub workflow: String,
     /// Its name.
     pub name: String,
@@ -376,19 +376,19 @@ pub struct WorkflowBody {
 pub struct BlobBody {
     /// Its BLAKE3 digest.
     pub blob: String,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
 }
 
-/// How the service is.
+/// The state of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HealthBody {
     /// Its version.
     pub version: String,
     /// Its session.
     pub session: String,
-    /// Where it keeps its records.
+    /// The place where it keeps its records.
     pub store: String,
-    /// Whether it claims no more tasks.
+    /// `true` if it claims no more tasks.
     pub draining: bool,
 }

@@ -65,7 +65,7 @@ fn complete(path: &str, operation: &mut Operation) {
     }
 }
 
-/// What a status means where an operation has nothing to add.
+/// Describes a status to which an operation has nothing to add.
 fn describe(status: &str) -> &'static str {
     match status {
         "200" => "What was asked for",

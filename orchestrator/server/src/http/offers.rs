@@ -8,7 +8,8 @@ use crate::store::Store;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was seen last; nothing before the first look, and while sessions cannot be read.
+/// The back-ends that were seen last; `None` before the first look, and while sessions cannot be
+/// read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offers(Arc<Mutex<Option<BTreeSet<Name>>>>);
 
@@ -46,7 +47,7 @@ impl Offers {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
-    /// Those of some back-ends that no live process has, as far as that is known.
+    /// Returns those of some back-ends that no live process has, as far as that is known.
     pub(crate) fn missing<'a>(&self, needed: impl IntoIterator<Item = &'a Name>) -> Vec<String> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(seen) = &*seen else { return vec![] };

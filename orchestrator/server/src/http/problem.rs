@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// What was wrong with a request, as `application/problem+json` (RFC 9457).
+/// An error that a request got, as `application/problem+json` (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, thiserror::Error)]
 #[error("{title}: {detail}")]
 pub struct Problem {
@@ -22,9 +22,9 @@ pub struct Problem {
     pub title: String,
     /// The status of the answer.
     pub status: u16,
-    /// What was wrong with this request.
+    /// An explanation of what was wrong with this request.
     pub detail: String,
-    /// After how many seconds the request may be sent again, if that may help.
+    /// The number of seconds after which the request may be sent again, if that may help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
 }
@@ -74,7 +74,7 @@ impl Problem {
 }
 
 impl Problem {
-    /// With another time to wait.
+    /// Returns the problem with another time to wait.
     pub(crate) fn after(self, seconds: f64) -> Self {
         // Between one second and a day.
         let seconds = Duration::from_secs_f64(seconds.clamp(1.0, 86_400.0)).as_secs();

@@ -1,4 +1,4 @@
-//! What `/readyz` answers: whether the service can do now what it is for.
+//! Readiness, which `/readyz` answers: the service can do its work now.
 
 use super::board::Board;
 use super::problem::{Problem, UNAVAILABLE};
@@ -10,13 +10,13 @@ use crate::store::Store;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// How long what was found out is true: everybody who can connect may ask, and each look writes to the disk.
+/// The time for which a result is reused: everybody who can connect may ask, and each look writes to the disk.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How long a part may take to answer.
+/// The time that a part may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many blocks that stand still are named.
+/// The number of blocks that are named when they stand still.
 const MAX_NAMED: usize = 3;
 
 /// The parts of the service that are tried.
@@ -47,7 +47,7 @@ fn standing(parts: &Parts<'_>) -> Vec<String> {
     named
 }
 
-/// What was found out last.
+/// The readiness that was found last.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     pulse: Pulse,
@@ -55,7 +55,7 @@ pub(crate) struct Readiness {
 }
 
 impl Readiness {
-    /// That of a process whose session has a pulse.
+    /// Returns the readiness of a process whose session has a pulse.
     pub(crate) fn new(pulse: Pulse) -> Self {
         Self { pulse, last: Mutex::default() }
     }
@@ -63,7 +63,7 @@ impl Readiness {
     /// Tries all that a request and a job need: the store of records is read and written, there is space for a blob, the records were
     /// read once, and the session is written, without which others take the process for dead.
     pub(super) async fn check(&self, parts: &Parts<'_>) -> Result<(), Problem> {
-        // Whoever asks meanwhile has the same answer.
+        // Callers that ask meanwhile get the same answer.
         let mut last = self.last.lock().await;
         let is_fresh = |at: &Instant| at.elapsed() < FRESH;
         let missing = match last.take().filter(|(at, _)| is_fresh(at)) {

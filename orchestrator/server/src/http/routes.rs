@@ -36,7 +36,7 @@ use utoipa::OpenApi;
 /// The largest body that is not a blob, in bytes.
 const MAX_BODY: usize = 1 << 20;
 
-/// What the handlers share.
+/// The state that the handlers share.
 #[derive(Debug)]
 pub(crate) struct Api {
     pub(crate) store: Arc<dyn Store>,
@@ -48,12 +48,12 @@ pub(crate) struct Api {
     pub(crate) session: SessionId,
     pub(crate) own: Own,
     pub(crate) drain: CancellationToken,
-    /// How many blobs may be on their way in.
+    /// The limit on blobs that are on their way in.
     pub(crate) transfers: tokio::sync::Semaphore,
     pub(crate) sessions: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) board: Arc<Board>,
-    /// What stands still.
+    /// The blocks that stand still.
     pub(crate) watched: Watched,
     pub(crate) offers: Offers,
     pub(crate) readiness: Readiness,
@@ -109,7 +109,7 @@ async fn drain(State(api): Shared, _: Unused) -> Result<StatusCode, Problem> {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether the process runs.
+/// Reports whether the process runs.
 #[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, body = HealthBody)))]
 async fn health(State(api): Shared) -> Json<HealthBody> {
     let draining = api.own.lock().unwrap_or_else(PoisonError::into_inner).draining;
@@ -121,9 +121,10 @@ async fn health(State(api): Shared) -> Json<HealthBody> {
     })
 }
 
-/// Whether the service can take jobs and publish: its records can be read and written, blobs can be stored, and its session is written.
+/// Reports whether the service can take jobs and publish: its records can be read and written, blobs can be stored, and its session is
+/// written.
 ///
-/// It is tried, at most once a second. Reads may work nevertheless. Not ready, too, is a service with a chain that stands still: the
+/// It is tried, at most once a second. Reads may work nevertheless. A service with a chain that stands still is not ready, either: the
 /// detail names the block and what it waits for. Requests are answered all the same, so ask `/healthz` to find out where to send them.
 #[utoipa::path(
     get, path = "/readyz", tag = "service",
@@ -135,7 +136,7 @@ async fn ready(State(api): Shared) -> Result<StatusCode, Problem> {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What the process counts, for Prometheus.
+/// Returns the metrics of the process, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "service", responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 async fn metrics(State(api): Shared) -> Result<Response, Problem> {
     let text = api.metrics.text().map_err(|error| Problem::hidden(INTERNAL, error))?;

@@ -30,9 +30,9 @@ pub(crate) struct Tenants {
 struct Bucket {
     left: f64,
     at: Instant,
-    /// How many it holds when it is full.
+    /// The number that it holds when it is full.
     most: f64,
-    /// In how many seconds an empty one becomes full.
+    /// The number of seconds in which an empty one becomes full.
     seconds: f64,
 }
 
@@ -41,7 +41,7 @@ impl Bucket {
         Self { left: most, at: Instant::now(), most, seconds }
     }
 
-    /// Takes out so much, or returns after how many seconds there will be as much.
+    /// Takes out `count`, or returns the number of seconds after which there will be as much.
     fn take(&mut self, count: f64) -> Result<(), f64> {
         let (now, rate) = (Instant::now(), self.most / self.seconds);
         let more = now.duration_since(self.at).as_secs_f64() * rate;
@@ -77,7 +77,7 @@ impl Quota {
         Ok(())
     }
 
-    /// Something new is stored: they stay counted.
+    /// Keeps the bytes counted, because something new is stored.
     pub(crate) fn keep(mut self) {
         self.count = 0;
     }
@@ -94,7 +94,8 @@ impl Drop for Quota {
 
 const DAY: f64 = 86_400.0;
 
-/// How many chains of bundles a tenant may have: nobody submits their jobs, so these count after the fact.
+/// The number of chains of bundles that a tenant may have: nobody submits their jobs, so these count after the
+/// fact.
 const MAX_BUNDLED: usize = 16;
 
 impl Tenants {
@@ -109,7 +110,8 @@ impl Tenants {
         Arc::new(Self { by_token, tenants, open, jobs, bytes, dead })
     }
 
-    /// Whose request it is. Tokens are compared by their digests, so timing reveals nothing about them.
+    /// Returns the tenant that sends a request. Tokens are compared by their digests, so timing reveals nothing
+    /// about them.
     pub(crate) fn of(&self, headers: &HeaderMap) -> Result<(Name, &Tenant), Problem> {
         if self.by_token.is_empty() {
             let (name, tenant) = self.tenants.first_key_value().ok_or_else(wrong_token)?;
@@ -126,7 +128,7 @@ impl Tenants {
         Ok((name.clone(), tenant))
     }
 
-    /// Whether there are tenants, who have tokens.
+    /// Reports whether there are tenants, who have tokens.
     pub(crate) fn are_several(&self) -> bool {
         !self.by_token.is_empty()
     }
@@ -199,7 +201,7 @@ impl Tenants {
 }
 
 impl Tenant {
-    /// Admits a chain beside the tenant's others, or returns why not.
+    /// Admits a chain in addition to the tenant's others, or returns why not.
     pub(crate) fn admit_chain(&self, others: &[Chain], wanted: &Chain) -> Result<(), Problem> {
         if others.len() >= self.chains {
             let why = format!("there are {} chains, and {} may be", others.len(), self.chains);

@@ -113,7 +113,7 @@ pub(super) async fn blob(
     Ok((headers, body).into_response())
 }
 
-/// Whether a caller says that it has what a tag names.
+/// Reports whether a caller says that it has what a tag names.
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let values = headers.get_all(header::IF_NONE_MATCH).iter();
     let tags = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
@@ -123,7 +123,7 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
 /// The largest blob that is verified before its first byte is sent.
 const VERIFIED: u64 = 4 << 20;
 
-/// How much of a larger one is read at a time.
+/// The number of bytes of a larger one that are read at a time.
 const PART: usize = 256 << 10;
 
 /// A blob to send.

@@ -14,7 +14,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-/// How many entries of a log are answered at once.
+/// The number of entries of a log that are answered at once.
 const MAX_PROOFS: usize = 500;
 
 /// Makes a chain.
@@ -108,7 +108,7 @@ pub(super) struct From {
     from: u64,
 }
 
-/// What a chain has published, in its order.
+/// Returns what a chain has published, in its order.
 #[utoipa::path(
     get, path = "/v1/chains/{chain}/proofs", tag = "chains", params(("chain" = String, Path, description = "The name of the chain", example = example::chain), From),
     responses((status = 200, body = ProofsBody), (status = 404, body = Problem))

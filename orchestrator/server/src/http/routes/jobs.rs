@@ -203,7 +203,7 @@ pub(super) async fn cancel(
     Ok(Json(JobStatus::from(&job)))
 }
 
-/// Has a dead or cancelled job live again.
+/// Makes a dead or cancelled job live again.
 #[utoipa::path(
     post, path = "/v1/jobs/{job}/requeue", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job)),
     responses(
@@ -226,7 +226,7 @@ pub(super) async fn requeue(
     Ok(Json(JobStatus::from(&job)))
 }
 
-/// Has a chain go on without its dead next block.
+/// Makes a chain continue without its dead next block.
 #[utoipa::path(
     post, path = "/v1/jobs/{job}/skip", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is not dead, or not the next one"))

@@ -23,10 +23,10 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
 
-/// How long changes are collected before they are sent together.
+/// The time for which changes are collected before they are sent together.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// How often processes are looked at. They write their sessions twice as often.
+/// The interval between looks at processes. They write their sessions twice as often.
 const WORKERS: Duration = Duration::from_secs(2);
 
 /// Nothing from anywhere else, and nothing within another page.
@@ -75,7 +75,7 @@ fn standing_still(api: &Api, tenant: &Name) -> Vec<StandstillBody> {
     found.iter().filter(|one| one.tenant == *tenant).map(StandstillBody::from).collect()
 }
 
-/// What changes, as server-sent events, until the connection is closed (five minutes).
+/// Sends what changes, as server-sent events, until the connection is closed (five minutes).
 ///
 /// `all` has all jobs and comes first, and again after changes were missed; `jobs` has those that have changed; `workers` has the
 /// processes that are alive, every two seconds. Their data are lists in JSON. `published` has an object: for each chain with strict order
@@ -114,7 +114,7 @@ pub(super) async fn events(
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 
-/// What one listener has heard.
+/// The state of one listener.
 struct Live {
     api: Arc<Api>,
     tenant: Name,
@@ -122,13 +122,13 @@ struct Live {
     started: bool,
     /// When processes are looked at next.
     look: Instant,
-    /// How far the counters of sessions were at the last look.
+    /// The counters of sessions at the last look.
     counters: BTreeMap<String, u64>,
     /// The heights that were sent last.
     published: Option<BTreeMap<String, u64>>,
     /// Jobs have changed since these were looked at.
     changed: bool,
-    /// What stood still when that was sent last.
+    /// The blocks that stood still when they were sent last.
     standing: Vec<StandstillBody>,
     _permit: OwnedSemaphorePermit,
 }
@@ -212,7 +212,7 @@ impl Live {
         event("jobs", &views)
     }
 
-    /// How far chains are published, if that has changed and can be read now.
+    /// Returns the heights up to which chains are published, if they have changed and can be read now.
     async fn heights(&mut self) -> Option<BTreeMap<String, u64>> {
         let mut heights = BTreeMap::new();
         for chain in self.api.board.chains(&self.tenant) {
