@@ -12,22 +12,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How often a session is written.
+/// The interval between writes of a session.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// How often the sessions of others are read: a little less often, so that rounding does not make reads too close to count.
+/// The interval between reads of other sessions: a little longer than that between writes, so that rounding does not make reads too
+/// close to count.
 pub(crate) const LOOK: Duration = Duration::from_millis(1_100);
 
-/// How many equal reads make a session dead.
+/// The number of equal reads after which a session is dead.
 const READS: u32 = 5;
 
-/// How many equal reads of its own session make an observer start over.
+/// The number of equal reads of its own session after which an observer starts over.
 const STILL: u32 = 2;
 
-/// After how long a pause the observer starts over.
+/// The length of a pause after which the observer starts over.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Whether a session on this machine has ended, as far as that can be told at once.
+/// A function that reports whether a session on this machine has ended, as far as that can be determined immediately.
 pub(crate) type Gone = Arc<dyn Fn(&SessionId, &Session) -> bool + Send + Sync>;
 
 /// A session's own state, which its components change.
@@ -38,7 +39,7 @@ pub(crate) type Own = Arc<Mutex<Session>>;
 pub(crate) struct Pulse(Arc<Mutex<Instant>>);
 
 impl Pulse {
-    /// That of a process that starts now.
+    /// Returns the pulse of a process that starts now.
     pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(Instant::now())))
     }
@@ -47,15 +48,15 @@ impl Pulse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// How long ago it was written, if that is too long: then others take this process for dead.
+    /// Returns the time since the last write, if it is so long that others take this process for dead.
     pub(crate) fn is_late(&self) -> Option<Duration> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Some(last.elapsed()).filter(|elapsed| *elapsed > READS * BEAT)
     }
 }
 
-/// Writes a session until the future is dropped; at once when the process begins to drain, so that others take over what it gives back
-/// without waiting for its death.
+/// Writes a session until the future is dropped, and immediately when the process begins to drain, so that others take over what it
+/// gives back without waiting for its death.
 pub(crate) async fn beat(
     store: Arc<dyn Store>,
     clock: Clock,
@@ -99,7 +100,7 @@ pub(crate) async fn beat(
     }
 }
 
-/// What an observer has seen of the others.
+/// An observer's record of the sessions that it has read.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     readings: BTreeMap<SessionId, Reading>,
@@ -156,7 +157,7 @@ impl Observer {
         }
     }
 
-    /// Whether a session may be taken for dead.
+    /// Reports whether a session may be taken for dead.
     pub(crate) fn is_dead(&self, id: &SessionId, gone: &Gone) -> bool {
         self.readings.get(id).is_some_and(|reading| reading.equal >= READS)
             || self.sessions.get(id).is_some_and(|session| gone(id, session))
@@ -230,7 +231,7 @@ mod tests {
         let mut reads: Vec<_> = equal(0..5).collect();
         reads[2].2 = Some(2);
         assert!(!dead(&reads));
-        // reads that follow each other too fast are none
+        // reads that follow each other too fast do not count
         assert!(!dead(&(0..9).map(|tenth| (tenth * 100, 1, Some(3))).collect::<Vec<_>>()));
         // the observer slept
         let mut reads: Vec<_> = equal(0..3).collect();

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// How many bytes are written to find out whether a blob could be stored.
+/// The number of bytes that are written to find out whether a blob could be stored.
 const PROBE: usize = 256 << 10;
 
 /// A folder of blobs, which all processes share.
@@ -17,7 +17,7 @@ pub struct Blobs {
 /// Why a blob cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// There is none with the digest.
+    /// There is no blob with the digest.
     #[error("there is no blob {0}")]
     Missing(Digest),
     /// Its content does not match its digest.
@@ -33,7 +33,7 @@ pub enum BlobError {
     /// It is larger than allowed.
     #[error("it has more than {limit} bytes")]
     TooLarge {
-        /// How many bytes are allowed.
+        /// The number of bytes that are allowed.
         limit: u64,
     },
     /// The disk is full.
@@ -87,13 +87,13 @@ impl Blobs {
         Ok(Self { folder: folder.to_owned() })
     }
 
-    /// Where a blob is. The file must not be changed.
+    /// Returns the path of a blob. The file must not be changed.
     pub fn path(&self, digest: &Digest) -> PathBuf {
         let name = digest.to_string();
         self.folder.join(&name[..2]).join(name)
     }
 
-    /// Whether there is such a blob.
+    /// Reports whether there is such a blob.
     pub fn has(&self, digest: &Digest) -> bool {
         self.path(digest).is_file()
     }
@@ -128,7 +128,7 @@ impl Blobs {
         Ok((length, file))
     }
 
-    /// How large a blob is.
+    /// Returns the length of a blob in bytes, if there is one.
     pub fn length(&self, digest: &Digest) -> Option<u64> {
         std::fs::metadata(self.path(digest)).ok().map(|found| found.len())
     }
@@ -156,7 +156,7 @@ impl Blobs {
         incoming.finish()
     }
 
-    /// A copy of a file, which is not a blob yet.
+    /// Copies a file. The copy is not a blob yet.
     ///
     /// # Errors
     /// If it cannot be read, is larger than `limit` bytes or cannot be written.
@@ -201,7 +201,7 @@ impl Blobs {
     /// Why not.
     pub fn probe(&self) -> Result<(), BlobError> {
         let mut incoming = self.begin(PROBE as u64)?;
-        // What cannot be compressed.
+        // Bytes that cannot be compressed.
         let mut bytes = vec![0; PROBE];
         blake3::Hasher::new().finalize_xof().fill(&mut bytes);
         incoming.write(&bytes)?;
@@ -270,12 +270,12 @@ impl Incoming {
         self.file.write_all(bytes).map_err(|error| BlobError::io(&self.path, error))
     }
 
-    /// Where it is until it is finished.
+    /// Returns the path of the file until it is finished.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many bytes were added.
+    /// Returns the number of bytes that were added.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -304,8 +304,9 @@ impl Incoming {
             std::fs::create_dir_all(folder).map_err(io(folder))?;
             sync(&self.blobs.folder)?;
         }
-        // Also over one that is there: it may be damaged, or not be on disk yet. Nobody is told of it before both are synced, and
-        // after a crash before that, its digest shows what is missing. In this order, file systems with a journal sync only once.
+        // This also replaces a file that is there: it may be damaged, or not be on disk yet. Nobody learns of the blob before
+        // both are synced, and after a crash before that, its digest shows what is missing. In this order, file systems with a
+        // journal sync only once.
         std::fs::rename(&self.path, &path).map_err(io(&path))?;
         self.file.sync_all().map_err(io(&path))?;
         sync(folder)?;

@@ -1,4 +1,4 @@
-//! Chains whose blocks are made of those that another chain publishes: a bundle of every so many blocks.
+//! Chains whose blocks are bundles of a fixed number of blocks that another chain publishes.
 //!
 //! Which bundles there must be follows from the other chain's log alone, and so do their names, each of which is a digest of all
 //! that is in the bundle and of the bundle before it. Here, jobs are made to agree with that: what is missing is submitted, what
@@ -10,7 +10,7 @@ use crate::record::{Bundles, Chain, Job, JobKey, JobState, log_name};
 use crate::store::Rev;
 use std::collections::BTreeMap;
 
-/// How many bundles may be open: no more are submitted until some are published.
+/// The number of bundles that may be open: no more are submitted until some are published.
 const MAX_OPEN: usize = 64;
 
 /// A job that follows from what another chain has published.
@@ -53,11 +53,11 @@ pub(crate) fn bundle(parent: &Name, group: &[(&PathBlock, &[Digest])]) -> Bundle
     }
 }
 
-/// What is to be known of a bundle in order to go on after it.
+/// The facts about a bundle that are needed to continue after it.
 #[derive(Debug)]
 struct Made {
     id: Name,
-    /// How much of the path is in bundles by then.
+    /// The length of the path up to the end of the bundle.
     end: usize,
     /// The entry of its last block: as long as that is there, so is all that is before it.
     entry: u64,
@@ -67,12 +67,12 @@ struct Made {
 #[derive(Debug, Default)]
 struct Wanted {
     made: Vec<Made>,
-    /// How many of them are published, in this order, and the entry of the last one of these.
+    /// The number of them that are published, in this order, and the entry of the last one of these.
     common: (usize, u64),
 }
 
 impl Wanted {
-    /// Makes what there is by now.
+    /// Makes the bundles that the path has the blocks for by now, and drops those whose blocks are gone.
     fn follow(&mut self, genesis: &Name, size: u32, blocks: &[PathBlock]) {
         let is_there =
             |made: &Made| blocks.get(made.end - 1).is_some_and(|block| block.entry == made.entry);
@@ -87,7 +87,7 @@ impl Wanted {
         }
     }
 
-    /// The bundle after so many, if there are the blocks for it.
+    /// Returns the bundle after the first `count`, if there are enough blocks for it.
     fn after(
         &self,
         count: usize,
@@ -107,13 +107,13 @@ impl Wanted {
         Some((bundle, made))
     }
 
-    /// How many of them the chain has published before it goes on with others.
+    /// Returns how many of them the chain has published in this order, before any others.
     fn published(&mut self, blocks: &[PathBlock]) -> usize {
         let (count, entry) = self.common;
         if blocks.get(count).is_none_or(|block| block.entry != entry) {
             self.common = (0, 0);
         }
-        // The genesis, which is no bundle, comes first.
+        // The genesis, which is not a bundle, comes first.
         let start = self.common.0;
         let same = blocks[1 + start..].iter().zip(&self.made[start..]);
         let count = start + same.take_while(|(is, must)| is.id == must.id).count();
@@ -128,9 +128,9 @@ type ChainId = (Name, Name);
 #[derive(Debug)]
 pub(crate) struct Bundler {
     intake: Intake,
-    /// What chains have published, as far as it was read.
+    /// The paths that chains have published, as far as they were read.
     paths: BTreeMap<ChainId, Path>,
-    /// What follows from that, by the chain of bundles.
+    /// The bundles that follow from those paths, by the chain of bundles.
     wanted: BTreeMap<ChainId, Wanted>,
 }
 
@@ -183,7 +183,7 @@ impl Bundler {
                     }
                 }
                 None => submit(intake, chain, spec, bundle).await?,
-                // Of another branch. Where it is cancelled already, what follows it may not be.
+                // The job is of another branch. Even if it is cancelled already, the jobs that follow it may not be.
                 Some(_) => {
                     if has_more(intake, &mut self.paths, &other, known).await? {
                         // The job may be newer than what was read: again from the start.
@@ -196,7 +196,7 @@ impl Bundler {
             before = (bundle.id.clone(), bundle.height);
         }
         if is_all && intake.has_follower(tenant, name, &before.0).await? {
-            // Of blocks that were torn off, with none in their place yet, unless they are new.
+            // The follower is of blocks that were torn off and not replaced yet, unless those blocks are new.
             if !has_more(intake, &mut self.paths, &other, known).await? {
                 intake.revert(tenant, name, &torn_after(&before)).await?;
             }
@@ -209,7 +209,7 @@ fn torn_after((to, block): &(Name, u64)) -> Reversal {
     Reversal { to: to.clone(), block: *block, next: None }
 }
 
-/// Whether a chain has published more than what was read.
+/// Reports whether a chain has published more than what was read.
 async fn has_more(
     intake: &Intake,
     paths: &mut BTreeMap<ChainId, Path>,
@@ -220,7 +220,7 @@ async fn has_more(
     Ok(paths[&key].last() != known)
 }
 
-/// Reads what a chain has published by now. Returns where it is.
+/// Reads what a chain has published by now. Returns its key in `paths`.
 async fn read_on(
     intake: &Intake,
     paths: &mut BTreeMap<ChainId, Path>,
@@ -260,7 +260,8 @@ async fn submit(
 }
 
 impl Intake {
-    /// Whether a job that is not cancelled hangs from a block: a revert that was left half-way may have cancelled some before it.
+    /// Reports whether a job that is not cancelled hangs from a block: a revert that was left half-way may have cancelled some
+    /// before it.
     async fn has_follower(
         &self,
         tenant: &Name,
@@ -277,7 +278,7 @@ impl Intake {
         Ok(false)
     }
 
-    /// The job in a place, whatever it is.
+    /// Returns the job in a place, in whatever state it is.
     async fn at(
         &self,
         tenant: &Name,
@@ -296,8 +297,8 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// What is kept from one look to the next is what one finds from the genesis on, with re-orgs, skips and other branches whose
-    /// blocks have the same names.
+    /// The bundles that are kept from one look to the next are those that a fresh read from the genesis finds, with re-orgs,
+    /// skips and other branches whose blocks have the same names.
     #[test]
     fn what_is_kept_is_what_follows_from_all() {
         let name = |text: String| text.parse::<Name>().unwrap();

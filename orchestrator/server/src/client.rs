@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an answer may take. Waiting for a job is longer by what is waited.
+/// The time that an answer may take. For a request that waits for a job, the wait is added.
 const TIME: Duration = Duration::from_secs(60);
 
-/// How long a blob may take. The service's connections live five minutes.
+/// The time that a blob may take. The service's connections live five minutes.
 const TRANSFER: Duration = Duration::from_secs(280);
 
 /// The largest answer that is not a blob, in bytes.
@@ -35,7 +35,7 @@ pub enum ClientError {
     /// The service refuses it.
     #[error("{url}: {problem}")]
     Problem {
-        /// What was asked.
+        /// The address of the request.
         url: String,
         /// Why.
         problem: Box<Problem>,
@@ -43,9 +43,9 @@ pub enum ClientError {
     /// There is no answer, or one that cannot be understood.
     #[error("{url}: {why}")]
     Failed {
-        /// What was asked.
+        /// The address of the request.
         url: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
     /// A file cannot be read or written.
@@ -59,15 +59,15 @@ pub enum ClientError {
     /// A blob is not what it is called.
     #[error("the service sent a blob with digest {found} for {wanted}")]
     OtherBlob {
-        /// What was asked for.
+        /// The digest that was asked for.
         wanted: Digest,
-        /// What came.
+        /// The digest of the blob that came.
         found: Digest,
     },
 }
 
 impl ClientError {
-    /// Whether the same request may succeed later.
+    /// Reports whether the same request may succeed later.
     pub fn may_be_repeated(&self) -> bool {
         match self {
             Self::Problem { problem, .. } => problem.retry_after.is_some(),
@@ -78,7 +78,7 @@ impl ClientError {
 }
 
 impl Client {
-    /// A client of the service at an address, such as `http://127.0.0.1:8642`.
+    /// Makes a client of the service at an address, such as `http://127.0.0.1:8642`.
     pub fn new(address: &str, token: Option<String>) -> Self {
         let config = ureq::Agent::config_builder().http_status_as_error(false).build();
         let address = address.trim_end_matches('/');
@@ -89,8 +89,8 @@ impl Client {
         Self { address, token, trace: None, agent: config.into() }
     }
 
-    /// The same client, whose requests belong to a trace: jobs that it submits have this `traceparent` (W3C Trace Context). The service
-    /// ignores one that is none.
+    /// Returns the same client, whose requests belong to a trace: jobs that it submits have this `traceparent` (W3C Trace Context). The
+    /// service ignores a `trace` that is not valid.
     #[must_use]
     pub fn traced(&self, trace: &str) -> Self {
         Self { trace: Some(trace.to_owned()), ..self.clone() }
@@ -128,7 +128,7 @@ impl Client {
         let bytes = read.map_err(|error| failed(error.to_string()))?;
         match status.is_success() {
             true => {
-                // No content is what `()` is.
+                // An empty body is the JSON of `()`.
                 let bytes = if bytes.is_empty() { &b"null"[..] } else { &bytes };
                 serde_json::from_slice(bytes).map_err(|error| failed(error.to_string()))
             }
@@ -143,7 +143,7 @@ impl Client {
         self.call("GET", path, "text/plain", (), TIME)
     }
 
-    /// Has something done that the path says all of.
+    /// Sends a request without a body: its path says everything.
     fn post<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call("POST", path, "text/plain", (), TIME)
     }
@@ -175,7 +175,7 @@ impl Client {
         Ok(digest)
     }
 
-    /// Whether the service has a blob.
+    /// Reports whether the service has a blob.
     ///
     /// # Errors
     /// If it does not say so.
@@ -257,7 +257,7 @@ impl Client {
         self.call("GET", &format!("/v1/jobs/{job}?wait={wait}"), "text/plain", (), time)
     }
 
-    /// The jobs that are open, and the last ones that have ended.
+    /// Returns the open jobs, and the last ones that have ended.
     ///
     /// # Errors
     /// If the service does not answer.
@@ -273,7 +273,7 @@ impl Client {
         self.call("DELETE", &format!("/v1/jobs/{job}"), "text/plain", (), TIME)
     }
 
-    /// Has a dead or cancelled job live again.
+    /// Makes a dead or cancelled job live again.
     ///
     /// # Errors
     /// If it is done.
@@ -281,7 +281,7 @@ impl Client {
         self.post(&format!("/v1/jobs/{job}/requeue"))
     }
 
-    /// Has a chain go on without its dead next block.
+    /// Makes a chain continue without its dead next block.
     ///
     /// # Errors
     /// If the job is not that.
@@ -313,7 +313,7 @@ impl Client {
         self.get(&format!("/v1/chains/{chain}"))
     }
 
-    /// What a chain has published after a revision.
+    /// Returns what a chain has published after a revision.
     ///
     /// # Errors
     /// If there is no such chain.
@@ -337,7 +337,7 @@ impl Client {
         self.send("POST", &format!("/v1/chains/{chain}/revert"), body)
     }
 
-    /// Has the process claim no more tasks.
+    /// Makes the process claim no more tasks.
     ///
     /// # Errors
     /// If it does not answer.
@@ -345,7 +345,7 @@ impl Client {
         self.post("/v1/drain")
     }
 
-    /// How the service is.
+    /// Returns the state of the service.
     ///
     /// # Errors
     /// If it does not answer.

@@ -15,13 +15,13 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Where a clock gets its time from.
+/// A source of time for a clock.
 pub trait Time: Send + Sync {
     /// Time since some point in the past. It never goes back, and passes while the machine sleeps.
     fn monotonic(&self) -> Duration;
     /// Milliseconds since 1970.
     fn wall(&self) -> u64;
-    /// How long the runtime waits for a time of this clock.
+    /// Returns how long the runtime waits for a span of this clock.
     fn real(&self, span: Duration) -> Duration;
 }
 
@@ -65,7 +65,7 @@ impl Clock {
         self.0.wall()
     }
 
-    /// How long the runtime waits for a time of this clock.
+    /// Returns how long the runtime waits for a span of this clock.
     pub(crate) fn real(&self, span: Duration) -> Duration {
         self.0.real(span)
     }

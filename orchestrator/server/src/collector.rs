@@ -25,13 +25,13 @@ use tokio_util::sync::CancellationToken;
 
 // Tasks follow from their job, so they need not be on disk before it ends: only ends are written [`OnDisk::Now`].
 
-/// How many writes are under way at the same time.
+/// The number of writes that are under way at the same time.
 const WRITES: usize = 256;
 
-/// How long to wait with what the store refused, or may not have done.
+/// The time to wait before repeating a write that the store refused, or may not have done.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long to wait for the blob of a workflow.
+/// The time to wait for the blob of a workflow.
 const WORKFLOW_PAUSE: Duration = Duration::from_secs(5);
 
 /// The configuration and dependencies of a collector.
@@ -45,7 +45,7 @@ pub(crate) struct Collector {
     pub(crate) workflows: Workflows,
     pub(crate) strategies: Strategies,
     pub(crate) metrics: Metrics,
-    /// Where the partitions that it owns are reported: whose owner also publishes.
+    /// The channel for the partitions that it owns: a partition's owner also publishes.
     pub(crate) owned: UnboundedSender<BTreeSet<u8>>,
     pub(crate) stop: CancellationToken,
 }
@@ -117,7 +117,7 @@ impl Collector {
                     self.owner(state, partition, (*stored).clone());
                 }
             }
-            // What a chain is made of is the publisher's business.
+            // Publishers use what a chain is made of; collectors do not.
             Event::Chain(_) => {}
             Event::Job(key, stored) => self.job(state, key, stored),
             Event::Task(key, stored) => self.task(state, key, stored),
@@ -217,7 +217,7 @@ impl Collector {
             if key_of_task.job == identity {
                 tasks.insert(*key_of_task, task.value.clone());
             } else if newest <= job.value.generation && !task.value.state.is_final() {
-                // Of a block that another one has replaced.
+                // The task is of a block that another one has replaced.
                 steps.push((key.clone(), Step::Cancel(*key_of_task)));
             }
         }
@@ -300,10 +300,10 @@ impl Collector {
             Step::Create(task, value) => {
                 let name = task.to_string();
                 let made = match create_on_disk(store, &name, *value, OnDisk::Soon).await {
-                    // Of an earlier generation, or another owner's.
+                    // The task is of an earlier generation, or another owner made it.
                     Err(WriteError::Conflict { .. }) => match read(store, &name).await {
                         Ok(Some(found)) => Some(found),
-                        // No event may follow: planned again.
+                        // There may be no event, so it is planned again.
                         _ => return Err(WriteError::Conflict { key: name }),
                     },
                     made => Some(made?),
@@ -389,7 +389,7 @@ impl Collector {
         }
     }
 
-    /// What the queue looks like, for alarms.
+    /// Measures the queue for alarms.
     fn measure(&self, state: &State) {
         let now = self.clock.wall();
         let running = state.observer.living(&self.gone).filter(|(_, session)| !session.draining);
@@ -435,9 +435,9 @@ impl Collector {
                     self.metrics.expired();
                     self.task(state, key, Arc::new(stored));
                 }
-                // Its own last write, or another observer's.
+                // The session's own last write, or another observer's.
                 Err(WriteError::Conflict { .. }) => {}
-                // Still in the list: once more in a second.
+                // The lease is still in the list: the next look, in a second, tries again.
                 Err(error) => tracing::warn!(%error, "a lease was not taken"),
             }
         }
@@ -451,7 +451,7 @@ impl Collector {
             .filter(|(id, session)| session.collects && !session.draining && **id != self.session);
         let others = collectors.count();
         let draining = self.own.lock().unwrap_or_else(PoisonError::into_inner).draining;
-        // What runs here until the end of a drain needs somebody who collects it.
+        // Tasks that run here until the end of a drain need somebody who collects them.
         let share = match draining && others > 0 {
             true => 0,
             false => usize::from(PARTITIONS).div_ceil(1 + others),
@@ -516,7 +516,7 @@ impl Collector {
     }
 }
 
-/// Whether a job has tasks that are not final.
+/// Reports whether a job has tasks that are not final.
 fn has_open_tasks(
     tasks: &BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>,
     job: &JobKey,

@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trust::{Sign, Trust, is_left};
 
-/// How often a session compares the leases in its name with what it runs.
+/// The interval between comparisons of the leases in a session's name with what it runs.
 const AUDIT: Duration = Duration::from_secs(1);
 
 /// The number of blocks behind a dead block of a chain that may still be proven.
@@ -43,7 +43,7 @@ pub(crate) struct Dispatcher {
     pub(crate) backends: BTreeSet<Name>,
     pub(crate) slots: usize,
     pub(crate) weights: BTreeMap<Name, u32>,
-    /// How many tasks of a tenant run at the same time in this process.
+    /// The number of tasks of a tenant that run at the same time in this process.
     pub(crate) tenant_slots: BTreeMap<Name, usize>,
     pub(crate) metrics: Metrics,
     pub(crate) surroundings: Surroundings,
@@ -61,17 +61,17 @@ struct State {
     queue: Queue,
     /// Leases in this session's name, by the store.
     leases: BTreeMap<TaskKey, (Task, Rev)>,
-    /// What is being claimed or run.
+    /// The tasks that are being claimed or run.
     runs: BTreeMap<TaskKey, Run>,
     /// Dead blocks, by chain.
     dead: BTreeMap<ChainId, BTreeMap<JobKey, u64>>,
-    /// Of chains with dead blocks, the one that they do not get past.
+    /// The dead block that a chain does not get past, for chains with dead blocks.
     barriers: BTreeMap<ChainId, Barrier>,
     /// Chains whose barrier has to be looked for again.
     stale: BTreeSet<ChainId>,
-    /// The first blocks' parents, of chains with strict order.
+    /// The parents of the first blocks, for chains with strict order.
     genesis: BTreeMap<ChainId, Name>,
-    /// Which run is which, should it panic.
+    /// The keys of runs by their ids, for when one panics.
     ids: HashMap<tokio::task::Id, TaskKey>,
     /// Revisions of jobs, with the names of blocks of chains with strict order that are not cancelled.
     jobs: BTreeMap<JobKey, (Rev, Option<Name>)>,
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// Whether a task's block is too far behind a dead one.
+    /// Reports whether a task's block is too far behind a dead one.
     fn is_behind(&self, task: &Task) -> bool {
         let JobKey { tenant, chain, slot } = &task.job;
         self.barriers.get(&(tenant.clone(), chain.clone())).is_some_and(|barrier| {
@@ -218,7 +218,7 @@ impl Dispatcher {
         None
     }
 
-    /// Whether a task may be claimed now.
+    /// Reports whether a task may be claimed now.
     fn can(&self, state: &State, view: &View, now: u64, key: &TaskKey, task: &Task) -> bool {
         let tenant = &task.job.tenant;
         let full = self.tenant_slots.get(tenant).is_some_and(|&slots| {
@@ -303,7 +303,7 @@ impl Dispatcher {
         }
     }
 
-    /// Has the last blocks of chains with dead blocks looked for.
+    /// Starts looking for the last blocks of chains with dead blocks.
     fn watch(&self, state: &mut State) {
         state.stale.extend(state.dead.keys().cloned());
         state.dead.retain(|_, blocks| !blocks.is_empty());

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// How often the store is asked for what a watch may have missed.
+/// The interval at which the store is asked for what a watch may have missed.
 pub(crate) const SWEEP: Duration = Duration::from_secs(10);
 
-/// How long to wait for a store that does not answer: this, and twice as long each time.
+/// The first pause before a store that does not answer is asked again. It doubles each time, up to `MAX_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// What is followed.
+/// The prefixes of the keys that are followed.
 const PREFIXES: [&str; 4] = ["owner/", "chain/", "job/", "task/"];
 
 /// A change. A record may be reported again; an earlier revision after a later one is to be ignored.
@@ -34,7 +34,7 @@ pub(crate) enum Event {
     Task(TaskKey, Arc<Stored<Task>>),
 }
 
-/// Whether what is reported is news.
+/// Reports whether a reported revision is news.
 pub(crate) fn is_newer(known: Option<Rev>, reported: Rev) -> bool {
     known.is_none_or(|known| {
         known.incarnation != reported.incarnation || known.number < reported.number

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// A version of a record.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// What was written.
+    /// The record and its revision.
     pub entry: Entry,
     /// When, in milliseconds of one clock.
     pub at: u64,
@@ -26,22 +26,23 @@ pub struct Version {
 /// Everything that was ever written, by revision.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// How long a task of an older block may be free while a newer one's is claimed, in milliseconds.
+    /// The time for which a task of an older block may be free while a newer one's is claimed, in milliseconds.
     pub free_millis: u64,
     /// Versions of records.
     pub records: Vec<Version>,
     /// Entries of logs; their keys are the logs' names.
     pub logs: Vec<Entry>,
-    /// Whether the liveness rule is checked, and at which time.
+    /// The parameters of the liveness rule, if it is checked.
     pub liveness: Option<Liveness>,
 }
 
-/// What was accepted is published, or somebody is told why not: then nothing stands still unless its cause is known.
+/// The parameters of the liveness rule: an accepted block is published, or the reason why not is known. Nothing stands still
+/// without a known cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Liveness {
     /// The time at which the history ends, in milliseconds of its clock.
     pub now: u64,
-    /// For how long nothing may happen.
+    /// The time for which nothing may happen.
     pub patience: Duration,
 }
 
@@ -63,7 +64,7 @@ impl Default for History {
     }
 }
 
-/// How long after each other the claims that a process makes at the same time may be written, in milliseconds.
+/// The time within which the claims that a process makes at the same time may be written, in milliseconds.
 const SAME_TIME: u64 = 2_000;
 
 impl History {
@@ -89,7 +90,7 @@ impl History {
         found
     }
 
-    /// No block waits in vain.
+    /// Checks that no block waits in vain.
     fn check_liveness(&self, found: &mut Vec<Violation>) {
         let Some(Liveness { now, patience }) = self.liveness else { return };
         for one in self.standstills(now, patience) {
@@ -106,7 +107,7 @@ impl History {
         }
     }
 
-    /// The jobs as they are at last.
+    /// Returns the last version of each job.
     pub fn jobs(&self) -> BTreeMap<JobKey, Job> {
         let jobs = self.records.iter().filter_map(|version| {
             let key = version.entry.key.parse().ok()?;
@@ -115,7 +116,7 @@ impl History {
         jobs.collect()
     }
 
-    /// The tasks as they are at last.
+    /// Returns the last version of each task.
     pub fn tasks(&self) -> BTreeMap<TaskKey, Task> {
         self.versions_of_tasks().map(|(_, key, task)| (key, task)).collect()
     }
@@ -184,7 +185,7 @@ impl History {
         }
     }
 
-    /// No claim while a task of an older block of the same lane and chain was free, for the same back-end.
+    /// Checks that no task is claimed while one of an older block of the same lane and chain is free for the same back-end.
     fn check_claims(&self, found: &mut Vec<Violation>) {
         // Free tasks, and since when.
         let mut free: BTreeMap<TaskKey, (Task, u64)> = BTreeMap::new();
@@ -244,7 +245,8 @@ impl History {
         }
     }
 
-    /// Whether the session that wrote a claim claims another task at the same time: writes of one process may overtake each other.
+    /// Reports whether the session that wrote a claim claims another task at the same time: writes of one process may overtake
+    /// each other.
     fn is_claimed_with(&self, claim: &Version, other: &TaskKey) -> bool {
         let session = |version: &Version| match decode::<Task>(&version.entry).ok()?.value.state {
             TaskState::Leased { session, .. } => Some(session),
@@ -345,7 +347,7 @@ impl History {
         }
     }
 
-    /// Each bundle that is published is of consecutive blocks that the other chain had published before.
+    /// Checks that each published bundle is made of consecutive blocks that the other chain had published before.
     fn check_bundles(&self, found: &mut Vec<Violation>) {
         let records = self.records.iter().filter(|version| version.entry.key.starts_with("chain/"));
         let chains =
@@ -402,7 +404,7 @@ impl History {
         }
     }
 
-    /// Whether a block's job was dead before a publication.
+    /// Reports whether a block's job was dead before a publication.
     fn was_dead(&self, chain: &Chain, parent: &Name, id: &Name, entry: &Entry) -> bool {
         let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
         let key = JobKey { tenant, chain, slot: parent.clone() }.to_string();
@@ -415,7 +417,7 @@ impl History {
         })
     }
 
-    /// Jobs that are done have what their tasks made: each output is one of a task of the job that was done before.
+    /// Checks that jobs that are done have what their tasks made: each output is one of a task of the job that was done before.
     fn check_outputs(&self, found: &mut Vec<Violation>) {
         let mut made: BTreeMap<Digest, BTreeSet<Digest>> = BTreeMap::new();
         for version in &self.records {
@@ -443,7 +445,7 @@ impl History {
         }
     }
 
-    /// Whether a block was published that was not done, or was cancelled before the last revert.
+    /// Returns what is wrong with the publication of a block that was not done, or was cancelled before the last revert.
     fn bad_publication(
         &self,
         chain: &Chain,
@@ -483,12 +485,12 @@ fn violation(entry: &Entry, why: impl Into<String>) -> Violation {
     Violation { rev: entry.rev.number, key: entry.key.clone(), why: why.into() }
 }
 
-/// What is wrong with a job's new version.
+/// Returns what is wrong with a job's new version, if anything.
 fn bad_job(before: &Job, after: &Job) -> Option<String> {
     let same = before.identity() == after.identity() && before.generation == after.generation;
     let next = after.generation == before.generation + 1;
     let allowed = match (&before.state, &after.state) {
-        // Skipped where it was requeued after the entry of the log was written.
+        // A live job is skipped if it was requeued after the entry of the log was written.
         (JobState::Live, state) => same && *state != JobState::Live,
         (JobState::Dead { .. } | JobState::Cancelled { .. }, JobState::Live) => next,
         (JobState::Dead { .. }, JobState::Cancelled { .. } | JobState::Skipped { .. }) => same,
@@ -503,7 +505,7 @@ fn bad_job(before: &Job, after: &Job) -> Option<String> {
     (!allowed).then(|| format!("from {:?} to {:?}", before.state, after.state))
 }
 
-/// What is wrong with a task's new version.
+/// Returns what is wrong with a task's new version, if anything.
 fn bad_task(before: &Task, after: &Task) -> Option<String> {
     let fixed = |task: &Task| (task.id, task.job.clone(), task.block, task.inputs.clone());
     if fixed(before) != fixed(after) {

@@ -58,7 +58,7 @@ fn tidy(folder: &Path) {
     }
 }
 
-/// Tells whether a session of this machine has ended: then its lock is free.
+/// Returns a function that reports whether a session of this machine has ended: then its lock is free.
 pub(crate) fn gone(folder: PathBuf) -> Gone {
     Arc::new(move |id: &SessionId, session: &Session| {
         if session.host != boot() {

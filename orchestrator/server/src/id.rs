@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How many partitions the groups of all chains are divided into. Their owners change, the partitions never do.
+/// The number of partitions that the groups of all chains are divided into. Their owners change, the partitions never do.
 pub const PARTITIONS: u8 = 64;
 
 /// The BLAKE3 digest of a blob or of an identity, written as 64 hexadecimal digits.
@@ -18,7 +18,7 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The digest of parts, of which each is told from the next by its length.
+    /// The digest of parts, each of which is separated from the next by its length.
     pub(crate) fn of_parts<'a>(context: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(context);
         for part in parts {

@@ -1,4 +1,4 @@
-//! What clients and operators ask for: jobs and chains.
+//! Requests from clients and operators about jobs and chains.
 
 mod published;
 
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long to wait after an answer of the store was lost.
+/// The pause after an answer of the store was lost.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A block that somebody wants proven.
@@ -62,7 +62,7 @@ pub enum IntakeError {
         chain: Name,
         /// Its order and genesis.
         found: String,
-        /// What was asked for.
+        /// The order and genesis that were asked for.
         wanted: String,
     },
     /// The request does not fit the chain or the workflow.
@@ -84,7 +84,7 @@ pub enum IntakeError {
         /// The dead block's height.
         dead: u64,
     },
-    /// Whether it was done is not known. It may be asked for again.
+    /// The store did not say whether it was done. It may be asked for again.
     #[error("the store did not say whether it was done: {0}")]
     Unknown(WriteError),
     /// The store refuses or does not answer. Nothing was done, or only a part that a repetition completes.
@@ -110,16 +110,16 @@ impl From<Unavailable> for IntakeError {
     }
 }
 
-/// What became of a submission.
+/// The result of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// The job.
     pub job: Job,
-    /// Whether this submission made or revived it.
+    /// `true` if this submission made or revived it.
     pub new: bool,
 }
 
-/// Where requests end up.
+/// The part of a process that requests reach: it checks them and turns them into records.
 #[derive(Clone, Debug)]
 pub struct Intake {
     store: Arc<dyn Store>,
@@ -374,7 +374,7 @@ impl Intake {
                     return Ok(Accepted { job: found.value, new: false });
                 }
                 JobState::Dead { .. } if !same && job.order == Order::Strict => {
-                    // Somebody may be skipping it: its place is free once that cannot take effect anymore.
+                    // Somebody may be skipping it: its place is free once that can no longer take effect.
                     self.give_way(found, &job.id).await?;
                 }
                 JobState::Dead { .. } | JobState::Cancelled { .. } => {

@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus.
+//! The metrics of a process, for Prometheus.
 
 use crate::id::Name;
 use crate::record::{Job, JobState, Task};
@@ -167,7 +167,7 @@ impl Metrics {
         self.task_span("pickup", task, from, now, None, vec![]);
     }
 
-    /// The attempt that left a task like this has ended.
+    /// Counts an attempt that has ended and left the task in this state.
     pub(crate) fn ended(&self, task: &Task, outcome: &'static str, (from, now): (u64, u64)) {
         let backend = task.backend.to_string();
         let labels = Backend { backend: backend.clone() };
@@ -178,7 +178,7 @@ impl Metrics {
         self.task_span("attempt", task, from, now, failure, attributes);
     }
 
-    /// A part of the way of a task.
+    /// Sends a span of a task.
     pub(crate) fn task_span(
         &self,
         name: &str,
@@ -230,7 +230,7 @@ impl Metrics {
         }
     }
 
-    /// What a collector sees of the queue.
+    /// Sets the gauges of the queue, as a collector sees it.
     pub(crate) fn queue(&self, ready: usize, leased: usize, head_age: f64, unrunnable: usize) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.0.ready.set(number(ready));
@@ -239,7 +239,7 @@ impl Metrics {
         self.0.unrunnable.set(number(unrunnable));
     }
 
-    /// What stands still: blocks, and chains that publish nothing.
+    /// Sets the gauges of blocks that stand still, and of chains that publish nothing.
     pub(crate) fn standing_still(&self, blocks: usize, chains: usize) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.0.standing_blocks.set(number(blocks));

@@ -29,7 +29,7 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// What a publisher does with the block that follows the tail.
+/// The decision of a publisher about the block that follows the tail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Nothing: it is not there, or not done.
@@ -71,7 +71,7 @@ pub(crate) fn next(tail: Tail<'_>, job: Option<&Job>, follower: Option<&Job>) ->
     }
 }
 
-/// What is published of a job, if it is done.
+/// Returns the publication of a job, if it is done.
 pub(crate) fn publication(job: &Job) -> Option<Publication> {
     let JobState::Done { outputs, .. } = &job.state else { return None };
     Some(Publication::Block {

@@ -1,4 +1,4 @@
-//! What is to be done next for a job: a function of its record, its workflow and its tasks, without side effects.
+//! Plans of what is to be done next for a job: a function of its record, its workflow and its tasks, without side effects.
 //!
 //! The tasks have fixed places, so two owners of a partition, or one that was started again, plan the same and the store keeps
 //! the first of equal creations.
@@ -29,7 +29,7 @@ pub enum Step {
 pub struct Sources<'a> {
     /// For each source, its outputs by index as far as they are there.
     pub outputs: &'a [Vec<Option<Digest>>],
-    /// Whether the number of outputs of every source is final.
+    /// `true` if the number of outputs of every source is final.
     pub complete: bool,
     /// Time since the last output was added.
     pub quiet: Duration,
@@ -40,7 +40,7 @@ pub struct Sources<'a> {
 pub struct Groups {
     /// Inputs of tasks, by their index. An index must get the same inputs each time it is asked for.
     pub groups: Vec<Option<Vec<Digest>>>,
-    /// Whether the number of groups is final.
+    /// `true` if the number of groups is final.
     pub complete: bool,
 }
 

@@ -23,7 +23,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// What a process works with. Its session must be written by somebody ([`crate::alive::beat`]).
+/// The configuration and dependencies of a process. Its session must be written by somebody
+/// ([`crate::alive::beat`]).
 pub(crate) struct Process {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<dyn Store>,
@@ -40,18 +41,18 @@ pub(crate) struct Process {
     pub(crate) workflows: Workflows,
     pub(crate) strategies: Strategies,
     pub(crate) metrics: Metrics,
-    /// For how long nothing may happen to a block that is not published.
+    /// The time for which nothing may happen to a block that is not published.
     pub(crate) patience: Duration,
-    /// Where it is said what stands still, by a process that collects.
+    /// The place where a process that collects reports what stands still.
     pub(crate) watched: Watched,
-    /// Who else is told of changes.
+    /// Other receivers of changes.
     pub(crate) listeners: Vec<UnboundedSender<Event>>,
 }
 
 impl Process {
     /// Runs until it is stopped, or drained and idle.
     ///
-    /// After `drain`, nothing is claimed anymore; after `stop`, what runs ends, and leases and partitions go back.
+    /// After `drain`, nothing more is claimed; after `stop`, what runs ends, and leases and partitions go back.
     pub(crate) async fn run(self, drain: CancellationToken, stop: CancellationToken) {
         let mut components = JoinSet::new();
         let mut listeners = self.listeners;

@@ -24,13 +24,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long to wait before a publication is tried again.
+/// The pause before a publication is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How many blocks of a chain are published at a time.
+/// The number of blocks of a chain that are published at a time.
 const MAX_AT_ONCE: usize = 256;
 
-/// How often chains are looked at without an event.
+/// The interval at which chains are looked at without an event.
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// The configuration and dependencies of a publisher.
@@ -81,7 +81,7 @@ impl Bundled {
     }
 }
 
-/// Has a chain looked at, at a time at the latest.
+/// Makes sure that a chain is looked at, at a time at the latest.
 fn look(due: &mut BTreeMap<ChainId, Due>, chain: ChainId, at: Instant) {
     let due = due.entry(chain).or_insert_with(|| Due { idle: true, ..Due::default() });
     if due.idle || due.at > at {
@@ -273,7 +273,7 @@ impl Publisher {
             tracing::error!(%tenant, chain = %name, "there are jobs of a chain that does not exist");
             return Ok(false);
         };
-        // What is done is published also where something is wrong with the next bundle.
+        // What is done is published even if something is wrong with the next bundle.
         let bundled = match &chain.value.bundles {
             Some(bundles) => bundler.bundle(&chain.value, bundles).await,
             None => Ok(()),
@@ -283,7 +283,7 @@ impl Publisher {
         published
     }
 
-    /// Returns whether there may be more to publish.
+    /// Publishes the blocks of a chain that are done. Returns whether there may be more to publish.
     async fn publish_done(&self, chain: &Chain, jobs: &BTreeSet<JobKey>) -> Result<bool, Failure> {
         match (chain.order, &chain.genesis) {
             (Order::Strict, Some(genesis)) => self.in_order(chain, genesis).await,
@@ -419,7 +419,7 @@ impl Publisher {
     }
 }
 
-/// Whether a publication is in a log after a revision.
+/// Reports whether a publication is in a log after a revision.
 async fn is_logged(
     store: &dyn Store,
     log: &str,

@@ -10,7 +10,7 @@ use crate::record::{JobKey, Task, TaskKey, TaskState};
 use crate::store::Rev;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// After how long a task is one lane more urgent.
+/// The time after which a task is one lane more urgent, in milliseconds.
 const MILLIS_PER_LANE: u64 = 60_000;
 
 /// A chain of a tenant.
@@ -80,9 +80,9 @@ impl<K: Ord + Clone> Shares<K> {
     }
 }
 
-/// Which tasks a claimer can run.
+/// Decides which tasks a claimer can run.
 pub(crate) trait Claimer {
-    /// Whether it may run a task now.
+    /// Reports whether it may run a task now.
     fn can(&self, key: &TaskKey, task: &Task) -> bool;
 }
 
@@ -98,7 +98,7 @@ impl Queue {
         Self { weights, ..Self::default() }
     }
 
-    /// Takes note of a task's new state: it waits, or it does not anymore.
+    /// Takes note of a task's new state: it waits, or no longer does.
     pub(crate) fn set(&mut self, key: TaskKey, task: &Task, rev: Rev) {
         if self.tasks.get(&key).is_some_and(|(_, known)| {
             known.incarnation == rev.incarnation && known.number > rev.number
@@ -180,7 +180,7 @@ impl Queue {
             let lane = u64::from(*lane).saturating_sub(waited);
             let own = self.chains.get(&chain.0).map_or(0.0, |chains| chains.of(chain));
             let rank = (lane, self.tenants.of(&chain.0), own);
-            // Of one chain in two lanes that are equally urgent by now, the older block.
+            // Within one chain, if two lanes are equally urgent by now, the older block goes first.
             if best.is_none_or(|(least, other)| (rank, place) < (least, other)) {
                 best = Some((rank, place));
             }
@@ -192,7 +192,7 @@ impl Queue {
     }
 }
 
-/// What is to be claimed.
+/// The next task to claim, and the time of the first one that must still wait.
 #[derive(Debug)]
 pub(crate) struct Next<'a> {
     pub(crate) task: Option<(TaskKey, &'a Task, Rev)>,

@@ -1,4 +1,4 @@
-//! What runs a task, and what it reports.
+//! Runners of tasks, and what they report.
 
 use crate::id::Digest;
 use crate::record::{Task, TaskKey};
@@ -37,7 +37,7 @@ pub(crate) struct Claimed<'a> {
 /// Runs tasks. Dropping the future, or cancelling, ends the run and all its processes.
 #[async_trait]
 pub(crate) trait Runner: Send + Sync + 'static {
-    /// One attempt.
+    /// Makes one attempt.
     async fn run(
         &self,
         claimed: &Claimed<'_>,
@@ -52,7 +52,7 @@ pub(crate) trait Runner: Send + Sync + 'static {
     fn settled(&self, _: &Task) {}
 }
 
-/// Where a run reports how far it is, from 0 to 1.
+/// A handle by which a run reports its progress, from 0 to 1.
 #[derive(Clone, Debug)]
 pub struct Progress(pub(crate) Arc<dyn Report>);
 
@@ -60,7 +60,7 @@ pub struct Progress(pub(crate) Arc<dyn Report>);
 pub(crate) trait Report: std::fmt::Debug + Send + Sync {
     fn report(&self, part: f32);
 
-    /// A part of the run has ended.
+    /// Reports a part of the run that has ended.
     fn phase(&self, _name: &str, _from: u64, _to: u64) {}
 }
 

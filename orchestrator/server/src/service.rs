@@ -29,19 +29,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long a connection may be open.
+/// The time that a connection may be open.
 const MAX_LIFE: Duration = Duration::from_secs(300);
 
-/// How long to wait for sessions that cannot be opened.
+/// The pause before sessions that could not be opened are tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often folders that are of no more use are looked for.
+/// The interval between searches for folders that are no longer needed.
 const TIDY: Duration = Duration::from_secs(600);
 
-/// How many blobs may be on their way in.
+/// The number of blobs that may be on their way in.
 const MAX_TRANSFERS: usize = 64;
 
-/// How many connections may be open.
+/// The number of connections that may be open.
 const MAX_CONNECTIONS: usize = 512;
 
 /// The database of records in a folder.
@@ -53,7 +53,7 @@ pub const BLOBS: &str = "blobs";
 /// The database of sessions in a folder.
 const SESSIONS: &str = "sessions.db";
 
-/// Where records are kept.
+/// The place where records are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In a SQLite database in the folder, for processes of one machine.
@@ -64,7 +64,7 @@ pub enum Place {
     Nats(NatsSettings),
 }
 
-/// What is kept.
+/// The kind of data that a store keeps.
 #[derive(Clone, Copy)]
 enum Kind {
     Records,
@@ -118,28 +118,28 @@ async fn open_nats(
     Ok(Arc::new(store))
 }
 
-/// What a process is started with.
+/// The options that a process is started with.
 #[derive(Debug)]
 pub struct Options {
     /// The folder of blobs and run directories, and of records, unless they are elsewhere.
     pub data: PathBuf,
-    /// Where records are kept.
+    /// The place where records are kept.
     pub place: Place,
-    /// What the operator decided.
+    /// The operator's settings.
     pub settings: Settings,
-    /// Where requests are answered. Without it, the process only works.
+    /// The listener for requests. Without it, the process only works.
     pub listener: Option<TcpListener>,
-    /// Whether it makes tasks and publishes, besides running tasks.
+    /// `true` if it makes tasks and publishes, in addition to running tasks.
     pub collects: bool,
-    /// How long running tasks may take when it is asked to stop.
+    /// The time that running tasks may take when it is asked to stop.
     pub grace: Duration,
-    /// What starts programs.
+    /// The helper that starts programs.
     pub helper: Helper,
-    /// Provers in this process, besides those of the settings.
+    /// Provers in this process, in addition to those of the settings.
     pub backends: BTreeMap<Name, Arc<dyn Backend>>,
     /// Custom strategies.
     pub strategies: Strategies,
-    /// Where spans go.
+    /// The destination of spans.
     pub traces: Traces,
 }
 
@@ -149,7 +149,7 @@ pub enum ServiceError {
     /// A file or thread cannot be made.
     #[error("{what}: {error}")]
     Io {
-        /// What could not be done.
+        /// The file or the part of the process that failed.
         what: String,
         /// The operating system's error.
         error: std::io::Error,
@@ -165,17 +165,17 @@ pub enum ServiceError {
 /// Asks a process to stop: once gently, twice in a hurry.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
-    /// Nothing is claimed anymore.
+    /// Cancelled when nothing more is to be claimed.
     drain: CancellationToken,
-    /// What runs has the grace to end.
+    /// Cancelled when a stop was asked for and what runs has the grace to end.
     asked: CancellationToken,
-    /// It ends now.
+    /// Cancelled when the process is to end now.
     stop: CancellationToken,
 }
 
 impl Stop {
-    /// The first time, nothing is claimed anymore, and tasks that run have [`Options::grace`] to end; the second time, they end at
-    /// once. The next process that claims them resumes from what they keep in their folders.
+    /// Asks the process to stop. The first time, nothing more is claimed, and tasks that run have [`Options::grace`] to end; the
+    /// second time, they end at once. The next process that claims them resumes from what they keep in their folders.
     pub fn ask(&self) {
         match self.asked.is_cancelled() {
             true => self.stop.cancel(),
@@ -186,13 +186,13 @@ impl Stop {
         }
     }
 
-    /// Whether it was asked for.
+    /// Reports whether a stop was asked for.
     pub fn is_asked(&self) -> bool {
         self.asked.is_cancelled()
     }
 }
 
-/// Each running program, connection and blob under way has files; the usual limit is low.
+/// Raises the limit of open files: each running program, connection and blob under way has files, and the usual limit is low.
 fn raise_limit_of_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

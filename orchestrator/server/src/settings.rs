@@ -1,4 +1,4 @@
-//! What an operator decides, as a file that is checked before anything starts.
+//! The operator's settings: a file that is checked before anything starts.
 
 use crate::backend::{Backend, Command, Exits, Hekaton, Helper, Slurm};
 use crate::id::{Digest, Name};
@@ -18,13 +18,13 @@ const VERSION: u32 = 1;
 pub struct Settings {
     /// 1.
     pub version: u32,
-    /// How many tasks run at the same time.
+    /// The number of tasks that run at the same time.
     #[serde(default = "one")]
     pub slots: usize,
-    /// After how many seconds without any event a block that is not published stands still.
+    /// The number of seconds without any event after which a block that is not published stands still.
     #[serde(default = "standstill")]
     pub standstill_seconds: u32,
-    /// What runs tasks, by the names that workflows have for them.
+    /// The back-ends that run tasks, by the names that workflows have for them.
     #[serde(default)]
     pub backends: BTreeMap<Name, BackendSettings>,
     /// Who may submit. Without any, everybody who can connect is the tenant `default`.
@@ -32,7 +32,7 @@ pub struct Settings {
     pub tenants: BTreeMap<Name, Tenant>,
 }
 
-/// What runs tasks.
+/// A back-end that runs tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum BackendSettings {
@@ -59,10 +59,10 @@ pub enum BackendSettings {
         /// More options of `hekaton prove`.
         #[serde(default)]
         options: Vec<String>,
-        /// How often SLURM is asked about a job, in seconds.
+        /// The interval between SLURM queries about a job, in seconds.
         #[serde(default = "poll")]
         poll_seconds: u32,
-        /// How long a job whose submission was not answered is looked for, in seconds.
+        /// The time for which a job whose submission was not answered is looked for, in seconds.
         #[serde(default = "doubt")]
         doubt_seconds: u32,
     },
@@ -73,13 +73,13 @@ pub enum BackendSettings {
         /// A program that exits with 0 if the output is right and with 1 if it is wrong.
         #[serde(default)]
         verify: Option<Vec<String>>,
-        /// Without `verify`: that the output is to count unverified.
+        /// `true` if the output is to count unverified. Only without `verify`.
         #[serde(default)]
         unverified: bool,
-        /// What exit codes mean.
+        /// The meanings of exit codes.
         #[serde(default)]
         exits: Exits,
-        /// How much address space an attempt may have, in bytes.
+        /// The address space that an attempt may have, in bytes.
         #[serde(default)]
         memory_bytes: Option<u64>,
     },
@@ -91,32 +91,32 @@ pub enum BackendSettings {
 pub struct Tenant {
     /// The BLAKE3 digest of the token that requests must carry; the token itself is nowhere stored.
     pub token_digest: Digest,
-    /// How many jobs may be open at the same time.
+    /// The number of jobs that may be open at the same time.
     #[serde(default = "jobs")]
     pub jobs: usize,
-    /// How many chains there may be, of bundles and others.
+    /// The number of chains that there may be, of bundles and others.
     #[serde(default = "chains")]
     pub chains: usize,
-    /// How many tasks may run at the same time in each process.
+    /// The number of tasks that may run at the same time in each process.
     #[serde(default)]
     pub slots: Option<usize>,
     /// The largest blob, in bytes.
     #[serde(default = "blob")]
     pub blob_bytes: u64,
-    /// How many bytes of new blobs may be sent a day: all at once, and from then on as the day goes by. Counted by each service for
-    /// itself, from its start on.
+    /// The number of bytes of new blobs that may be sent per day: all at once, and from then on at an even rate. Each service
+    /// counts for itself, from its start on.
     #[serde(default)]
     pub bytes_per_day: Option<u64>,
-    /// How many jobs may be submitted each second, on average.
+    /// The number of jobs that may be submitted per second, on average.
     #[serde(default = "rate")]
     pub jobs_per_second: u32,
-    /// The share of the slots, beside those of other tenants.
+    /// The share of the slots, relative to the shares of other tenants.
     #[serde(default = "weight")]
     pub weight: u32,
 }
 
 impl Tenant {
-    /// Whoever can connect, where there are no tenants.
+    /// Returns the tenant of everybody who can connect, where the settings name none.
     pub(crate) fn anybody() -> Self {
         Self {
             token_digest: Digest::of(b""),
@@ -162,7 +162,7 @@ fn weight() -> u32 {
     1
 }
 
-/// What is wrong with the settings.
+/// An error in the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.
@@ -178,7 +178,7 @@ pub enum SettingsError {
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The error, and where it is.
         why: String,
     },
     /// A value cannot be.
@@ -186,7 +186,7 @@ pub enum SettingsError {
     Bad {
         /// The setting.
         place: String,
-        /// What is wrong, and what would be right.
+        /// The error, and what would be right.
         why: String,
     },
 }
@@ -366,12 +366,12 @@ impl Settings {
     }
 }
 
-/// Programs run in folders of their own.
+/// Makes the path of a program absolute, because programs run in folders of their own.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Whether a program is a file or, if it is a name alone, in `PATH`.
+/// Reports whether a program is a file or, if it is a name alone, in `PATH`.
 fn is_there(program: &Path) -> bool {
     if program.components().count() > 1 {
         return program.is_file();

@@ -1,8 +1,8 @@
-//! The liveness rule: what was accepted is published, or somebody is told why not, within a bound.
+//! The liveness rule: within a bound, what was accepted is published, or the reason why not is reported.
 //!
-//! A block stands still if nothing has happened to it for longer than the patience, nothing runs for it, and it is not published. Here is
-//! found which blocks do, and why: a function of records, without side effects, so that the service, its page and its metrics, `check`
-//! and the simulations mean the same by it.
+//! A block stands still if nothing has happened to it for longer than the patience, nothing runs for it, and it is not published. This
+//! module finds such blocks and their causes: a function of records, without side effects, so that the service, its page and its metrics,
+//! `check` and the simulations mean the same by it.
 
 mod past;
 mod watch;
@@ -17,16 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-/// How long nothing may happen, unless the settings say something else.
+/// The time for which nothing may happen, unless the settings say something else.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How often a place may be submitted again before that itself is the standstill.
+/// The number of times that a place may be submitted again before that itself is the standstill.
 const MAX_RESTARTS: u32 = 5;
 
 /// A block that was accepted and is not published, and will not be without help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standstill {
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: Name,
     /// Its chain.
     pub chain: Name,
@@ -34,11 +34,11 @@ pub struct Standstill {
     pub block: u64,
     /// Its name.
     pub id: Name,
-    /// What it waits for.
+    /// The cause of the standstill.
     pub cause: Cause,
-    /// How long nothing has happened to it, in milliseconds.
+    /// The time for which nothing has happened to it, in milliseconds.
     pub millis: u64,
-    /// Whether its chain publishes nothing and nothing runs for it.
+    /// `true` if its chain publishes nothing and nothing runs for it.
     pub halts: bool,
 }
 
@@ -56,7 +56,7 @@ pub enum Cause {
     NoParent {
         /// The block before it.
         parent: Name,
-        /// What became of that one, where something is known of it.
+        /// The fate of that block, where something is known of it.
         fate: Option<String>,
     },
     /// Blocks are each other's ancestors.
@@ -76,21 +76,21 @@ pub enum Cause {
     },
     /// It, or others in its place, were ended and submitted again and again.
     Restarted {
-        /// How often.
+        /// The number of times that this happened.
         times: u32,
     },
     /// It has tasks for back-ends that no live process has.
     NoBackend {
         /// Their names.
         backends: BTreeSet<Name>,
-        /// Whether a process has, or had, one of them: then it is not the workflow that is wrong.
+        /// `true` if a process has, or had, one of them: then it is not the workflow that is wrong.
         was_there: bool,
     },
     /// It has tasks that may be claimed, and live processes that could.
     Unclaimed {
-        /// What runs them.
+        /// The back-ends of these tasks.
         backends: BTreeSet<Name>,
-        /// What processes say of these that have them in quarantine.
+        /// The reason that a process gives for their quarantine, if no process trusts them.
         quarantine: Option<String>,
     },
     /// It has a task in the hands of a process that is gone.
@@ -104,7 +104,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether it is for who submitted the block to do something about it, not for the operator.
+    /// Reports whether the submitter of the block has to do something about it, not the operator.
     pub fn is_submitters(&self) -> bool {
         match self {
             Self::NoParent { .. }
@@ -186,7 +186,7 @@ pub(crate) struct Chain<'a> {
     pub(crate) moved: u64,
     /// Jobs that are not cancelled and not published, by their place.
     pub(crate) jobs: BTreeMap<&'a Name, Waiting<'a>>,
-    /// What became of blocks that are not there anymore.
+    /// The fates of blocks that are no longer there.
     pub(crate) fates: &'a BTreeMap<Name, String>,
 }
 
@@ -197,11 +197,11 @@ pub(crate) struct Waiting<'a> {
     pub(crate) tasks: Vec<&'a Task>,
     /// When it, or a task of it, has changed last.
     pub(crate) changed: u64,
-    /// What has happened in its place.
+    /// The events in its place.
     pub(crate) place: Place,
 }
 
-/// What has happened in a place of a chain since the chain published something, whichever blocks were there.
+/// The events in a place of a chain since the chain published something, whichever blocks were there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
     /// When a job was first there.
@@ -218,7 +218,7 @@ impl Place {
         Self { since: now, written: now, generation, first: generation }
     }
 
-    /// A version of a job. Where nothing was written for so long, the story is another one.
+    /// Takes note of a version of a job. If nothing was written for as long as the patience, the events start over.
     pub(crate) fn see(&mut self, now: u64, generation: u32, patience: u64) {
         match now.saturating_sub(self.written) < patience {
             true => (self.written, self.generation) = (now, generation),
@@ -226,7 +226,7 @@ impl Place {
         }
     }
 
-    /// The chain has published something.
+    /// Takes note that the chain has published something.
     pub(crate) fn moved(&mut self, now: u64) {
         (self.since, self.first) = (now, self.generation);
     }
@@ -235,7 +235,8 @@ impl Place {
         self.generation.saturating_sub(self.first)
     }
 
-    /// Whether jobs come and go here for longer than the patience. What is left to run for as long as that is not one of them.
+    /// Reports whether jobs have come and gone here for longer than the patience. One that is left to run for as long as that does not
+    /// count.
     fn is_tossed(&self, at: &Now<'_>) -> bool {
         self.restarts() >= MAX_RESTARTS
             && at.now.saturating_sub(self.since) >= at.patience
@@ -377,7 +378,7 @@ impl Chain<'_> {
     }
 }
 
-/// Whether a task is run by a process that is alive, as far as that is known.
+/// Reports whether a task is run by a process that is alive, as far as that is known.
 fn is_held(task: &Task, at: &Now<'_>) -> bool {
     is_held_by(task, at.sessions)
 }
@@ -391,7 +392,7 @@ fn is_held_by(task: &Task, sessions: Option<&BTreeMap<SessionId, Session>>) -> b
     }
 }
 
-/// What a live job waits for; nothing, where somebody works on it or has more urgent things to do.
+/// Returns what a live job waits for; `None` if somebody works on it or has more urgent things to do.
 fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     let tasks = &waiting.tasks;
     if tasks.is_empty() {
@@ -429,7 +430,7 @@ fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     };
     if missing.len() == backends.len() {
         return Some(match blame(&missing) {
-            // Their outputs were wrong, so that nobody has them anymore.
+            // Their outputs were wrong, so that no process has them any longer.
             Some(why) => Cause::Unclaimed { backends: missing, quarantine: Some(why) },
             None => {
                 let was_there = missing.iter().any(|it| at.offered.contains(it));
@@ -455,7 +456,7 @@ fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     Some(Cause::Unclaimed { backends: unclaimed, quarantine })
 }
 
-/// The place of a job, and what became of one that is not there anymore.
+/// Returns the name and the fate of a block whose job was cancelled.
 pub(crate) fn fate(key: &JobKey, job: &Job) -> Option<(Name, String)> {
     let JobState::Cancelled { reason, .. } = &job.state else { return None };
     let after = &key.slot;

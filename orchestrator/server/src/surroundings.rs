@@ -1,5 +1,5 @@
-//! What a process knows of the others, and of chains that stand behind a dead block: read once a second, for whoever decides about
-//! claims. It is never more than advice: what it says may be late, and a decision takes effect by a conditional write.
+//! The other processes, and the chains that stand behind a dead block, as this process sees them: read once a second, for
+//! decisions about claims. The view is never more than advice: it may be late, and a decision takes effect by a conditional write.
 
 use crate::alive::{Gone, LOOK, Observer};
 use crate::clock::Clock;
@@ -14,7 +14,7 @@ type ChainId = (Name, Name);
 /// The surroundings of a process, at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
-    /// Whether the sessions were read at least once.
+    /// `true` if the sessions were read at least once.
     pub(crate) looked: bool,
     /// Sessions that are alive, this one included.
     pub(crate) sessions: BTreeMap<SessionId, Session>,
@@ -23,7 +23,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Who takes tasks for a back-end: processes that trust it or, where there are none, those that have it all the same.
+    /// Returns the processes that take tasks for a back-end: those that trust it or, if there are none, those that have it all the
+    /// same.
     pub(crate) fn takers<'a>(&'a self, backend: &'a Name) -> impl Iterator<Item = &'a SessionId> {
         let having = || {
             let sessions = self.sessions.iter();
@@ -33,7 +34,7 @@ impl View {
         having().filter(move |(_, session)| !trusted || session.trusts(backend)).map(|(id, _)| id)
     }
 
-    /// Whether another process trusts a back-end.
+    /// Reports whether another process trusts a back-end.
     pub(crate) fn is_trusted_elsewhere(&self, backend: &Name, own: &SessionId) -> bool {
         self.sessions
             .iter()
@@ -41,7 +42,7 @@ impl View {
     }
 }
 
-/// Where the view is kept up.
+/// The view, which is kept up to date.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
     view: Arc<Mutex<Arc<View>>>,
@@ -50,12 +51,12 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// What is known now.
+    /// Returns the current view.
     pub(crate) fn view(&self) -> Arc<View> {
         Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Says which chains' last blocks are wanted.
+    /// Sets the chains whose last blocks are wanted.
     pub(crate) fn watch(&self, chains: BTreeSet<ChainId>) {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = chains;
     }

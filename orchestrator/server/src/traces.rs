@@ -8,14 +8,14 @@ mod export;
 
 use crate::record::Job;
 
-/// Where spans go; nowhere by default.
+/// The destination of spans; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
     #[cfg(feature = "traces")]
     exporter: Option<export::Exporter>,
 }
 
-/// What a span is about.
+/// The data of a span.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "traces"), expect(dead_code))]
 pub(crate) struct Span<'a> {
@@ -41,7 +41,7 @@ impl Traces {
         Ok(Self { exporter: Some(export::Exporter::new(address)?) })
     }
 
-    /// Whether spans go anywhere.
+    /// Reports whether spans are sent anywhere.
     pub(crate) fn is_on(&self) -> bool {
         #[cfg(feature = "traces")]
         return self.exporter.is_some();
@@ -58,7 +58,7 @@ impl Traces {
         let _ = span;
     }
 
-    /// A part of the way of a job.
+    /// Sends a span of a job.
     pub(crate) fn job(&self, name: &'static str, job: &Job, from: u64, to: u64) {
         if self.is_on() {
             let attributes = vec![
@@ -87,7 +87,7 @@ pub(crate) fn new_traceparent() -> String {
     format!("00-{:016x}{:016x}-{:016x}-01", word(), word() | 1, word() | 1)
 }
 
-/// Whether a text is a W3C trace context: version, trace, span and flags.
+/// Reports whether a text is a W3C trace context: version, trace, span and flags.
 pub(crate) fn is_traceparent(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();

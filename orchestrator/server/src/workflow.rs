@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The version of workflow files.
 const VERSION: u32 = 1;
 
-/// How many tasks a job may have.
+/// The number of tasks that a job may have.
 pub const MAX_TASKS: usize = 4_096;
 
-/// How many blobs an input of a job or of a task may have: a record holds their digests.
+/// The number of blobs that an input of a job or of a task may have: a record holds their digests.
 pub const MAX_BLOBS: usize = 512;
 
-/// How many stages and how many inputs a workflow may have.
+/// The number of stages, and of inputs, that a workflow may have.
 const MAX_STAGES: usize = 64;
 
-/// How many digests of inputs and outputs a job's record may hold: 67 bytes each, with room for what else is in it.
+/// The number of digests of inputs and outputs that a job's record may hold: 67 bytes each, with room for the rest of the record.
 const MAX_DIGESTS: usize = 700;
 
 /// A graph of stages.
@@ -44,12 +44,12 @@ const MAX_DIGESTS: usize = 700;
 pub struct Workflow {
     /// The version of the file: 1.
     pub version: u32,
-    /// What people call it.
+    /// The name that people use for it.
     pub name: Name,
-    /// What a job brings.
+    /// The inputs that a job brings.
     #[serde(default)]
     pub inputs: BTreeMap<Name, Input>,
-    /// What is done with it.
+    /// The stages that work on them.
     #[serde(default)]
     pub stages: Vec<Stage>,
 }
@@ -58,10 +58,10 @@ pub struct Workflow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// How many there must be.
+    /// The smallest number of blobs.
     #[serde(default = "one")]
     pub at_least: usize,
-    /// How many there may be.
+    /// The largest number of blobs.
     #[serde(default = "many")]
     pub at_most: usize,
 }
@@ -70,29 +70,29 @@ pub struct Input {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
-    /// What people call it.
+    /// The name that people and other stages use for it.
     pub name: Name,
     /// Inputs of the job and outputs of other stages, by their names.
     pub from: Vec<Name>,
     /// Which of them make a task.
     #[serde(default)]
     pub collect: Collect,
-    /// What runs the tasks.
+    /// The back-end that runs the tasks.
     pub backend: Name,
-    /// How many copies of each task run at the same time. The first output counts, the other copies are cancelled.
+    /// The number of copies of each task that run at the same time. The first output counts, the other copies are cancelled.
     #[serde(default = "single")]
     pub copies: u8,
-    /// After how many failed attempts a task is dead.
+    /// The number of failed attempts after which a task is dead.
     #[serde(default = "attempts")]
     pub attempts: u32,
-    /// How long an attempt may take, in seconds.
+    /// The time that an attempt may take, in seconds.
     #[serde(default = "day")]
     pub seconds: u32,
-    /// How long an attempt may go without progress, in seconds. Only for back-ends that report progress.
+    /// The time that an attempt may go without progress, in seconds. Only for back-ends that report progress.
     #[serde(default = "day")]
     pub stall_seconds: u32,
-    /// After how many milliseconds without a new output a barrier is full with what there is. Without it, partial groups are never
-    /// made.
+    /// The number of milliseconds without a new output after which a barrier is full with what there is. Without it, partial
+    /// groups are never made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_after_millis: Option<u32>,
 }
@@ -106,7 +106,7 @@ pub enum Collect {
     Each,
     /// All outputs of the block: a barrier.
     All,
-    /// So many outputs that follow each other, of each source.
+    /// The given number of outputs that follow each other, of each source.
     Sequential(u32),
     /// Decided by a [`crate::Strategy`] of the process.
     Custom(Name),
@@ -128,7 +128,7 @@ fn day() -> u32 {
     86_400
 }
 
-/// What is wrong with a workflow, or with a job for it.
+/// An error in a workflow, or in a job for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkflowError {
     /// The file is not a workflow.
@@ -139,7 +139,7 @@ pub enum WorkflowError {
     Bad {
         /// The input or the stage.
         place: String,
-        /// What is wrong, and what would be right.
+        /// The error, and what would be right.
         why: String,
     },
     /// Stages wait for each other.
@@ -174,7 +174,7 @@ impl Workflow {
         Ok(workflow)
     }
 
-    /// The one encoding that its digest is of.
+    /// Returns the one encoding that the workflow's digest is of.
     pub fn to_bytes(&self) -> Vec<u8> {
         // Names as keys and no floats: this cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
@@ -258,7 +258,7 @@ impl Workflow {
         Ok(order)
     }
 
-    /// How many stages are behind each: the longest way from the inputs.
+    /// Returns the number of stages before each one, on the longest way from the inputs.
     pub(crate) fn depths(&self) -> Vec<u16> {
         let mut depths = vec![0; self.stages.len()];
         for at in self.order().unwrap_or_default() {
@@ -273,7 +273,7 @@ impl Workflow {
         self.stages.iter().position(|stage| stage.name == *name)
     }
 
-    /// Whether nothing waits for a stage: its outputs are the job's.
+    /// Reports whether nothing waits for a stage: its outputs are the job's.
     pub(crate) fn is_last(&self, at: usize) -> bool {
         !self.stages.iter().any(|stage| stage.from.contains(&self.stages[at].name))
     }
@@ -347,7 +347,7 @@ impl Workflow {
 }
 
 impl Stage {
-    /// What its tasks may take.
+    /// Returns the limits of its tasks.
     pub(crate) fn limits(&self) -> Limits {
         let Self { attempts, seconds, stall_seconds, .. } = *self;
         Limits { attempts, seconds, stall_seconds }

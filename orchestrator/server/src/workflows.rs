@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The largest encoding of a workflow, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// How many workflows stay in memory.
+/// The number of workflows that stay in memory.
 const MAX_KNOWN: usize = 256;
 
-/// Workflows that were read once stay.
+/// Workflows by their digest, with those in memory that were read or stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Workflows {
     blobs: Option<Blobs>,

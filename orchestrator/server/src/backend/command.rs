@@ -22,21 +22,21 @@ pub struct Command {
     pub command: Vec<String>,
     /// A program that exits with 0 if the output is right and with 1 if it is wrong.
     pub verify: Option<Vec<String>>,
-    /// What the exit codes of `command` mean.
+    /// The meanings of the exit codes of `command`.
     pub exits: Exits,
-    /// How much address space an attempt may have, in bytes.
+    /// The address space that an attempt may have, in bytes.
     pub memory: Option<u64>,
-    /// What starts it.
+    /// The helper that starts the program.
     pub helper: Helper,
 }
 
-/// What exit codes mean. 0 is done; what is in neither list is a failed attempt, as is a signal.
+/// The meanings of exit codes. 0 is done; a code in neither list is a failed attempt, as is a signal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Exits {
-    /// No attempt can succeed.
+    /// Codes that mean that no attempt can succeed.
     pub dead: Vec<i32>,
-    /// It was abandoned through no fault of the task.
+    /// Codes that mean that the attempt was abandoned through no fault of the task.
     pub again: Vec<i32>,
 }
 
@@ -46,7 +46,7 @@ struct Said {
     progress: Option<f32>,
 }
 
-/// Where the output of an attempt is written.
+/// The name of the file to which an attempt writes its output.
 const OUTPUT: &str = "output";
 
 impl Command {
@@ -113,7 +113,7 @@ impl Backend for Command {
     }
 }
 
-/// What an exit code means.
+/// Returns the outcome that an exit code means.
 pub(super) fn outcome(ended: &Ended, exits: &Exits, output: &Path) -> Outcome {
     match ended.code() {
         Some(0) if output.is_file() => Outcome::Done(Output::File(output.to_owned())),

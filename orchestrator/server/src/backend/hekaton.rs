@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often the events of a run are read.
+/// The interval between reads of the events of a run.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Proves files with the keys of a key store or key family.
@@ -23,7 +23,7 @@ pub struct Hekaton {
     pub keys: PathBuf,
     /// More options of `hekaton prove`.
     pub options: Vec<String>,
-    /// What starts it.
+    /// The helper that starts the program.
     pub helper: Helper,
 }
 
@@ -135,7 +135,7 @@ pub(super) struct Events {
     rest: String,
     subcircuits: u64,
     answered: u64,
-    /// What the process's clock adds up to, in seconds since 1970.
+    /// The time at which the process's clock was 0, in seconds since 1970.
     since: Option<f64>,
     phases: Vec<(String, u64, u64)>,
 }
@@ -147,7 +147,8 @@ impl Events {
         Self::from(path, read)
     }
 
-    /// Also what was written before: to follow a run that another process has started. Its phases were reported by that one.
+    /// Also reads what was written before, to follow a run that another process has started. That process reported its
+    /// phases.
     pub(super) fn of_all(path: PathBuf) -> Self {
         let mut events = Self::from(path, 0);
         events.news();
@@ -177,7 +178,7 @@ impl Events {
         }
     }
 
-    /// How far the run is, if something was written.
+    /// Reads new events, and returns the progress of the run if there are any.
     fn news(&mut self) -> Option<f32> {
         let mut file = std::fs::File::open(&self.path).ok()?;
         file.seek(SeekFrom::Start(self.read)).ok()?;
@@ -195,7 +196,7 @@ impl Events {
         Some(self.part())
     }
 
-    /// How far the run is, from 0 to 1.
+    /// Returns the progress of the run, from 0 to 1.
     pub(super) fn part(&self) -> f32 {
         // Two rounds for each subcircuit.
         let all = (2 * self.subcircuits).max(1);

@@ -1,4 +1,4 @@
-//! What runs tasks.
+//! Back-ends: the programs and libraries that run tasks.
 
 mod command;
 mod hekaton;
@@ -34,7 +34,7 @@ pub struct Work<'a> {
     pub folder: PathBuf,
 }
 
-/// How an attempt ended.
+/// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// This is the output.
@@ -47,7 +47,7 @@ pub enum Outcome {
     Again(String),
 }
 
-/// What an attempt has made.
+/// The output of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A file, which stays where it is until the task is settled.
@@ -59,12 +59,12 @@ pub enum Output {
 /// Runs tasks of one kind.
 #[async_trait]
 pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
-    /// Whether attempts use [`Work::folder`]. Otherwise, it is not made.
+    /// Reports whether attempts use [`Work::folder`]. Otherwise, it is not made.
     fn uses_folder(&self) -> bool {
         true
     }
 
-    /// One attempt. When the future is dropped, all processes of the attempt must be gone.
+    /// Makes one attempt. When the future is dropped, all processes of the attempt must be gone.
     async fn run(
         &self,
         work: &Work<'_>,

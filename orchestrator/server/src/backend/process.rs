@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How much of what a child prints is kept, from its end.
+/// The number of bytes of a child's output that are kept, from its end.
 const MAX_PRINTED: usize = 16 << 10;
 
-/// How long what a program printed may take to arrive after its group was killed.
+/// The time that a program's output may take to arrive after its group was killed.
 const PIPES: Duration = Duration::from_secs(1);
 
 /// The file in a task's folder that names its process group.
@@ -76,11 +76,11 @@ pub(super) struct Program {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
     pub(super) environment: Vec<(OsString, OsString)>,
-    /// How much address space it may have, in bytes.
+    /// The address space that the program may have, in bytes.
     pub(super) memory: Option<u64>,
 }
 
-/// What a program has done.
+/// The exit status and the output of a program.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
@@ -96,7 +96,7 @@ impl Ended {
         self.status.code()
     }
 
-    /// How it ended, with the last line of its errors.
+    /// Describes how it ended, with the last line of its errors.
     pub(super) fn describe(&self) -> String {
         let last = self.errors.lines().rev().find(|line| !line.trim().is_empty());
         match last {
@@ -132,7 +132,7 @@ fn starter() -> &'static mpsc::Sender<Start> {
         let (send, receive) = mpsc::channel::<Start>();
         let start = move || {
             for (mut command, answer) in receive {
-                // If nobody waits for it anymore, it is dropped, and so killed.
+                // If nobody waits for the answer, the child is dropped, and so killed.
                 let _ = answer.send(command.spawn().map(Running));
             }
         };
@@ -210,7 +210,7 @@ async fn run_noted(
     }
     command.arg("--");
     command.arg(&program.program).args(&program.arguments);
-    // What it may hold a password in is not for provers.
+    // The variable may hold a password, which provers must not see.
     command.env_remove("HEKATON_NATS");
     command.envs(program.environment.iter().map(|(name, value)| (name, value)));
     command.current_dir(folder).process_group(0);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a program of SLURM may take.
+/// The time that a program of SLURM may take.
 const TIME: Duration = Duration::from_secs(90);
 
 /// The file in a task's folder that names its job.
@@ -32,24 +32,24 @@ const VERSION: u32 = 1;
 /// environment.
 #[derive(Clone, Debug)]
 pub struct Slurm {
-    /// What the job runs, and what verifies its proof on this machine.
+    /// The program that the job runs and that verifies its proof on this machine.
     pub hekaton: Hekaton,
     /// The batch script.
     pub script: PathBuf,
-    /// How often SLURM is asked about a job.
+    /// The interval between SLURM queries about a job.
     pub poll: Duration,
-    /// How long it is asked for a job whose submission was not answered, before another one is submitted.
+    /// The time for which SLURM is asked for a job whose submission was not answered, before another one is submitted.
     pub doubt: Duration,
 }
 
-/// Which job a task has, perhaps.
+/// The note of the job that a task may have.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Note {
     version: u32,
     /// `hk-TASK-GENERATION-EPOCH`
     name: String,
-    /// None until it is known.
+    /// The job's number, once it is known.
     number: Option<u64>,
     /// When it was submitted, in milliseconds since 1970.
     submitted: u64,
@@ -64,7 +64,7 @@ impl Note {
         (note.version == VERSION && note.name.bytes().all(plain)).then_some(note)
     }
 
-    /// Notes the number, unless another process has taken the task since: then none.
+    /// Notes the number and returns the note, or returns `None` if another process has taken the task since.
     fn found(self, number: u64, folder: &Path) -> std::io::Result<Option<Self>> {
         if !self.is_current(folder) {
             return Ok(None);
@@ -74,7 +74,7 @@ impl Note {
         Ok(Some(found))
     }
 
-    /// On disk when this returns.
+    /// Writes the note, which is on disk when this returns.
     fn write(&self, folder: &Path) -> std::io::Result<()> {
         let (path, new) = (folder.join(NOTE), folder.join(format!("{NOTE}.new")));
         let mut file = std::fs::File::create(&new)?;
@@ -84,7 +84,8 @@ impl Note {
         std::fs::File::open(folder)?.sync_all()
     }
 
-    /// Whether it is still the note of the folder: another process may have taken the task since, and have submitted a job of its own.
+    /// Reports whether it is still the note of the folder: another process may have taken the task since, and have submitted a job of
+    /// its own.
     fn is_current(&self, folder: &Path) -> bool {
         Self::read(folder).is_some_and(|found| found.name == self.name)
     }
@@ -109,7 +110,7 @@ enum State {
 
 impl State {
     fn of(word: &str) -> Self {
-        /// What a job may be before its end, besides running.
+        /// The states that a job may have before its end, in addition to running.
         const WAITING: [&str; 12] = [
             "PENDING",
             "CONFIGURING",
@@ -166,7 +167,7 @@ impl Slurm {
         Ok(numbers.filter_map(|line| line.trim().parse().ok()).max())
     }
 
-    /// How far a job has come.
+    /// Returns the state of a job.
     async fn state(&self, folder: &Path, number: u64) -> State {
         let job = format!("--jobs={number}");
         let queue = call("squeue", ["--noheader", "--states=all", "--format=%T", &job]);
@@ -286,7 +287,7 @@ fn call(program: &str, arguments: impl IntoIterator<Item = impl Into<OsString>>)
     Program { program: program.into(), arguments, environment: vec![], memory: None }
 }
 
-/// What an end without a proof means. Jobs that were ended by others, or by their machine, are not the task's fault.
+/// Returns the outcome of a job that ended without a proof. If others or the machine ended the job, the task is not at fault.
 fn ended(how: &str, number: u64, log: &Path) -> Outcome {
     const NOT_OURS: [&str; 7] = [
         "CANCELLED",
@@ -300,7 +301,7 @@ fn ended(how: &str, number: u64, log: &Path) -> Outcome {
     let said = std::fs::read_to_string(log).unwrap_or_default();
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it is empty");
     let why = format!("SLURM job {number} ended as {how}; its log {}: {last}", log.display());
-    // Stopped from outside, lost a machine, or the run directory was held by another job.
+    // The job was stopped from outside, it lost a machine, or another job held the run directory.
     let code = said.lines().rev().find_map(|line| line.split_once("hekaton exited with "));
     let again = code.is_some_and(|(_, code)| ["5", "6"].contains(&code.trim()));
     match again || NOT_OURS.contains(&how) {

@@ -184,7 +184,7 @@ impl Workshop {
         let prepared = tokio::task::spawn_blocking(move || {
             for input in &inputs {
                 blobs.verify(input).map_err(|error| match error {
-                    // Submitted again, they are there again.
+                    // If they are submitted again, they are there again.
                     BlobError::Missing(_) | BlobError::Damaged { .. } => {
                         Attempt::Unfit(error.to_string())
                     }
@@ -249,7 +249,7 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// What is done and stored elsewhere.
+    /// A back-end that runs nothing and accepts every output.
     #[derive(Debug)]
     struct Nothing;
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// The maximum number of running tasks listed in a session.
 pub(crate) const MAX_RUNNING: usize = 256;
 
-/// How long to wait before a result is written again.
+/// The time to wait before a result is written again.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Results of shorter first attempts need not be on disk at once: what a crash of the machine loses is run again.
@@ -48,7 +48,7 @@ pub(super) struct Returned {
     pub(super) key: TaskKey,
     pub(super) backend: Name,
     pub(super) result: Written,
-    /// What it says about the back-end.
+    /// The sign that the attempt gives about the back-end.
     pub(super) sign: Sign,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Returned {
 pub(super) enum Written {
     /// The task as it is now stored.
     Task(Box<Stored<Task>>),
-    /// Nothing: it was not the one to claim the task at this revision.
+    /// Nothing: another session was the one to claim the task at this revision.
     Beaten(Rev),
     /// Nothing.
     Nothing,
@@ -143,7 +143,7 @@ impl OneRun {
         Returned { key, backend, result, sign }
     }
 
-    /// Runs the task until it is done, lost or stopped. `None` if the lease is lost.
+    /// Runs the task until it is done, lost or stopped. Returns `None` if the lease is lost.
     async fn attempt(&self, claim: &Stored<Task>) -> Option<Attempt> {
         let task = &claim.value;
         let claimed = Claimed { key: self.key, task, epoch: claim.rev.number };
@@ -186,7 +186,7 @@ impl OneRun {
         attempt
     }
 
-    /// Called when a lease is lost: if the task is no longer wanted, ends what runs on other machines.
+    /// Ends what runs on other machines if the task is no longer wanted. Called when a lease is lost.
     async fn abandon(&self, task: &Task) {
         let found = read::<Task>(&*self.store, &self.key.to_string()).await;
         if found.is_ok_and(|found| found.is_some_and(|found| found.value.state.is_final())) {

@@ -15,24 +15,24 @@ use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// After how many jobs with tasks that failed in a row a back-end is in quarantine. A single job may itself be at fault.
+/// The number of jobs in a row with failed tasks after which a back-end is in quarantine. A single job may itself be at fault.
 const FAILED: usize = 3;
 
-/// After wrong outputs for how many jobs in a row a back-end is not used anymore.
+/// The number of jobs in a row with wrong outputs after which a back-end is no longer used.
 const WRONG: usize = 3;
 
-/// How long until a back-end in quarantine tries a task: this, and twice as long each time.
+/// The first pause before a back-end in quarantine tries a task. It doubles each time, up to `MAX_PROBE`.
 const PROBE: Duration = Duration::from_secs(30);
 const MAX_PROBE: Duration = Duration::from_secs(600);
 
-/// How long a back-end in quarantine waits for another process that has it. After that, tasks that fail are dead at last, so that
-/// somebody is told.
+/// The time that a back-end in quarantine waits for another process that has it. After that, tasks that fail are dead at last, so that
+/// the failure is reported.
 const ALONE: Duration = Duration::from_secs(30);
 
-/// How long a task is left to others, in milliseconds.
+/// The time for which a task is left to other processes, in milliseconds.
 const LEFT: u64 = 60_000;
 
-/// What an attempt says about its back-end.
+/// The evidence about its back-end that an attempt gives.
 pub(super) enum Sign {
     /// It made an output that was verified.
     Good,
@@ -44,7 +44,7 @@ pub(super) enum Sign {
     None,
 }
 
-/// What this process has seen of its back-ends.
+/// This process's experience with its back-ends.
 #[derive(Default)]
 pub(super) struct Trust {
     backends: BTreeMap<Name, Seen>,
@@ -63,7 +63,7 @@ struct Quarantine {
     /// When a task is tried next.
     probe: Instant,
     pause: Duration,
-    /// Since when no other process has the back-end.
+    /// The time since which no other process trusts the back-end.
     alone: Option<Instant>,
 }
 
@@ -135,7 +135,7 @@ impl Trust {
         }
     }
 
-    /// Whether a task of a back-end may be claimed now. `busy` says whether one is running here.
+    /// Reports whether a task of a back-end may be claimed now. `busy` is `true` if one is running here.
     pub(super) fn allows(&self, backend: &Name, clock: &Clock, busy: bool) -> bool {
         let Some(seen) = self.backends.get(backend) else { return true };
         if seen.wrong.len() >= WRONG {
@@ -147,7 +147,7 @@ impl Trust {
         alone || (!busy && quarantine.probe <= now)
     }
 
-    /// A task of a back-end was claimed.
+    /// Takes note that a task of a back-end was claimed.
     pub(super) fn claimed(&mut self, backend: &Name, clock: &Clock) {
         let seen = self.backends.get_mut(backend);
         if let Some(quarantine) = seen.and_then(|seen| seen.quarantine.as_mut()) {
@@ -157,7 +157,7 @@ impl Trust {
     }
 }
 
-/// Whether a task is left to another process that has not tried it, or less often.
+/// Reports whether a task is left to another process that has not tried it, or has tried it less often.
 pub(super) fn is_left(task: &Task, view: &View, own: &SessionId, now: u64) -> bool {
     let reluctance = task.reluctance(own);
     if reluctance == (0, false) || now > task.not_before.saturating_add(LEFT) {
@@ -166,7 +166,7 @@ pub(super) fn is_left(task: &Task, view: &View, own: &SessionId, now: u64) -> bo
     view.takers(&task.backend).any(|other| other != own && task.reluctance(other) < reluctance)
 }
 
-/// Whether another process is there that has not tried a task, as far as is known.
+/// Reports whether there may be another process that has not tried a task. `true` until the sessions have been read.
 pub(super) fn is_untried_elsewhere(task: &Task, view: &View, own: &SessionId) -> bool {
     !view.looked
         || view.takers(&task.backend).any(|other| other != own && !task.was_tried_by(other))

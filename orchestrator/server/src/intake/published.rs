@@ -1,4 +1,4 @@
-//! What a chain has published, and how operators change it: re-orgs and skips.
+//! The publications of a chain, and how operators change them: re-orgs and skips.
 
 use super::{Intake, IntakeError, PAUSE};
 use crate::id::{Digest, Name, PARTITIONS, random};
@@ -9,7 +9,7 @@ use crate::record::{
 use crate::store::{Rev, WriteError};
 use std::collections::BTreeSet;
 
-/// How many blocks behind the published ones are looked at.
+/// The number of blocks behind the published ones that are looked at.
 const MAX_PENDING: usize = 10_000;
 
 /// A block that a chain has published.
@@ -17,18 +17,18 @@ const MAX_PENDING: usize = 10_000;
 pub(crate) struct PathBlock {
     pub(crate) id: Name,
     pub(crate) height: u64,
-    /// None where it was skipped.
+    /// `None` if it was skipped.
     pub(crate) outputs: Option<Vec<Digest>>,
-    /// Which entry of the log it is, counted from 1: the same entry has the same blocks before it.
+    /// The number of its entry in the log, counted from 1: the same entry has the same blocks before it.
     pub(crate) entry: u64,
 }
 
-/// What a chain has published: the genesis, and what follows it without what was torn off.
+/// The published path of a chain: the genesis, and what follows it without what was torn off.
 #[derive(Debug)]
 pub(crate) struct Path {
     /// Never empty.
     pub(crate) blocks: Vec<PathBlock>,
-    /// How many entries of the log were read.
+    /// The number of entries of the log that were read.
     entries: u64,
     /// The last one.
     last: Option<Rev>,
@@ -56,7 +56,7 @@ impl Path {
         self.blocks.push(PathBlock { id, height, outputs, entry: self.entries });
     }
 
-    /// Where a block of this height is.
+    /// Returns the position of a block of this height.
     fn position(&self, wanted: &Name, height: u64) -> Option<usize> {
         self.blocks.iter().position(|block| block.id == *wanted && block.height == height)
     }
@@ -85,7 +85,7 @@ impl Path {
         &self.last_block().id
     }
 
-    /// Whether a block of this height that is not on the path never will be.
+    /// Reports whether a block of this height that is not on the path never will be.
     fn is_beyond(&self, height: u64) -> bool {
         // The genesis has no height of its own: the first block may have 0.
         self.blocks.len() > 1 && self.height() >= height
@@ -187,7 +187,7 @@ impl Intake {
         }
     }
 
-    /// Whether a block that is not published was accepted.
+    /// Reports whether a block that is not published was accepted.
     async fn is_known(&self, chain: &Chain, id: &Name, block: u64) -> Result<bool, IntakeError> {
         for partition in 0..PARTITIONS {
             let prefix = JobKey::prefix(partition, &chain.tenant, &chain.chain);
@@ -240,7 +240,7 @@ impl Intake {
         Ok(count)
     }
 
-    /// Whether a block is published, and was not torn off.
+    /// Reports whether a block is published, and was not torn off.
     pub(crate) async fn is_published(&self, job: &Job) -> Result<bool, IntakeError> {
         let chain = self.chain(&job.tenant, &job.chain).await?;
         let (Some(genesis), Some(parent)) = (&chain.genesis, &job.parent) else {
@@ -251,7 +251,8 @@ impl Intake {
         Ok(path.before(parent, &job.id).is_some())
     }
 
-    /// Whether a chain has published a block of this name, up to an entry of its log. None where the log ends elsewhere by now.
+    /// Reports whether a chain has published a block of this name, up to an entry of its log. Returns `None` if the log ends
+    /// elsewhere by now.
     pub(crate) async fn has_published(
         &self,
         chain: &Chain,
@@ -263,7 +264,7 @@ impl Intake {
         Ok((path.last == last).then(|| path.blocks.iter().any(|block| block.id == *id)))
     }
 
-    /// Whether publishers have looked at a cancelled job again since it was cancelled.
+    /// Reports whether publishers have looked at a cancelled job again since it was cancelled.
     pub(super) async fn are_publishers_stopped(
         &self,
         Stored { value: job, rev }: &Stored<Job>,
@@ -285,7 +286,7 @@ impl Intake {
         }
     }
 
-    /// Has publishers that are under way look at a job again that was done and is cancelled: what was published in the meantime is
+    /// Makes publishers that are under way look again at a job that was done and is cancelled: what was published in the meantime is
     /// torn off.
     pub(super) async fn stop_publishers(&self, job: &Job) -> Result<(), IntakeError> {
         let chain = self.chain(&job.tenant, &job.chain).await?;
@@ -304,7 +305,7 @@ impl Intake {
         }
     }
 
-    /// What a chain has published, from its genesis to its tail.
+    /// Reads the published path of a chain, from its genesis to its tail.
     async fn path(&self, log: &str, genesis: &Name) -> Result<Path, IntakeError> {
         let mut path = Path::new(genesis.clone());
         self.read_on(log, &mut path).await?;
@@ -326,7 +327,7 @@ impl Intake {
         }
     }
 
-    /// Has the chain go on after its dead next block without a proof of it.
+    /// Makes the chain continue after its dead next block without a proof of it.
     ///
     /// # Errors
     /// Unless the job is dead and the next one of its chain.
@@ -421,7 +422,7 @@ impl Intake {
         Ok(tail.as_ref().map(decode).transpose().map_err(ReadError::from)?)
     }
 
-    /// What a chain has published after a revision's number, oldest first.
+    /// Returns what a chain has published after a revision's number, oldest first.
     ///
     /// # Errors
     /// If there is no such chain, or the store does not answer.

@@ -1,4 +1,4 @@
-//! What stands still at the end of a history.
+//! Standstills at the end of a history.
 
 use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
 use crate::history::History;
@@ -94,7 +94,7 @@ impl History {
         }
         found
     }
-    /// What a chain has published.
+    /// Returns what a chain has published.
     fn published(&self, chain: &record::Chain) -> Published {
         let key = chain_key(&chain.tenant, &chain.chain);
         let made = self.records.iter().find(|version| version.entry.key == key);
@@ -115,7 +115,7 @@ impl History {
                     published.path.truncate(keep.map_or(0, |keep| keep + 1));
                 }
             }
-            // Whoever only takes back publishes nothing.
+            // A revert publishes nothing.
             if !matches!(publication, Publication::Revert { .. }) {
                 number = entry.rev.number;
             }
@@ -128,7 +128,7 @@ impl History {
     }
 }
 
-/// What has happened in a place, given when its job was written with which generation, and when the chain published something last.
+/// Returns the events in a place, given when its job was written with which generation, and when the chain published something last.
 fn place(versions: &[(u64, u32)], moved: u64, patience: u64) -> Place {
     let mut place: Option<Place> = None;
     let mut is_after = false;
@@ -145,12 +145,12 @@ fn place(versions: &[(u64, u32)], moved: u64, patience: u64) -> Place {
     place.unwrap_or_default()
 }
 
-/// What a chain has published, in a form to look things up.
+/// The publications of a chain, in a form to look things up.
 #[derive(Default)]
 struct Published {
     /// Blocks with those before them.
     path: Vec<(Name, Name)>,
     last: Option<Publication>,
-    /// When.
+    /// The time of the last publication, or of the chain's creation.
     at: u64,
 }

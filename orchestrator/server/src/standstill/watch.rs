@@ -21,23 +21,23 @@ use tokio_util::sync::CancellationToken;
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(15);
 
-/// How many entries of a log are read at once.
+/// The number of entries of a log that are read at once.
 const PAGE: usize = 256;
 
-/// How many published blocks of a chain are remembered, for when they are torn off.
+/// The number of published blocks of a chain that are remembered, for when they are torn off.
 const MAX_PATH: usize = 4_096;
 
-/// How many standstills are written to the log each time.
+/// The number of standstills that are written to the log each time.
 const MAX_SAID: usize = 20;
 
 type ChainId = (Name, Name);
 
-/// What stands still, for whoever shows it.
+/// The blocks that stood still at the last look, shared with those that show them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched(Arc<Mutex<Arc<Vec<Standstill>>>>);
 
 impl Watched {
-    /// What stood still at the last look.
+    /// Returns the blocks that stood still at the last look.
     pub(crate) fn standstills(&self) -> Arc<Vec<Standstill>> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -70,14 +70,14 @@ struct State {
     offered: BTreeSet<Name>,
 }
 
-/// What is known of a chain.
+/// The state of a chain, as far as it is known.
 #[derive(Default)]
 struct Known {
     /// Jobs that are not cancelled and not known to be published.
     jobs: BTreeMap<JobKey, Open>,
-    /// What has happened in places of blocks that are not published.
+    /// The events in places of blocks that are not published.
     places: BTreeMap<JobKey, Place>,
-    /// What became of blocks that are not there anymore.
+    /// The fates of blocks that are no longer there.
     fates: BTreeMap<Name, String>,
     record: Option<crate::record::Chain>,
     /// The log is read after this entry; from its end on, if there is none.
@@ -86,11 +86,11 @@ struct Known {
     last: Option<(u64, Publication)>,
     /// The last blocks that are published, each with its place.
     path: VecDeque<(Name, Name)>,
-    /// Places of blocks that were torn off, by which entry.
+    /// Places of blocks that were torn off, with the entry that did it.
     torn: BTreeMap<JobKey, u64>,
     /// When a block was published or skipped last, or the log was first looked at.
     moved: u64,
-    /// The last cancellation that no entry has followed yet which tears the chain off: the log is read until then.
+    /// The last cancellation that no entry which tears the chain off has followed yet: the log is read until then.
     cancelled: Option<u64>,
 }
 
@@ -193,7 +193,7 @@ impl Watch {
         let open = known.and_then(|known| known.jobs.get_mut(&job));
         match open {
             Some(open) if open.job.value.is_live() => open.changed = self.now(),
-            // Of a job that has ended.
+            // The task is of a job that has ended.
             _ if state.revs.contains_key(&job) => return,
             _ => {}
         }
@@ -247,7 +247,7 @@ impl Watch {
                 let job = &open.job.value;
                 let tasks = state.tasks.get(key).into_iter().flat_map(BTreeMap::iter);
                 let identity = job.identity();
-                // Those of a block that another one has replaced are not its own.
+                // Tasks of a block that another one has replaced are not the job's own.
                 let tasks = tasks.filter(|(key, _)| key.job == identity);
                 let tasks = tasks.map(|(_, task)| &task.value).collect();
                 let place = known.places.get(key).copied().unwrap_or_default();
@@ -309,7 +309,7 @@ impl Watch {
     }
 
     /// Finds the jobs of blocks that are torn off, and those that hang from what is the last one now, through cancelled ones, too: they
-    /// are not published anymore, or not yet. Those that were published since are forgotten by the entries that follow.
+    /// are no longer published, or not yet. Those that were published since are forgotten by the entries that follow.
     async fn tear_off(
         &self,
         (tenant, chain): (&Name, &Name),
@@ -351,10 +351,10 @@ impl Watch {
 }
 
 impl Known {
-    /// An entry of the log.
+    /// Takes note of an entry of the log.
     fn note(&mut self, number: u64, publication: Publication, now: u64) {
         if self.last.as_ref().is_none_or(|(last, _)| *last < number) {
-            // Whoever only takes back publishes nothing.
+            // A revert publishes nothing.
             if let Publication::Block { id, parent, .. } | Publication::Skip { id, parent, .. } =
                 &publication
             {

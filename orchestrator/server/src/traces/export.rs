@@ -14,7 +14,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use std::time::{Duration, SystemTime};
 
-/// How long the collector may take to answer.
+/// The time that the collector may take to answer.
 const TIME: Duration = Duration::from_secs(10);
 
 /// The largest answer of a collector, in bytes.
