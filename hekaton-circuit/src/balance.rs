@@ -1,4 +1,4 @@
-//! Whether the entries of each bus cancel (spec: buses#entries).
+//! Checks that the entries of each bus cancel (spec: buses#entries).
 
 use crate::layout::Layout;
 use crate::ledger::EntryValues;
@@ -53,7 +53,7 @@ impl Balance {
         }
     }
 
-    /// What does not cancel, by bus and first instance.
+    /// Returns the entries that do not cancel, by bus and first instance.
     pub(crate) fn unbalanced(self, layout: &Layout) -> Vec<Unbalanced> {
         let mut left: Vec<_> =
             self.sums.into_iter().filter(|(_, (sum, _))| !sum.is_zero()).collect();

@@ -22,9 +22,9 @@ impl Bus<'_> {
     /// all subcircuits together, sum to zero in the field (spec: buses#entries).
     ///
     /// Key, value and multiplicity are sums of constants, parameters, shared wires and
-    /// [marked values](Subcircuit::commit), with constant coefficients; setup refuses any others. An
-    /// entry takes one row, and one more for a value that is no constant. Entries with the same value
-    /// share that row with [`Subcircuit::bus_value`] and [`add_value`](Self::add_value).
+    /// [marked values](Subcircuit::commit), with constant coefficients; setup refuses any others.
+    /// An entry takes one row, and one more for a value that is not a constant. Entries with the
+    /// same value share that row with [`Subcircuit::bus_value`] and [`add_value`](Self::add_value).
     ///
     /// Multiplicities are field elements. If a prover can choose them, r of them with 1 are the same
     /// as none, so constrain each of them, best to -1, 0 or 1.

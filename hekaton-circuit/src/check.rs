@@ -15,7 +15,7 @@ use crate::violation::{Violation, violations};
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a check does.
+/// The options of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct CheckOptions {
@@ -64,7 +64,7 @@ pub struct CheckReport {
     pub violated: usize,
     /// The entries of buses that do not cancel, up to the limit of the options.
     pub unbalanced: Vec<Unbalanced>,
-    /// What is allowed, but probably not meant.
+    /// Findings that are allowed, but probably not meant.
     pub notices: Vec<Notice>,
     /// With [`CheckOptions::mutate`]: slots whose change no constraint noticed in any instance.
     pub unnoticed: Vec<Unnoticed>,

@@ -26,7 +26,7 @@ pub enum CheckError {
     Synthesize {
         /// The instance.
         instance: usize,
-        /// What went wrong.
+        /// The error of the synthesis.
         source: SynthesizeError,
     },
     /// An instance has other constraints than its type.
@@ -40,7 +40,7 @@ pub enum CheckError {
         instance: usize,
         /// The name of its type.
         kind: String,
-        /// Where the constraints differ.
+        /// The first difference between the constraints.
         difference: R1csDifference,
         /// The label of the instance's constraint.
         label: String,

@@ -27,7 +27,7 @@ pub(crate) struct Instance<'a> {
     /// The values of its slots, masks included.
     pub(crate) values: Vec<Fr>,
     places: Places<'a>,
-    /// What the layout says of the variables.
+    /// The order of the variables, from the layout.
     variables: VariableLayout,
     r1cs: Cow<'a, R1cs>,
     assignment: Vec<Fr>,

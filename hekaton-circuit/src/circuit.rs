@@ -15,19 +15,20 @@ use std::ops::Range;
 pub trait Circuit: Sync {
     /// The input of a run, for example the bytes of a file.
     type Input: ?Sized + Sync;
-    /// What [`layout`](Self::layout) keeps for the other functions, for example the ids of its
-    /// wires; `()` for nothing. It is computed once per setup, run or check.
+    /// The data that [`layout`](Self::layout) keeps for the other functions, for example the ids of
+    /// its wires; `()` for nothing. It is computed once per setup, run or check.
     type Plan: Send + Sync;
-    /// What `execute` keeps for `private_input`: intermediate values, checkpoints, or nothing.
+    /// The data that `execute` keeps for `private_input`: intermediate values, checkpoints, or
+    /// nothing.
     type Trace: Send + Sync;
-    /// What one subcircuit needs in addition to its shared wires; `()` for nothing. It is
+    /// The input that one subcircuit needs in addition to its shared wires; `()` for nothing. It is
     /// serialized for the worker that proves the subcircuit, possibly on another machine, and in
     /// circuits with buses also for a digest: one value must have one serialization, so no `HashMap`.
     /// Annotate fields of arkworks types with `#[serde(with = "hekaton_circuit::canonical")]`.
     type Private: Send + Sync + serde::Serialize + serde::de::DeserializeOwned + 'static;
 
-    /// Whether [`execute_range`](Self::execute_range) does less than [`execute`](Self::execute), so
-    /// that many ranks gain when each of them executes its own part.
+    /// `true` if [`execute_range`](Self::execute_range) does less than [`execute`](Self::execute),
+    /// so that many ranks gain when each of them executes its own part.
     const EXECUTES_RANGES: bool = false;
 
     /// Describes the subcircuits and their shared wires, which must not depend on any input. The

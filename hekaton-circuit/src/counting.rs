@@ -1,4 +1,4 @@
-//! How often subcircuits look up the rows of tables, which the provers of tables must know
+//! Counts of the look-ups of each row of a table, which the provers of tables must know
 //! (spec: buses#counting).
 
 use crate::execution::{Execution, ExecutionError};
@@ -12,8 +12,8 @@ use crate::synthesis::{Synthesis, SynthesizeError};
 use ark_relations::gr1cs::SynthesisMode;
 
 impl Layout {
-    /// Whether an instance holds rows of a table, so that its private input is known only after all
-    /// look-ups have been counted.
+    /// Reports whether an instance holds rows of a table, so that its private input is known only
+    /// after all look-ups have been counted.
     pub fn is_table(&self, instance: InstanceId) -> bool {
         self.library(self.type_of(instance)).is_some_and(|library| !self.is_memory(library))
     }
@@ -48,7 +48,7 @@ impl PreparedCircuit<'_> {
         Ok(())
     }
 
-    /// What an instance looks up, from a synthesis of its own.
+    /// Returns what an instance looks up, from a synthesis of its own.
     ///
     /// # Errors
     /// If it cannot be synthesized, or what it looks up is not in its table.

@@ -38,7 +38,7 @@ pub enum ExecutionError {
     Count {
         /// The instance.
         instance: usize,
-        /// What went wrong.
+        /// The reason they could not be counted.
         source: CircuitError,
     },
     /// The private input of a table was asked for before all look-ups were counted.
@@ -114,7 +114,7 @@ pub(crate) trait PrivateInputs: Send + Sync {
 /// The values of all shared wires in a run, and private inputs on demand.
 pub struct Execution<'r> {
     private: Box<dyn PrivateInputs + 'r>,
-    /// How often each row of each table is looked up, once that is known.
+    /// The number of look-ups of each row of each table, once that is known.
     counts: RwLock<Option<Arc<Counts>>>,
     /// The values of all shared wires.
     pub values: WireValues,
@@ -132,7 +132,8 @@ impl<'r> Execution<'r> {
         Self { private, counts: RwLock::default(), values }
     }
 
-    /// How often each row of each table is looked up; `None` as long as nobody has counted.
+    /// Returns how often each row of each table is looked up; `None` until the look-ups have been
+    /// counted.
     pub fn counts(&self) -> Option<Arc<Counts>> {
         self.counts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -198,7 +199,7 @@ impl<'r> Execution<'r> {
     }
 }
 
-/// How often the rows of one instance of a table are looked up.
+/// Returns how often the rows of one instance of a table are looked up.
 fn of_table(table: &TableSpec, part: usize, counts: &[u64]) -> LibraryInput {
     let (rows, starts) = table.starts();
     let start = starts.get(part).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How much of a computation fits one subcircuit.
+//! The largest part of a computation that fits one subcircuit.
 
 use crate::check::count;
 use crate::check_error::CheckError;

@@ -1,4 +1,5 @@
-//! What a layout counts: types, instances, wires; and the names of wires and writers in errors.
+//! The items that a layout counts: types, instances, wires; and the names of wires and writers in
+//! errors.
 
 /// The 32-bit form of the index of a type, instance or wire.
 #[allow(

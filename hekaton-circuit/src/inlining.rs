@@ -12,7 +12,7 @@ use hekaton_arith::Fr;
 /// The number of terms for which memory is allocated at once.
 const CHUNK: usize = 1 << 14;
 
-/// Where the terms of an expanded combination are.
+/// The location of the terms of an expanded combination.
 #[derive(Clone, Copy, Default)]
 struct Place {
     chunk: usize,
@@ -25,7 +25,7 @@ struct Combinations<'a> {
     cs: &'a ConstraintSystem<Fr>,
     /// The number of instance variables, which come before the witness variables.
     instance: usize,
-    /// How often each is still needed, by constraints and by later combinations.
+    /// The number of times that each is still needed, by constraints and by later combinations.
     uses: Vec<usize>,
     places: Vec<Place>,
     /// Terms of expanded combinations. Single allocations for each of them would leave the heap in
@@ -119,7 +119,7 @@ impl<'a> Combinations<'a> {
         self.chunks.get(chunk).map_or(&[], |chunk| &chunk[start..start + len])
     }
 
-    /// Notes that a combination was used, and frees its chunk if none in it is needed any more.
+    /// Notes that a combination was used, and frees its chunk if none in it is still needed.
     fn used(&mut self, index: usize) {
         self.uses[index] -= 1;
         let chunk = self.places[index].chunk;

@@ -31,7 +31,8 @@ pub(crate) struct TypeSpec {
     pub(crate) pairs: usize,
     /// The memories that its instances access.
     pub(crate) rams: Vec<RamPlace>,
-    /// What the library makes of it, if it is not the author's.
+    /// Its contents if the library makes it, a table's rows or a memory's cells; `None` if the type
+    /// is the author's.
     pub(crate) library: Option<LibraryType>,
 }
 
@@ -146,7 +147,7 @@ impl Layout {
         }
     }
 
-    /// Whether the author declared that no constraint needs to use a slot.
+    /// Reports whether the author declared that no constraint needs to use a slot.
     pub(crate) fn is_unconstrained(&self, kind: TypeId, slot: usize) -> bool {
         self.declared[kind.index()].unconstrained.contains(&slot)
     }
@@ -173,13 +174,13 @@ impl Layout {
         self.slots.range(start, count).map(|slot| slot.wire().map(WireId))
     }
 
-    /// Whether an instance writes the wire in a slot.
+    /// Reports whether an instance writes the wire in a slot.
     pub(crate) fn writes_slot(&self, instance: InstanceId, slot: usize) -> bool {
         matches!(self.slots.get(self.starts[instance.index()] + slot), Slot::Writes(_))
     }
 
-    /// Whether there are buses: then subcircuits may commit to values of their own before the
-    /// challenges are drawn (spec: buses#commit-round).
+    /// Reports whether there are buses: then subcircuits may commit to values of their own before
+    /// the challenges are drawn (spec: buses#commit-round).
     pub fn has_buses(&self) -> bool {
         !self.buses.is_empty()
     }
@@ -189,22 +190,22 @@ impl Layout {
         self.buses.get(tag.checked_sub(1)? as usize).map(|bus| bus.name.as_str())
     }
 
-    /// Whether there are tables, whose multiplicities have to be counted.
+    /// Reports whether there are tables, whose multiplicities have to be counted.
     pub fn has_tables(&self) -> bool {
         self.buses.iter().any(|bus| matches!(bus.kind, BusKind::Table(_)))
     }
 
-    /// Whether there are memories of the library, whose cells the whole execution fills.
+    /// Reports whether there are memories of the library, whose cells the whole execution fills.
     pub fn has_memories(&self) -> bool {
         self.buses.iter().any(|bus| matches!(bus.kind, BusKind::Ram(_)))
     }
 
-    /// What the library makes of a type, if it is not the author's.
+    /// Returns the contents of a type that the library makes; `None` if the type is the author's.
     pub(crate) fn library(&self, kind: TypeId) -> Option<LibraryType> {
         self.declared.get(kind.index())?.library
     }
 
-    /// Whether a type of the library holds the cells of a memory.
+    /// Reports whether a type of the library holds the cells of a memory.
     pub(crate) fn is_memory(&self, library: LibraryType) -> bool {
         let bus = self.buses.get(library.bus.index());
         matches!(bus.map(|bus| &bus.kind), Some(BusKind::Ram(_)))

@@ -527,7 +527,7 @@ impl LayoutBuilder {
             let name = || self.wires.name(wire);
             match (self.wires.writer(wire), self.wires.readers(wire)) {
                 (None, _) => {
-                    // The verifier reads a public output, and is no subcircuit.
+                    // The verifier reads a public output, and is not a subcircuit.
                     let reader = self.slots.position(Slot::Reads(wire.0));
                     return Err(match reader.map(|place| self.instance_at(place)) {
                         Some(reader) => LayoutError::NoWriter { wire: name(), reader },

@@ -29,7 +29,7 @@ pub enum LayoutError {
     Table {
         /// The table.
         name: String,
-        /// What is wrong.
+        /// The reason it cannot be used.
         why: String,
     },
     /// A memory cannot be used.
@@ -37,7 +37,7 @@ pub enum LayoutError {
     Ram {
         /// The memory.
         name: String,
-        /// What is wrong.
+        /// The reason it cannot be used.
         why: String,
     },
     /// A parameter or pair was set that the type does not have.
@@ -71,7 +71,7 @@ pub enum LayoutError {
     /// An id belongs to another layout.
     #[error("{what} {index} is not in this layout: its id comes from another one")]
     Foreign {
-        /// What the id is for.
+        /// The kind of item that the id is for.
         what: &'static str,
         /// The index in the id.
         index: usize,

@@ -1,5 +1,5 @@
-//! What a subcircuit under synthesis commits to and adds to buses, and the rows of the memory check
-//! (spec: memory-check#rows, buses#rows).
+//! The values that a subcircuit under synthesis commits to, the entries that it adds to buses, and
+//! the rows of the memory check (spec: memory-check#rows, buses#rows).
 
 use crate::ids::{BusId, RamId, to_index};
 use crate::library::memory::Access;
@@ -25,7 +25,7 @@ pub(crate) enum Mistake {
         index: usize,
         what: &'static str,
     },
-    /// No range of as many bits.
+    /// A missing range of this number of bits.
     NoRange(u32),
     /// Limbs that no number of the field is sure to have.
     Limbs {
@@ -109,12 +109,12 @@ pub(crate) struct Ledger {
     pub(crate) mistake: Option<Mistake>,
     /// The public variables after the constant 1.
     public: Vec<Variable>,
-    /// Where they begin in the order of all variables.
+    /// The position of the first of them in the order of all variables.
     first: usize,
     slots: Vec<Variable>,
     marked: Vec<Variable>,
     entries: Vec<Entry>,
-    /// The values of entries that are no constants, each with its variable y from `finish`.
+    /// The values of entries that are not constants, each with its variable y from `finish`.
     scaled: Vec<FpVar<Fr>>,
     /// The rows of tables that were asked for, where there are values.
     pub(crate) look_ups: Vec<(BusId, u32)>,

@@ -1,11 +1,11 @@
-//! What subcircuits look up in tables, and how often all of them do (spec: buses#counting).
+//! The look-ups of subcircuits in tables, and the counts of all of them (spec: buses#counting).
 
 use crate::ids::BusId;
 use crate::layout::Layout;
 use crate::library::{BusKind, BusSpec};
 
-/// What one subcircuit looks up: how often each row of each table. **Keep it secret**: it follows from
-/// the values.
+/// The look-ups of one subcircuit: how often each row of each table. **Keep it secret**: it follows
+/// from the values.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct LookUps {
     /// Table, row, and how often, which is not 0; in rising order.
@@ -31,7 +31,7 @@ impl LookUps {
         Self { rows }
     }
 
-    /// Whether nothing is looked up.
+    /// Reports whether nothing is looked up.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -81,10 +81,10 @@ impl LookUps {
     }
 }
 
-/// How often each row of each table is looked up by all subcircuits. **Keep it secret.**
+/// The number of look-ups of each row of each table by all subcircuits. **Keep it secret.**
 #[derive(Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// By bus; nothing for buses that are no tables.
+    /// By bus; empty for buses that are not tables.
     rows: Vec<Vec<u64>>,
     /// The names of the buses.
     names: Vec<String>,

@@ -99,7 +99,7 @@ impl CoefficientTable {
 /// A matrix without its coefficients: row starts, and (variable, coefficient index) of each entry.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// Where each row starts in `entries`, and where the last one ends.
+    /// The index in `entries` at which each row starts, and the end of the last row.
     pub starts: Vec<u32>,
     /// The variable and the index of the coefficient of each entry.
     pub entries: Vec<[u32; 2]>,
@@ -216,7 +216,7 @@ impl MatrixBuilder {
 /// A matrix, in memory or in place in a key section.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
-    /// Where each row starts in `entries`, and where the last one ends.
+    /// The index in `entries` at which each row starts, and the end of the last row.
     pub starts: &'a [u32],
     /// The variable and the index of the coefficient of each entry.
     pub entries: &'a [[u32; 2]],
@@ -258,8 +258,8 @@ impl<'a> Matrix<'a> {
         self.entries_of(row).iter().map(term)
     }
 
-    /// Whether no two entries of a row have the same variable, they are in ascending order, and no
-    /// coefficient is zero.
+    /// Reports whether no two entries of a row have the same variable, they are in ascending order,
+    /// and no coefficient is zero.
     pub(crate) fn is_canonical(&self, row: usize) -> bool {
         let entries = self.entries_of(row);
         entries.is_sorted_by(|left, right| left[0] < right[0])
@@ -274,7 +274,7 @@ impl<'a> Matrix<'a> {
         row
     }
 
-    /// Whether a row of this matrix and one of another are the same linear combination.
+    /// Reports whether a row of this matrix and one of another are the same linear combination.
     pub fn is_same(&self, row: usize, other: &Matrix<'_>, other_row: usize) -> bool {
         let (mine, theirs) = (self.entries_of(row), other.entries_of(other_row));
         let same = |[mine, theirs]: [&[u32; 2]; 2]| {

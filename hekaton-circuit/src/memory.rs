@@ -29,7 +29,7 @@ impl MemoryChallenges {
 /// (spec: buses#preprocessed).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Preprocessed<'a> {
-    /// Whether the circuit has buses.
+    /// `true` if the circuit has buses.
     pub buses: bool,
     /// The values of its parameters.
     pub parameters: &'a [Fr],
@@ -37,7 +37,7 @@ pub struct Preprocessed<'a> {
     pub pairs: &'a [[Fr; 2]],
 }
 
-/// How one slot of a subcircuit accesses the shared memory.
+/// The access of one slot of a subcircuit to the shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotAccess {
     /// The address of the shared wire, from 1; 0 for an unused slot.
@@ -95,7 +95,7 @@ pub struct ConstantWire {
     pub value: Fr,
 }
 
-/// Whether subcircuits have the mask slots that make proofs zero-knowledge
+/// The choice of subcircuits with or without the mask slots that make proofs zero-knowledge
 /// (spec: zero-knowledge#masks).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masking {
@@ -111,7 +111,7 @@ impl Masking {
         if zero_knowledge { Self::Masked } else { Self::Unmasked }
     }
 
-    /// Whether there are mask slots.
+    /// Reports whether there are mask slots.
     pub const fn is_masked(self) -> bool {
         matches!(self, Self::Masked)
     }

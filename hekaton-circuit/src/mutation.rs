@@ -21,8 +21,8 @@ pub struct Unnoticed {
     pub slot: String,
     /// The number of instances in which the slot was changed.
     pub instances: usize,
-    /// Whether the instances of the type write or read the slot: the values of slots that are only
-    /// read come from elsewhere, so those may be meant.
+    /// `true` if an instance of the type writes the slot; the values of slots that are only read
+    /// come from elsewhere, so those may be meant.
     pub written: bool,
     /// The first public value that is in the slot, by its place among all, if there is one: the verifier
     /// has it from the prover, who may then claim any other.
@@ -59,7 +59,7 @@ pub(crate) struct Mutation {
     public: Option<usize>,
 }
 
-/// What is known of a slot of a type from its instances.
+/// The combined outcomes for a slot of a type in all its instances.
 #[derive(Default)]
 struct OfSlot {
     instances: usize,
@@ -97,8 +97,8 @@ pub(crate) fn public_places(layout: &Layout) -> BTreeMap<WireId, usize> {
 }
 
 /// Changes each slot of an instance that holds a wire. Slots that the circuit declares to be in no
-/// constraint are left out and counted, unless they hold a public wire: what the verifier is told there
-/// matters to it.
+/// constraint are left out and counted, unless they hold a public wire: the value that the verifier
+/// receives there matters to it.
 pub(crate) fn mutate(
     instance: &Instance<'_>,
     public: &BTreeMap<WireId, usize>,
@@ -129,9 +129,9 @@ fn changes(value: Fr) -> [Fr; 3] {
     [value + Fr::ONE, bit, value + Fr::from(u128::MAX)]
 }
 
-/// Whether a constraint of the author fails when a slot has another value and everything else is
-/// computed anew. An error of the author's code is not a constraint: a cheating prover does not run
-/// it. In that case the other variables keep their values.
+/// Reports whether a constraint of the author fails when a slot has another value and everything
+/// else is computed anew. An error of the author's code is not a constraint: a cheating prover does
+/// not run it. In that case the other variables keep their values.
 fn is_noticed(instance: &Instance<'_>, slot: usize, value: Fr) -> bool {
     let mut values = instance.values.clone();
     values[slot] = value;

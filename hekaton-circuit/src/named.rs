@@ -11,7 +11,7 @@ use std::borrow::Borrow;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a parameter is, for `--help`.
+/// A parameter, as `--help` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// The name of the parameter, a field of the serialized [`NamedCircuit::Parameters`].
@@ -63,7 +63,7 @@ pub enum ParameterError {
     Invalid {
         /// The circuit.
         circuit: &'static str,
-        /// What is wrong.
+        /// The reason they are not usable.
         why: String,
     },
     /// The circuit has no families.
@@ -92,7 +92,7 @@ pub enum ParameterError {
         name: &'static str,
         /// The given value.
         value: u64,
-        /// What it must be, for example "in 1..2^24".
+        /// The allowed range, for example "in 1..2^24".
         range: &'static str,
     },
 }
@@ -217,15 +217,15 @@ pub trait NamedCircuit: Circuit + Sized + 'static {
     const NAME: &'static str;
     /// A description in one sentence.
     const ABOUT: &'static str;
-    /// What the input file contains.
+    /// A description of the input file's contents.
     const INPUT: &'static str;
-    /// What the public values are, and their text form if the circuit has one of its own.
+    /// A description of the public values, and their text form if the circuit has one of its own.
     const PUBLIC: &'static str;
     /// The parameters: any serde type that is an object with one field per parameter.
     type Parameters: Serialize + DeserializeOwned;
     /// Descriptions of the parameters.
     const PARAMETERS: &'static [Parameter];
-    /// What owns an input that was opened.
+    /// The owner of an input that was opened.
     type Opened: Borrow<Self::Input>;
 
     /// Creates the circuit from its parameters.
@@ -353,9 +353,9 @@ pub struct Description {
     pub name: &'static str,
     /// A description in one sentence.
     pub about: &'static str,
-    /// What the input file contains.
+    /// A description of the input file's contents.
     pub input: &'static str,
-    /// What the public values are.
+    /// A description of the public values.
     pub public: &'static str,
     /// The parameters of the circuit.
     pub parameters: &'static [Parameter],

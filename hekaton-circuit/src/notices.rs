@@ -1,4 +1,4 @@
-//! What a check points out although it is allowed: probably not what the author meant.
+//! The notices of a check: things that are allowed, but probably not what the author meant.
 
 use crate::ids::{TypeId, WireId};
 use crate::layout::Layout;

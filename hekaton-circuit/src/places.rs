@@ -1,10 +1,11 @@
-//! What the layout fixes for one instance, and the variables of its memory check under any challenges.
+//! The data that the layout fixes for one instance, and the variables of its memory check under any
+//! challenges.
 
 use crate::memory::{MemoryChallenges, Preprocessed, SlotAccess};
 use crate::prefix::Prefix;
 use hekaton_arith::Fr;
 
-/// What the layout fixes for an instance.
+/// The data that the layout fixes for an instance.
 pub(crate) struct Places<'a> {
     pub(crate) slots: &'a [SlotAccess],
     pub(crate) preprocessed: Preprocessed<'a>,

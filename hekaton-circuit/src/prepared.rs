@@ -106,7 +106,7 @@ impl<C: Circuit> Code for Typed<'_, C> {
 }
 
 impl<C: Circuit> Typed<'_, C> {
-    /// What is stored, in a circuit that said so.
+    /// Calls a function with the stored rows of a circuit that stores its constraints.
     fn rows_of<R>(
         &self,
         what: &'static str,
@@ -255,8 +255,8 @@ impl<'a> PreparedCircuit<'a> {
         Ok(Execution::new(private, values))
     }
 
-    /// Whether [`execute_range`](Self::execute_range) does less than the whole execution. With memories
-    /// it never does: the last accesses to their cells may be anywhere.
+    /// Reports whether [`execute_range`](Self::execute_range) does less than the whole execution. With
+    /// memories it never does: the last accesses to their cells may be anywhere.
     pub fn executes_ranges(&self) -> bool {
         self.code.executes_ranges() && !self.layout.has_memories()
     }

@@ -22,13 +22,13 @@ pub struct R1cs {
 /// The number of bytes of rows that are collected before they are hashed.
 const HASHED_AT_ONCE: usize = 1 << 17;
 
-/// Where two R1CS of one type differ.
+/// The first difference between two R1CS of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum R1csDifference {
     /// The number of slots differs.
     Slots(usize, usize),
-    /// What the type has for buses differs: the numbers of marked values, and of entries.
+    /// The shape for buses differs: the numbers of marked values, and of entries.
     Buses {
         /// Expected.
         expected: [usize; 2],

@@ -86,14 +86,15 @@ impl PreparedCircuit<'_> {
         }
     }
 
-    /// Whether the constraints of this circuit are stored, and not at hand: its keys have them.
+    /// Reports whether the constraints of this circuit are stored, and not at hand: its keys have
+    /// them.
     pub fn rows_are_in_keys(&self) -> bool {
         self.stored().is_some_and(|stored| !stored.has_rows())
     }
 
-    /// What a constraint of an instance is in the source of an imported circuit; `None` for
-    /// circuits with gadgets, and for rows of the memory check. `constraint` counts the rows of the
-    /// memory check, masks included, as provers do.
+    /// Describes what a constraint of an instance is in the source of an imported circuit; `None`
+    /// for circuits with gadgets, and for rows of the memory check. `constraint` counts the rows of
+    /// the memory check, masks included, as provers do.
     pub fn describe(
         &self,
         instance: InstanceId,

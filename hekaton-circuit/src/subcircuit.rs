@@ -26,7 +26,7 @@ pub struct Subcircuit {
     buses: Arc<[BusSpec]>,
     /// The memories that the type accesses.
     rams: Arc<[RamPlace]>,
-    /// What the author committed to and added to buses.
+    /// The values that the author committed to, and the entries added to buses.
     ledger: Rc<RefCell<Ledger>>,
 }
 
@@ -134,7 +134,7 @@ impl Subcircuit {
         self.buses.iter().position(same).map(|index| TableId(BusId(to_index(index))))
     }
 
-    /// What the layout says of this type's accesses to a memory.
+    /// Returns the layout's entry for this type's accesses to a memory.
     pub(crate) fn ram_place(&self, ram: RamId) -> Option<RamPlace> {
         self.rams.iter().find(|place| place.ram == ram).copied()
     }
@@ -178,7 +178,7 @@ impl Subcircuit {
         self.pairs.get(index).ok_or_else(|| self.mistake(Mistake::Pair(index)))
     }
 
-    /// What was committed to and added to buses.
+    /// Returns what was committed to and added to buses.
     pub(crate) fn ledger(&self) -> &RefCell<Ledger> {
         &self.ledger
     }

@@ -57,7 +57,7 @@ pub enum SynthesizeError {
     Bus {
         /// The type.
         kind: String,
-        /// What is wrong.
+        /// The request that failed.
         why: String,
     },
     /// The challenges hit a pole (zero denominator): the run starts again with other challenges.
@@ -71,7 +71,7 @@ pub enum SynthesizeError {
     TooLarge {
         /// The type.
         kind: String,
-        /// What keys cannot count.
+        /// The quantity that keys cannot count.
         error: TooLarge,
     },
     /// The author's `synthesize` panicked.
@@ -116,7 +116,7 @@ pub enum SynthesizeError {
     Stored {
         /// The type.
         kind: String,
-        /// What is wrong.
+        /// The reason they cannot be used.
         why: String,
     },
     /// The number of variables differs from that at setup.

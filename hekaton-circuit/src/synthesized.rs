@@ -1,5 +1,5 @@
-//! What the synthesis of one subcircuit left: variables and rows in the order in which they were made,
-//! and the order of [`VariableLayout`] in which proof systems see them.
+//! The result of the synthesis of one subcircuit: variables and rows in the order in which they were
+//! made, and the order of [`VariableLayout`] in which proof systems see them.
 
 use crate::inlining::matrices_of;
 use crate::ledger::Ledger;

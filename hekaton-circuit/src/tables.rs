@@ -7,7 +7,7 @@ use hekaton_arith::Fr;
 /// The maximum number of instances, of slots and of wires in a layout.
 pub(crate) const LIMIT: usize = (1 << 31) - 2;
 
-/// What is in a slot of an instance.
+/// The content of a slot of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// Not assigned yet; `build` rejects it.
@@ -78,7 +78,7 @@ fn decode(code: u32) -> Slot {
     }
 }
 
-/// How the verifier takes part in a wire.
+/// The verifier's part in a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     Private,
@@ -89,7 +89,7 @@ pub(crate) enum Visibility {
 }
 
 impl Visibility {
-    /// Whether the verifier is given the value.
+    /// Reports whether the verifier receives the value.
     pub(crate) fn is_public(self) -> bool {
         matches!(self, Self::PublicInput | Self::PublicOutput)
     }
@@ -99,7 +99,7 @@ impl Visibility {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Words(u32);
 
-/// How a wire is named.
+/// The form in which the name of a wire is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     Name(WireName),

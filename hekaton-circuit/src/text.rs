@@ -6,15 +6,15 @@ use hekaton_arith::{Fr, fr_from_bytes};
 /// The maximum length of a number in text form.
 const LONGEST: usize = 80;
 
-/// Whether a text can name a subcircuit type: 1 to 64 characters from a-z, 0-9, `_` and `-`. Names
-/// become file names.
+/// Reports whether a text can name a subcircuit type: 1 to 64 characters from a-z, 0-9, `_` and
+/// `-`. Names become file names.
 pub fn is_type_name(name: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
     !name.is_empty() && name.len() <= 64 && name.bytes().all(allowed)
 }
 
-/// Whether a text can name a public wire: brackets are for its number, so that no two wires have
-/// one label.
+/// Reports whether a text can name a public wire: brackets are for its number, so that no two wires
+/// have one label.
 pub fn is_public_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['[', ']'])
 }

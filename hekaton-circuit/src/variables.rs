@@ -32,10 +32,11 @@
 use crate::memory::Masking;
 use std::ops::Range;
 
-/// What a type has in addition to its slots, for buses (spec: buses#variables).
+/// The numbers of a type's variables and entries for buses, in addition to its slots
+/// (spec: buses#variables).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusShape {
-    /// Whether the circuit has buses, so that `b_T` and `b_V` are public variables.
+    /// `true` if the circuit has buses, so that `b_T` and `b_V` are public variables.
     pub buses: bool,
     /// The number p of parameters.
     pub parameters: usize,
@@ -81,7 +82,7 @@ impl VariableLayout {
         self
     }
 
-    /// What the type has for buses.
+    /// The type's variables and entries for buses.
     pub const fn shape(&self) -> BusShape {
         self.shape
     }

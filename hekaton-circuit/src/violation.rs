@@ -19,8 +19,8 @@ pub struct Violation {
     /// The index of the constraint in the R1CS, where the rows of the memory check come first,
     /// masks included.
     pub constraint: usize,
-    /// Where the constraint was created: the tracing spans with target `gr1cs`, innermost first, or
-    /// the memory check.
+    /// The origin of the constraint: the tracing spans with target `gr1cs`, innermost first, or the
+    /// memory check.
     pub label: String,
     /// The values of the three sides: the product of the first two should be the third.
     pub sides: [Fr; 3],

@@ -36,7 +36,7 @@ pub struct WiringType {
 /// memory-check#stars).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wiring {
-    /// Whether every subcircuit has mask slots.
+    /// The masking of subcircuits: all have mask slots, or none has.
     pub masking: Masking,
     /// The types, in the order of the layout.
     pub types: Vec<WiringType>,
@@ -65,7 +65,7 @@ pub struct Wiring {
 pub struct StarError {
     /// The address.
     pub address: u64,
-    /// What is wrong.
+    /// The rule that is broken.
     pub why: String,
 }
 
@@ -235,7 +235,7 @@ impl Wiring {
     }
 
     /// Appends buses, parameters and pairs. Circuits with none of them keep the digests that they had
-    /// before there were buses. Nothing else is appended, so that is no other circuit's encoding.
+    /// before there were buses. Nothing else is appended, so no other circuit has this encoding.
     fn hash_buses(&self, hasher: &mut blake3::Hasher) {
         let counts = self.types.iter().map(|kind| (kind.parameters, kind.pairs));
         if self.buses.is_empty() && counts.clone().all(|counts| counts == (0, 0)) {

@@ -1,4 +1,5 @@
-//! Mistakes that authors make, and what they are told: each used to be silent, late or unclear.
+//! Mistakes that authors make, and the messages that report them: each used to be silent, late or
+//! unclear.
 
 use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::alloc::AllocVar;
@@ -46,7 +47,7 @@ fn report(steps: &Steps, mutate: bool) -> Result<CheckReport, String> {
     check_with(&circuit, &options, &mut |_, _| {}).map_err(|e| e.to_string())
 }
 
-/// What `check` says about a mistake, whose text must contain all of `expected`.
+/// Asserts that `check` reports a mistake in a text that contains all of `expected`.
 #[track_caller]
 fn says(steps: Steps, expected: &[&str]) {
     let error = report(&steps, false).expect_err("the mistake is found");

@@ -1,4 +1,4 @@
-//! How tables and memories are cut into subcircuits.
+//! The division of tables and memories into subcircuits.
 
 use std::ops::Range;
 

@@ -58,7 +58,7 @@ impl Ram {
     }
 
     /// Sets the values of the first cells of a dense memory at the beginning, which the verifying key
-    /// fixes. Of a memory of several regions, this is about the last one.
+    /// fixes. In a memory of several regions, this applies to the last one.
     #[must_use]
     pub fn initial(mut self, values: impl IntoIterator<Item = Fr>) -> Self {
         if let Some(Region { contents: Contents::Dense(list), .. }) = self.regions.last_mut() {
@@ -67,8 +67,8 @@ impl Ram {
         self
     }
 
-    /// Sets the maximum number of cells of one of the subcircuits that hold the memory. Of a memory of
-    /// several regions, this is about the last one.
+    /// Sets the maximum number of cells of one of the subcircuits that hold the memory. In a memory of
+    /// several regions, this applies to the last one.
     #[must_use]
     pub fn cells_per_subcircuit(mut self, most: usize) -> Self {
         if let Some(region) = self.regions.last_mut() {
@@ -206,7 +206,7 @@ impl RegionSpec {
         values.get(place).copied().unwrap_or_default()
     }
 
-    /// Whether any cell begins with another value than zero, so that instances have pairs.
+    /// Reports whether any cell begins with a value other than zero, so that instances have pairs.
     pub(crate) fn has_values(&self) -> bool {
         match &self.contents {
             Contents::Dense(values) => values.iter().any(|value| !value.is_zero()),

@@ -1,5 +1,5 @@
-//! What the library makes itself: tables and memories with the subcircuits that hold their rows and
-//! cells (spec: buses#tables, buses#cells).
+//! The parts that the library makes itself: tables and memories with the subcircuits that hold
+//! their rows and cells (spec: buses#tables, buses#cells).
 
 mod cut;
 pub(crate) mod look_up;
@@ -35,7 +35,7 @@ pub(crate) enum BusKind {
 }
 
 impl BusKind {
-    /// What the owner is, for messages.
+    /// Returns the kind of the bus with its article, for messages.
     pub(crate) fn what(&self) -> &'static str {
         match self {
             Self::Raw => "a bus",
@@ -69,7 +69,7 @@ pub(crate) struct SparseChain {
 /// The private input of an instance of a [`LibraryType`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LibraryInput {
-    /// How often each row of a table is asked for.
+    /// The number of look-ups of each row of a table.
     Counts(Vec<u64>),
     /// The last access to each cell: address and time, and the value.
     Cells(Vec<FinalCell>),

@@ -64,15 +64,14 @@ impl Table {
 
     /// Sets the number of rows of each subcircuit that holds the table, whatever the table's length: the
     /// last one repeats rows. So the type of these subcircuits is the same for tables of all lengths, and
-    /// one key family has them all. Of no effect on ranges that are shorter.
+    /// one key family has them all. It has no effect on ranges that are shorter.
     #[must_use]
     pub fn rows_in_each_subcircuit(self, rows: usize) -> Self {
         Self { most: rows.max(1), fixed: true, ..self }
     }
 
     /// Leaves the rows out of this layout: the type of the subcircuits that would hold them stays, so that
-    /// layouts with and without them share a key family, but there is none of these subcircuits. Nothing may
-    /// be asked for.
+    /// layouts with and without them share a key family, but it has no instances. Nothing may be asked for.
     #[must_use]
     pub fn left_out(self) -> Self {
         Self { left_out: true, ..self }
@@ -90,10 +89,10 @@ pub(crate) struct TableSpec {
     places: HashMap<Fr, u32>,
 }
 
-/// What a table is asked for.
+/// The question that a table answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asks {
-    /// Whether it has a key.
+    /// The presence of a key.
     Keys,
     /// The value of an index.
     Pairs,
@@ -160,7 +159,7 @@ impl TableSpec {
         }
     }
 
-    /// Whether it is the range of as many bits, and there to be asked.
+    /// Reports whether it is the range of this number of bits, and is not left out of the layout.
     pub(crate) fn is_range_of(&self, bits: u32) -> bool {
         self.bits() == Some(bits) && !self.left_out
     }
@@ -222,7 +221,7 @@ impl TableSpec {
         }
     }
 
-    /// Whether it is a range, whose instances have a parameter instead of pairs.
+    /// Reports whether it is a range, whose instances have a parameter instead of pairs.
     pub(crate) fn is_range(&self) -> bool {
         self.bits().is_some()
     }

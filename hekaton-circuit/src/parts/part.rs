@@ -11,7 +11,7 @@ use ark_relations::gr1cs::{ConstraintSystem, ConstraintSystemRef, SynthesisError
 use hekaton_arith::Fr;
 use std::any::Any;
 
-/// How a part accesses a slot.
+/// The way in which a part accesses a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It reads the slot.
@@ -24,18 +24,18 @@ pub enum Access {
 pub type Cs = ConstraintSystemRef<Fr>;
 /// A variable of a subcircuit, for arkworks' gadgets.
 pub type Var = FpVar<Fr>;
-/// What [`Part::synthesize`] returns.
+/// The result of [`Part::synthesize`].
 pub type Synthesized = Result<(), SynthesisError>;
 
 /// A type of subcircuit. Parts that are equal are the same type; two different parts of one circuit
 /// need different names.
 pub trait Part: Clone + PartialEq + Send + Sync + 'static {
-    /// What it reads: a slot `W`, a struct that derives [`Slots`], an array, a vector, a tuple, or
-    /// `()`.
+    /// The slots that it reads: a slot `W`, a struct that derives [`Slots`], an array, a vector, a
+    /// tuple, or `()`.
     type Reads<W: Leaf>: Slots<W>;
-    /// What it writes.
+    /// The slots that it writes.
     type Writes<W: Leaf>: Slots<W>;
-    /// What one subcircuit needs in addition to its slots; `()` for nothing.
+    /// The input that one subcircuit needs in addition to its slots; `()` for nothing.
     type Private: serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static;
 
     /// The name of the type, which becomes a file name in the key store: 1 to 64 characters from
@@ -63,8 +63,8 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
         [vec![Access::Read; reads], vec![Access::Write; writes]].concat()
     }
 
-    /// Whether each slot may be in no constraint, by [order](Self::order): without this
-    /// declaration, setup and `check` refuse such a slot. The default is that none may.
+    /// The slots that may be in no constraint, by [order](Self::order): without this declaration,
+    /// setup and `check` refuse such a slot. The default is that none may.
     fn unconstrained(&self) -> Vec<usize> {
         Vec::new()
     }
@@ -256,7 +256,7 @@ impl<P: Part> Shaped<P> {
         self.order.iter().map(next).map(Option::unwrap_or_default).collect()
     }
 
-    /// Whether the order has every slot once.
+    /// Reports whether the order has every slot once.
     pub(super) fn order_is_complete(&self) -> bool {
         let count = |access| self.order.iter().filter(|a| **a == access).count();
         count(Access::Read) == self.reads.names().len()

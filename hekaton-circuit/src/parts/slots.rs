@@ -10,7 +10,7 @@ use hekaton_arith::Fr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot;
 
-/// What a slot can hold: [`Slot`], [`Wire`], [`Fr`], or `FpVar<Fr>`.
+/// The content of a slot: [`Slot`], [`Wire`], [`Fr`], or `FpVar<Fr>`.
 pub trait Leaf: Slots<Self> + Clone {}
 
 /// Slots that hold values of type `W`. Derive it for structs

@@ -13,7 +13,7 @@ use hekaton_arith::Fr;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Where a wire comes from, and its name.
+/// The origin of a wire, and its name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source {
     /// Declared, and written by a part later on.
@@ -45,7 +45,7 @@ const SPECIAL: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug)]
 struct Special {
     source: Source,
-    /// Whether its value is known before its writer has run.
+    /// `true` if its value is known before its writer has run.
     is_known: bool,
 }
 
@@ -354,14 +354,14 @@ impl<I: ?Sized> Wires<I> {
         (origin & SPECIAL != 0).then(|| &self.special[(origin ^ SPECIAL) as usize])
     }
 
-    /// Where a wire comes from; `None` if there is no such wire.
+    /// The origin of a wire; `None` if there is no such wire.
     pub(super) fn source(&self, wire: Wire) -> Option<Source> {
         let Entry { writer: instance, origin: slot, .. } = *self.entry(wire)?;
         let special = self.special(wire).map(|special| special.source);
         Some(special.unwrap_or(Source::Written { instance, slot }))
     }
 
-    /// Whether the value of a wire is known before its writer has run.
+    /// Reports whether the value of a wire is known before its writer has run.
     pub(super) fn is_known(&self, wire: Wire) -> bool {
         self.special(wire).is_some_and(|special| special.is_known)
     }
