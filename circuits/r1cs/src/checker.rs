@@ -39,7 +39,7 @@ use hekaton_circuit::{Fr, SlotAccess};
 /// A row with variables in place of wires: the sides A, B and C.
 pub type LocalRow = [Vec<(Fr, usize)>; 3];
 
-/// Why a partition is refused.
+/// The reason why a partition is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionError {
@@ -51,7 +51,7 @@ pub enum PartitionError {
     Rows {
         /// The type.
         kind: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The directory is of another source.
@@ -306,10 +306,10 @@ struct Check<'a> {
     derived: &'a Derived,
     /// `true` for each row of the source that was found.
     found: Vec<bool>,
-    /// For each derived wire, the last part, from 1, with its row.
+    /// The last part, from 1, that has the row of each derived wire.
     defined: Vec<u32>,
-    /// For each wire of the source, the last part, from 1, that says that it is a bit. Empty if there
-    /// are no packs, as the following two.
+    /// The last part, from 1, that says that each wire of the source is a bit. Empty if there
+    /// are no packs, as are the following two.
     is_bit: Vec<u32>,
     /// `true` for each wire that the source says is a bit.
     is_bit_in_source: Vec<bool>,

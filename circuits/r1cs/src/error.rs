@@ -118,7 +118,7 @@ pub enum Problem {
          reduce numbers"
     )]
     NotCanonical {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
     },
     /// Custom gates.
@@ -199,7 +199,7 @@ pub enum Problem {
         "not a line of a .sym file, which has label, wire (or -1), component and name between commas"
     )]
     Line,
-    /// A `.sym` is of another circuit.
+    /// A `.sym` file is of another circuit.
     #[error(
         "wire {wire}; the circuit has wires 0 to {}: these are names of another circuit, or of another \
          compilation of this one",

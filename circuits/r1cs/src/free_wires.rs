@@ -1,6 +1,6 @@
 //! Public wires that no constraint mentions: an output that circom's `<--` assigns and nothing
-//! constrains, for example. A prover may claim any value for them, so whoever imports, checks or sets up
-//! a circuit should hear of it.
+//! constrains, for example. A prover may claim any value for them, so `import`, `check` and `setup` should
+//! report them.
 //!
 //! A row A B = C mentions a wire if the polynomial A B - C depends on it. A term with coefficient zero
 //! does not count, nor does a row that holds for all values, such as 0 x = 0 or 2 (x + 1) = 2 x + 2.

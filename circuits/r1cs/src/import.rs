@@ -14,7 +14,7 @@ use crate::templates::{Template, templates};
 use hekaton_circuit::{LayoutError, Masking, PreparedCircuit};
 use std::path::Path;
 
-/// Why a circuit cannot be imported.
+/// The reason why a circuit cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {

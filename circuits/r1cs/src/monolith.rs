@@ -8,7 +8,7 @@ use ark_relations::gr1cs::{
 use hekaton_circuit::Fr;
 use hekaton_circuit::prover::matrices_of;
 
-/// Why an arkworks circuit has no constraint system.
+/// The reason why an arkworks circuit has no constraint system.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MonolithError {

@@ -14,7 +14,7 @@ const LONGEST: u64 = 1 << 16;
 pub struct Symbols {
     /// All names, one after the other.
     text: String,
-    /// For each named wire, in ascending order: the wire, and where its name begins and ends.
+    /// The named wires in ascending order: the wire, and where its name begins and ends.
     names: Vec<(u32, u64, u64)>,
 }
 

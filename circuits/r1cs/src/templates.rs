@@ -65,7 +65,7 @@ impl Components {
     }
 }
 
-/// No component: of wires without a name.
+/// The component of wires without a name.
 const NOWHERE: u32 = u32::MAX;
 /// The deepest nesting of components in a name.
 const DEEPEST: usize = 200;

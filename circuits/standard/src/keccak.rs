@@ -39,7 +39,7 @@ const ROUNDS: usize = 24;
 const ROTATIONS: [usize; 25] =
     [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14];
 
-/// Which hash function: they differ in the padding only.
+/// The hash function: the two differ in the padding only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// Keccak-256, as in Ethereum.

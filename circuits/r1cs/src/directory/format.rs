@@ -135,7 +135,7 @@ impl Access {
 /// The body of `layout`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LayoutFile {
-    /// For each type, the slots that no constraint has.
+    /// The slots that no constraint has, for each type.
     pub(super) unconstrained: Vec<Vec<u32>>,
     pub(super) parts: Vec<PartSlots>,
     pub(super) derived: DerivedFile,

@@ -42,7 +42,7 @@ pub enum DirectoryError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The path is not a circuit directory.
@@ -50,7 +50,7 @@ pub enum DirectoryError {
     NotOne {
         /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
     /// The directory has another version.
@@ -281,7 +281,7 @@ impl Directory {
         self.symbols().map(drop)
     }
 
-    /// The names of wires, if they were imported. The copy in a key store has none but those of
+    /// The names of wires, if they were imported. The copy in a key store has no names but those of
     /// [`public_label`](Self::public_label).
     ///
     /// # Errors

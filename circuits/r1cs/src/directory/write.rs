@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Why a circuit directory was not written.
+/// The reason why a circuit directory was not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -20,7 +20,7 @@ pub enum WriteError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// There is something already.
@@ -178,7 +178,7 @@ impl<W: Write> Write for Digested<W> {
 
 type Output = Digested<BufWriter<File>>;
 
-/// Why a file was not written: by the system, or by the encoding.
+/// The reason why a file was not written: the system, or the encoding.
 enum Trouble {
     Io(io::Error),
     Encoding(postcard::Error),

@@ -2,7 +2,7 @@
 //!
 //! A cut takes time, and most sizes of parts are far from the best. So each size first gets a bound from
 //! numbers alone, then those that can be best a quick cut, and the cheapest of these the whole search.
-//! The costs come from whoever knows the prover; the same costs give the same choice on every machine.
+//! The costs come from the caller, who knows the prover; the same costs give the same choice on every machine.
 
 use super::derive::{bit_of_row, split_long};
 use super::graph::TRIES;
@@ -99,7 +99,7 @@ pub struct Choice {
     pub plan: Plan,
     /// All sizes in ascending order, with that of the plan.
     pub considered: Vec<Considered>,
-    /// About how many seconds of a processor the search took, counted from its steps.
+    /// The time that the search took, in seconds of a processor, estimated from its steps.
     pub seconds: f64,
 }
 
@@ -359,7 +359,7 @@ struct Means {
     public: u64,
     /// The number of pairs of a wire and a row in which it occurs.
     occurrences: f64,
-    /// For each constraint: wires, bits, wires of A, wires of B, terms.
+    /// The averages per constraint: wires, bits, wires of A, wires of B, terms.
     wires: f64,
     bits: f64,
     in_a: f64,
@@ -418,7 +418,7 @@ impl Means {
         }
     }
 
-    /// As few parts of a size as there can be, all equal.
+    /// Returns the fewest parts of a size that are possible, all equal.
     fn ideal(&self, most: u64) -> PartSizes {
         let parts = (self.rows + self.public).div_ceil(most.saturating_sub(FIXED_ROWS).max(1));
         self.sizes(parts, self.rows.div_ceil(parts), self.public.div_ceil(parts))

@@ -11,7 +11,7 @@ const SLACK: [usize; 2] = [3, 100];
 /// The excess over the room of a part that is looked at, as a fraction: slots can become fewer again,
 /// once all rows of a wire are there. 1 in 4.
 const BEYOND: u64 = 4;
-/// Up to this number of parts, they are made about equal. Of more parts, the last one matters little.
+/// The largest number of parts that are made about equal. Of more parts, the last one matters little.
 const EVEN: usize = 64;
 /// The excess of even parts over their mean, as fractions of it that are tried in turn: 1 in 64, 1 in
 /// 16.

@@ -10,11 +10,11 @@ const PASSES: usize = 10;
 /// Wires in more parts than this suggest no parts to move to: they are in nearly all of them.
 const MANY: usize = 64;
 
-/// In which parts the wires are, and how often. A wire in one part needs no entry: it is where its
+/// The parts in which wires are, and how often. A wire in one part needs no entry: it is where its
 /// first row is, as often as it has rows.
 pub(super) struct Counts<'a> {
     occurrences: &'a Occurrences,
-    /// For wires in several parts, these in ascending order, with the number of rows.
+    /// The parts of wires in several parts, in ascending order, with the number of rows.
     pub(super) shared: HashMap<u32, Vec<(u32, u32)>>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Counts<'a> {
         Self { occurrences, shared }
     }
 
-    /// For each row, whether one of its wires is in several parts, but not in nearly all.
+    /// Returns `true` for each row with a wire that is in several parts, but not in nearly all.
     fn rows(&self, system: &System) -> Vec<bool> {
         let mut rows = vec![false; system.rows()];
         let shared = self.shared.iter().filter(|(_, parts)| parts.len() <= MANY);
@@ -170,7 +170,7 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
     moved
 }
 
-/// For each wire the first row that has no other wire; `u32::MAX` if there is none.
+/// Returns for each wire the first row that has no other wire; `u32::MAX` if there is no such row.
 fn rows_alone(system: &System) -> Vec<u32> {
     let mut alone = vec![u32::MAX; system.wires() as usize];
     for (row, number) in (0..system.rows()).zip(0u32..) {

@@ -5,10 +5,11 @@ use crate::system::{System, Term};
 /// An order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As in the source.
+    /// The order of the source.
     Source,
-    /// By the largest wire in a row; rows with the same in the order of the source. circom writes all
-    /// products first and all linear rows after them, far from the rows whose wires they have.
+    /// The order by the largest wire of each row; rows with the same one keep the order of the source.
+    /// circom writes all products first and all linear rows after them, far from the rows whose wires
+    /// they have.
     LargestWire,
 }
 

@@ -1,4 +1,4 @@
-//! From a cut to parts: the rows of each, with wires renamed, and equal parts as one type.
+//! Makes parts from a cut: the rows of each, with wires renamed, and equal parts as one type.
 
 use super::{Cut, FIXED_ROWS, Occurrences, Order};
 use crate::derived::Derived;

@@ -1,4 +1,4 @@
-//! From a constraint system to parts of one size: tries what there is, and takes the best.
+//! Makes parts of one size from a constraint system: tries all methods, and takes the best result.
 
 use super::contiguous::contiguous_in;
 use super::derive::{Derivation, derive, split_long};
@@ -312,14 +312,14 @@ impl Plan {
         self.more_rows() as f64 / self.source_rows.max(1) as f64
     }
 
-    /// About how many bytes the proving keys of all types take.
+    /// Returns about how many bytes the proving keys of all types take.
     pub fn key_bytes(&self) -> u64 {
         self.parts.types.iter().map(PartType::key_bytes).sum()
     }
 }
 
 impl PartType {
-    /// About how many bytes its proving key takes: a point in G1 (96 bytes) for each variable, for
+    /// Returns about how many bytes its proving key takes: a point in G1 (96 bytes) for each variable, for
     /// each variable of A and for each place of the domain, a point in G2 (192 bytes) for each
     /// variable of B, and 8 bytes per term.
     pub fn key_bytes(&self) -> u64 {

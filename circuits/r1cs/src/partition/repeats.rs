@@ -130,8 +130,8 @@ impl Repeats {
     }
 
     /// Cuts of rows that repeat, with boundaries at the same places of each period; the rest is cut as
-    /// [`contiguous`](super::contiguous) does it. The ones for different periods, in no order; none if
-    /// nothing repeats. Each has at most `most` rows a part, slots included.
+    /// [`contiguous`](super::contiguous) does it. The cuts for different periods, in no order; empty if
+    /// nothing repeats. Each has at most `most` rows per part, slots included.
     pub(super) fn cuts(&self, line: &Line<'_>, occurrences: &Occurrences, most: u64) -> Vec<Cut> {
         let room = usize::try_from(most.saturating_sub(FIXED_ROWS)).unwrap_or(usize::MAX).max(1);
         let least = 2 * room.min(self.shapes.len() / 4);

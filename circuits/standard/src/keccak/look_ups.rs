@@ -22,7 +22,7 @@ const WORD: usize = 32;
 pub struct Tables {
     pieces: Pieces,
     ids: BTreeMap<(Alphabet, usize), TableId>,
-    /// From pieces of words to numbers, by length.
+    /// The tables from pieces of words to numbers, by length.
     numbers: BTreeMap<usize, TableId>,
 }
 

@@ -284,8 +284,8 @@ impl Part for Root {
     }
 }
 
-/// After other leaves the last one is not empty: that file would have fewer leaves. The row is
-/// `rest * ratio = before_last`, so with bytes before the last leaf, `rest` is not zero.
+/// Enforces that a last leaf after other leaves is not empty: that file would have fewer leaves. The
+/// row is `rest * ratio = before_last`, so with bytes before the last leaf, `rest` is not zero.
 fn enforce_not_empty(cs: &Cs, before_last: &Var, rest: &Var) -> Synthesized {
     let _span = tracing::info_span!(target: "gr1cs", "enforce_not_empty").entered();
     let ratio = cs.new_witness_variable(|| {

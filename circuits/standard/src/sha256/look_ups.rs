@@ -64,7 +64,7 @@ fn lengths(longest: usize) -> BTreeSet<usize> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
     longest: usize,
-    /// From the spread form to the dense one, by length.
+    /// The tables from the spread form to the dense one, by length.
     dense: BTreeMap<usize, TableId>,
     /// The spread forms alone, by length.
     spread: BTreeMap<usize, TableId>,
