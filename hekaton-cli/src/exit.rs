@@ -49,7 +49,7 @@ pub(crate) fn help_after(examples: &str) -> String {
     format!("{examples}\n\n{HELP}")
 }
 
-/// Why the program ends, with its exit code.
+/// The reason why the program ends, with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
@@ -141,7 +141,7 @@ pub(crate) fn read_limited(path: &Path, limit: u64, why: &str) -> Result<Vec<u8>
 
 static FINISHING: AtomicBool = AtomicBool::new(false);
 
-/// From here on an interrupt comes too late: the result is being written.
+/// Marks the point from which an interrupt comes too late: the result is being written.
 pub(crate) fn finish() {
     FINISHING.store(true, Ordering::SeqCst);
 }

@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "r1cs";
 /// The folder of a key store with the part of a circuit directory that proving needs.
 const IN_KEYS: &str = "circuit";
 
-/// In place of a witness, a witness of ones: for estimates.
+/// The stand-in for a witness file in estimates: a witness of ones.
 const SAMPLE: &[u8] = b"hekaton: a witness of ones";
 
 /// Reports whether what was given as a circuit's name is a path: names have neither `/` nor `.`.
@@ -169,7 +169,7 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn OpenCircuit>, ParameterMap), 
 pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCircuit>, Failure> {
     let path = keys.join(IN_KEYS);
     let (circuit, parameters) = open(&path)?;
-    // The name of the source is no more than a name, and keys of earlier versions do not have it.
+    // The name of the source is only a name, and keys of earlier versions do not have it.
     let same = |name: &str| parameters.get(name) == manifest.parameters.get(name);
     match same("directory") && same("source") {
         true => Ok(circuit),

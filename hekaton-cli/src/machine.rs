@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 /// The largest program and input that are read, in bytes: more has no place in the machine's memory.
 pub(crate) const FILE_LIMIT: u64 = 256 << 20;
 
-/// Why the files of programs and of inputs have no more bytes.
+/// The limits on the files of programs and of inputs, in words.
 const OF_PROGRAMS: &str = " (256 MiB), which is the most for the file of a program";
 const OF_INPUTS: &str =
     " (256 MiB), which is the most for an input: the machine has no memory for more";
@@ -430,7 +430,7 @@ impl MachineFamily {
             .map_err(|e| crate::family::failed(&e))
     }
 
-    /// Who must be trusted for the keys to be sound.
+    /// Returns whom one must trust for the keys to be sound.
     pub(crate) fn trust(&self) -> &str {
         &self.opened.manifest.trust
     }

@@ -78,7 +78,7 @@ pub(crate) fn family(Kind { sizes, isa, .. }: Kind, instances: usize) -> OpenFam
 pub(crate) struct Kind {
     #[serde(flatten)]
     pub(crate) sizes: Sizes,
-    /// Left out for RV32IM, as in families from before there was another one.
+    /// The instruction set; left out for RV32IM, as in families from before there was another one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) isa: Isa,
     /// The version of the machine that the keys are for; 1 if no version is given.

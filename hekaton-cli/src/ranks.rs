@@ -20,10 +20,11 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// Up to this number of ranks, rank 0 also proves, and executes the circuit, unless an option says
-/// otherwise.
+/// The largest number of ranks with which rank 0 also proves, and executes the circuit, unless an
+/// option says otherwise.
 const FEW: usize = 8;
-/// With more ranks there are leaders, unless an option says otherwise, each of this many ranks.
+/// The largest number of ranks without leaders, unless an option says otherwise. With more, each
+/// leader has `PER_LEADER` ranks.
 const MANY: usize = 256;
 #[cfg(feature = "mpi")]
 const PER_LEADER: usize = 32;
@@ -149,7 +150,7 @@ pub(crate) fn design(ranks: u64) -> Design {
     }
 }
 
-/// Who executes the circuit. It is the same on all ranks.
+/// Decides who executes the circuit. It is the same on all ranks.
 fn executes(
     options: &Ranks,
     circuit: &PreparedCircuit<'_>,

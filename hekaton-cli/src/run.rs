@@ -1,4 +1,4 @@
-//! From the arguments of the process to a command and an exit code.
+//! Turns the arguments of the process into a command and an exit code.
 
 use crate::command_line::command_line;
 use crate::commands::{

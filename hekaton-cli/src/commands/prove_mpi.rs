@@ -112,7 +112,7 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
     Ok(to)
 }
 
-/// Why the keys could not be placed. Unless they cannot be read, another place may do.
+/// Describes why the keys could not be placed. Unless they cannot be read, another place may do.
 fn not_placed(error: &MpiError, keys: &Path) -> String {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
     match error {

@@ -153,9 +153,9 @@ pub(crate) struct DirectoryInsert {
 /// The version that a label must have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ExpectedOption {
-    /// None.
+    /// The label must not exist.
     Absent,
-    /// This one.
+    /// The label must have this version.
     Version(u32),
 }
 

@@ -134,7 +134,7 @@ pub(crate) enum RootProves {
     No,
 }
 
-/// Who executes the circuit; see [`Ranks::execute`].
+/// The ranks that execute the circuit; see [`Ranks::execute`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExecuteOption {
     /// Ranks, with more than 8 of them and a circuit that can execute a part of itself

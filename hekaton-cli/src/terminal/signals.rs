@@ -20,8 +20,8 @@ pub(crate) struct Handling {
     pub(crate) cancellation: Option<Cancellation>,
     /// `true` if the first signal is answered without a message.
     pub(crate) quiet: bool,
-    /// Called before the process ends immediately; returns `false` if there is nothing left to
-    /// interrupt.
+    /// A function that is called before the process ends immediately; it returns `false` if there
+    /// is nothing left to interrupt.
     pub(crate) last: Box<dyn Fn() -> bool + Send>,
     /// The message when the process ends immediately.
     pub(crate) ended: &'static str,

@@ -71,7 +71,7 @@ fn a_batch_that_is_sent_again_is_done_once() {
     assert_eq!((&epoch["updates"], &epoch["leaves"]), (&5.into(), &5.into()));
 }
 
-/// As one of another version of the program, or after damage: without this, no later epoch would be proven.
+/// A run of another version of the program, or one that was damaged, begins again: otherwise no later epoch would be proven.
 #[test]
 fn a_run_that_cannot_be_resumed_begins_again() {
     let directory = Directory::new();

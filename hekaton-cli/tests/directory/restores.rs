@@ -205,8 +205,8 @@ fn a_head_is_a_file_outside() {
     assert!(Path::new(&seen).is_symlink());
 }
 
-/// Without a head elsewhere an older folder is served: what a client has seen finds it out, before anything is signed if the server is
-/// given it, and afterwards by the client.
+/// An older folder is served if there is no head elsewhere: the record that a client has seen reveals it, before anything is signed if
+/// the server is given it, and afterwards by the client.
 #[test]
 fn a_record_from_a_client_is_a_head() {
     let directory = Directory::new();

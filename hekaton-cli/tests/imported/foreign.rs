@@ -18,7 +18,7 @@ fn folder() -> Fixture {
     Fixture { dir: tempfile::tempdir().unwrap() }
 }
 
-/// From two files to a verified proof.
+/// Makes and verifies a proof from two files.
 fn whole_way(r1cs: &str, wtns: &str) {
     let f = folder();
     let (hk, keys, proof) = (f.path("c.hk"), f.path("keys"), f.path("proof"));

@@ -25,7 +25,7 @@ const KEPT: usize = 64;
 /// The number of derived key stores that are kept.
 const KEPT_STORES: usize = 4;
 
-/// Why a proof was not verified.
+/// The reason why a proof was not verified.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unverified {
     /// It does not hold.
