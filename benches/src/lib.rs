@@ -93,7 +93,7 @@ pub fn time<R>(f: impl FnOnce() -> R) -> (Duration, R) {
 /// Wall time and processor time of one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// From start to end.
+    /// The time from start to end.
     pub wall: Duration,
     /// The work of all threads of this process. Other programs on the machine do not count.
     pub cpu: Duration,

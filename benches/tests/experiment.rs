@@ -125,7 +125,7 @@ impl Stage {
         shown(&self.command(arguments).output().unwrap())
     }
 
-    /// Which repetitions were proved, in order.
+    /// Returns the repetitions that were proved, in order.
     fn proved(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.path("bin/calls")).unwrap_or_default();
         calls.lines().filter_map(|line| line.strip_prefix("prove ")).map(str::to_owned).collect()

@@ -56,7 +56,7 @@ pub(crate) struct Requirement {
 }
 
 impl Requirement {
-    /// Why the machine is too small for the point.
+    /// Returns the reason why the machine is too small for the point.
     fn lack(&self, machine: &Machine) -> Option<String> {
         if self.point.cores > machine.cores && !self.point.oversubscribe {
             return Some(format!("{} cores of {}", self.point.cores, machine.cores));

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub(crate) enum Verdict {
     Holds,
     Fails,
-    /// There is nothing to judge it by.
+    /// The results do not suffice for a verdict.
     Skipped,
 }
 

@@ -1,4 +1,4 @@
-//! From raw results to `points.csv`, `summary.json` and `claims.json`.
+//! Collects raw results in `points.csv`, `summary.json` and `claims.json`.
 
 use super::claims;
 use super::environment::Environment;

@@ -1,4 +1,4 @@
-//! Why the program ends, with its exit code.
+//! The reasons why the program ends, with their exit codes.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -48,7 +48,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Why a point cannot be run by this program.
+    /// Returns the reason why a point cannot be run by this program.
     pub(crate) fn lacks(&self, circuit: &str, needs_mpi: bool) -> Option<&'static str> {
         if !self.circuits.iter().any(|name| name == circuit) {
             return Some("no circuit yet");

@@ -25,7 +25,7 @@ pub(crate) struct Scale {
     /// Combinations of parameters that take too long are left out.
     #[serde(default)]
     pub(super) limits: Vec<Limit>,
-    /// Without these or the next, the circuit has as many as it needs.
+    /// The numbers of subcircuits; without these or the next, the circuit has as many as it needs.
     pub(super) subcircuits: Option<Vec<u64>>,
     /// The number of subcircuits grows with the cores instead.
     pub(super) subcircuits_per_core: Option<u64>,

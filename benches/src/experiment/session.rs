@@ -76,7 +76,7 @@ impl Session {
         Ok(self.experiments.iter().filter(chosen).collect())
     }
 
-    /// Why an experiment cannot be run by this program at this scale.
+    /// Returns the reason why an experiment cannot be run by this program at this scale.
     pub(crate) fn skips(&self, experiment: &Experiment, program: &Program) -> Option<&'static str> {
         let needs_mpi = experiment
             .points(&self.scale)

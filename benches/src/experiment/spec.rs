@@ -63,7 +63,7 @@ pub(crate) struct Point {
     pub(crate) id: String,
     pub(crate) experiment: String,
     pub(crate) scale: String,
-    /// Which of the circuits that are compared.
+    /// The circuit among those that are compared.
     #[serde(default)]
     pub(crate) variant: Option<String>,
     pub(crate) circuit: String,

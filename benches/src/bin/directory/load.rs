@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-/// So many epochs after each other are proven, pruned, and a point of the curves.
+/// The number of epochs after which all are proven and pruned, and a point of the curves is measured.
 const POINT: usize = 16;
 
 /// Closes epochs one after the other. Those that are proven and not the last ones are pruned, as an operator would.

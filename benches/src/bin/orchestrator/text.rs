@@ -226,7 +226,7 @@ pub(crate) fn run(options: &Options, program: &Path) -> Result<(), Error> {
 
 type Print<'a> = &'a dyn Fn(&str, usize, f64, f64, &str);
 
-/// From a kill to the next start of the task: by another worker that is idle, and by one that is started after all were killed.
+/// Measures the time from a kill to the next start of the task: by an idle worker, and by one that is started after all were killed.
 fn recovery(program: &Path, less: Print<'_>) -> Result<(), Error> {
     let mut times = Vec::new();
     for _ in 0..5 {

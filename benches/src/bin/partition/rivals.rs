@@ -14,7 +14,7 @@ pub(crate) struct WholeRun<'a> {
     pub(crate) source: &'a Path,
     pub(crate) witness: &'a Path,
     pub(crate) ours: Times,
-    /// In seconds.
+    /// The line of our result, in seconds.
     pub(crate) line: Line<'a>,
     pub(crate) worker: WorkerRate,
 }

@@ -43,7 +43,7 @@ struct Options {
     /// The most constraints of a subcircuit.
     #[arg(long, default_value_t = 1 << 17)]
     rows: usize,
-    /// Only these programs; hash is there, too, on an eighth of the cycles, since its calls are one each.
+    /// The programs to run; hash is there, too, on an eighth of the cycles, since its calls are one each.
     #[arg(
         long,
         value_delimiter = ',',
