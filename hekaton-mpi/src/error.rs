@@ -1,9 +1,9 @@
-//! Why MPI cannot be used.
+//! The reasons why MPI cannot be used.
 
 use crate::launch::SingletonLaunch;
 use std::path::PathBuf;
 
-/// Why MPI cannot be used.
+/// The reason why MPI cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {

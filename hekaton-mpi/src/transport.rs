@@ -48,8 +48,8 @@ const NONE: u16 = u16::MAX;
 pub struct Watch {
     /// A rank without a sign of life for this long is lost.
     pub silence: Duration,
-    /// Called with a lost rank and the reason if this rank does not end within some seconds after
-    /// the loss; returns the exit code.
+    /// The function that is called with a lost rank and the reason if this rank does not end within
+    /// some seconds after the loss; returns the exit code.
     pub stuck: fn(usize, &str) -> u8,
 }
 
@@ -88,7 +88,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// From now on this rank is watched: leaders and the ranks of their groups find each other so.
+    /// Starts to watch this rank: leaders and the ranks of their groups find each other so.
     fn is_partner(&mut self) {
         if !std::mem::replace(&mut self.partner, true) {
             self.heard = Instant::now();
@@ -257,7 +257,7 @@ impl Transport<'_> {
                 sign = Instant::now();
                 self.exchange_signs(watch.silence);
             }
-            // the rank was told of the loss and should end in order; if it hangs, end it
+            // the rank was informed of the loss and should end in order; if it hangs, end it
             if let Some((since, rank, why)) = &self.first_lost
                 && since.elapsed() > GRACE
             {

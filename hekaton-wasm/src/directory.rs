@@ -26,7 +26,7 @@ struct LookUp {
     /// Verifying keys of proofs, not from the service.
     #[serde(default)]
     keys: Vec<Base64>,
-    /// For tests only: accepts keys under which anybody can forge proofs.
+    /// A switch for tests only: accepts keys under which anybody can forge proofs.
     #[serde(default)]
     accept_test_keys: bool,
     /// The answer of `/v1/keys/LABEL`.

@@ -92,7 +92,8 @@ pub fn proof_fields(golden: usize) -> usize {
     fuzzing::fields(keys()[golden].rounds()).len()
 }
 
-/// Which of two good files an input is about: 1 if bit 1 of its first byte is set, else 0.
+/// Returns the index of the good file of two that an input is about: 1 if bit 1 of its first byte is
+/// set, else 0.
 fn second(data: &[u8]) -> usize {
     data.first().map_or(0, |first| usize::from(first / 2 % 2))
 }
