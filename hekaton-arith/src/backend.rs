@@ -70,7 +70,7 @@ impl Backend {
             .unwrap_or(Self::Portable)
     }
 
-    /// Whether this processor can run this backend.
+    /// Reports whether this processor can run this backend.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
@@ -108,7 +108,7 @@ impl std::fmt::Display for Backend {
     }
 }
 
-/// What backends provide for points, in addition to [`portable::Curve`].
+/// The operations on points that backends provide, in addition to [`portable::Curve`].
 ///
 /// Public only because [`crate::Group`] extends it; the module is private, so no other type can
 /// implement it.

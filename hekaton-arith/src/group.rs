@@ -40,12 +40,12 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
         if point.is_in_group() { Ok(point) } else { Err(PointError::NotInSubgroup) }
     }
 
-    /// Whether this is the point at infinity.
+    /// Reports whether this is the point at infinity.
     fn is_identity(&self) -> bool {
         *self == Self::IDENTITY
     }
 
-    /// Whether the point is on the curve and in the subgroup of order r.
+    /// Reports whether the point is on the curve and in the subgroup of order r.
     fn is_in_group(&self) -> bool {
         portable::is_in_group(self)
     }

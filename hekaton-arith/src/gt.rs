@@ -44,7 +44,7 @@ impl Gt {
         Self(portable::fp12_one())
     }
 
-    /// Whether this is the neutral element.
+    /// Reports whether this is the neutral element.
     pub fn is_identity(&self) -> bool {
         *self == Self::identity()
     }

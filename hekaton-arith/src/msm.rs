@@ -231,7 +231,7 @@ impl Scalars {
         self.len
     }
 
-    /// Whether there are no scalars.
+    /// Reports whether there are no scalars.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -14,7 +14,7 @@
 /// The bit of an index that selects the negative of a point.
 pub(crate) const NEGATIVE: u32 = 1 << 31;
 
-/// What can be summed: points, or elements of the target group.
+/// Values that can be summed: points, or elements of the target group.
 ///
 /// Public only because [`crate::Group`] extends it; the module is private, so no other type can
 /// implement it.

@@ -27,11 +27,11 @@ pub enum CheckError {
     /// The device gave a wrong result.
     #[error("{what}: element {at} of {count} is wrong")]
     Wrong {
-        /// What was computed.
+        /// The computation.
         what: String,
         /// The first wrong element.
         at: usize,
-        /// How many there are.
+        /// The number of elements.
         count: usize,
     },
 }
@@ -45,7 +45,7 @@ fn same<T: PartialEq + Debug>(what: &str, found: &[T], expected: &[T]) -> Result
     found.iter().zip(expected).position(|(a, b)| a != b).map_or(Ok(()), |at| Err(wrong(at)))
 }
 
-/// What is checked, and how much of it.
+/// A check of a device, with random inputs.
 #[derive(Debug)]
 pub struct Check {
     device: Arc<dyn Device>,
@@ -237,7 +237,7 @@ impl Check {
         Ok(())
     }
 
-    /// Checks all that a worker computes, for types with so many rows, with assignments of which one violates a row.
+    /// Checks all that a worker computes, for types with these numbers of rows, with assignments of which one violates a row.
     ///
     /// # Errors
     /// As for [`Self::fields`].

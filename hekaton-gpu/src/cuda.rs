@@ -17,7 +17,7 @@ pub struct Cuda {
     number: usize,
     context: Arc<CudaContext>,
     functions: Vec<CudaFunction>,
-    /// What was freed, by size: the driver takes long to allocate. All launches are in one order, so what uses it is done before what is
+    /// Freed memory, by size: the driver takes long to allocate. All launches are in one order, so what uses it is done before what is
     /// launched later.
     free: Mutex<BTreeMap<usize, Vec<u64>>>,
 }

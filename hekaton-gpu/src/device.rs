@@ -18,7 +18,7 @@ pub enum Error {
     Driver {
         /// The number of the device.
         device: usize,
-        /// What was asked of it.
+        /// The operation that failed.
         what: String,
         /// The driver's error.
         why: String,
@@ -28,9 +28,9 @@ pub enum Error {
     Memory {
         /// The number of the device.
         device: usize,
-        /// What was asked for.
+        /// The number of bytes requested.
         bytes: usize,
-        /// What is free.
+        /// The number of bytes that are free.
         free: usize,
     },
     /// A vector has a length that the kernels do not take.
@@ -38,9 +38,9 @@ pub enum Error {
     Size {
         /// Which length.
         what: &'static str,
-        /// What it can be.
+        /// The lengths that are allowed.
         expected: String,
-        /// What it is.
+        /// The length that was found.
         found: usize,
     },
 }

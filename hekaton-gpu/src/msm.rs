@@ -93,7 +93,7 @@ impl Curve for G2Point {
     }
 }
 
-/// How a multi-scalar multiplication is cut up. Results do not depend on it.
+/// The division of a multi-scalar multiplication into windows and pieces. Results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// The bits of the widest windows, 2 to 20. The others have one bit less, and together they have 255.
@@ -102,12 +102,12 @@ pub struct Sizes {
     pub length: u32,
     /// The binary logarithm of the number of buckets that a thread weighs.
     pub segment: u32,
-    /// Whether multiples of all points for all windows are computed and kept, so that all windows share buckets.
+    /// `true` if multiples of all points for all windows are computed and kept, so that all windows share buckets.
     pub multiples: bool,
 }
 
 impl Sizes {
-    /// Returns sizes for so many points, and vectors of scalars at a time. Measured on an H200 (docs/kernels.md).
+    /// Returns sizes for `points` points and `vectors` vectors of scalars at a time. Measured on an H200 (docs/kernels.md).
     pub fn of(points: usize, vectors: usize, multiples: bool) -> Self {
         let windows = |bits: u32| 255u64.div_ceil(u64::from(bits));
         let rows = |bits: u32| if multiples { 1 } else { windows(bits) };
@@ -148,7 +148,7 @@ pub struct Bases<P> {
     sizes: Sizes,
 }
 
-/// What is in buckets, or what their pieces have left of it, by bucket.
+/// The contents of buckets, or what their pieces have left of them, by bucket.
 struct Contents {
     counts: Buffer<u32>,
     offsets: Buffer<u32>,

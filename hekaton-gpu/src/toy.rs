@@ -19,7 +19,7 @@ pub struct Toy {
 }
 
 impl Toy {
-    /// Creates a type with so many rows.
+    /// Creates a type with `rows` rows.
     ///
     /// # Panics
     /// If there is no domain for them.

@@ -22,7 +22,7 @@ pub struct Transforms {
     bits: u32,
     roots: Buffer<FrLimbs>,
     thirds: Option<Buffer<FrLimbs>>,
-    /// What brings coefficients to the coset, with the factor 1/N of the inverse transform, in the order between the transforms.
+    /// The factors that bring coefficients to the coset, with the factor 1/N of the inverse transform, in the order between the transforms.
     factors: Buffer<FrLimbs>,
 }
 

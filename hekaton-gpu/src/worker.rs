@@ -1,4 +1,4 @@
-//! What a worker computes for assignments of one type (spec: mirage#commit, mirage#prove), for several of them at once.
+//! The computations of a worker for assignments of one type (spec: mirage#commit, mirage#prove), for several of them at once.
 //!
 //! The sums are those of the CPU's prover before the single points are added: blinding stays with the caller.
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A sparse matrix, as keys have it.
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixParts<'a> {
-    /// Where each row starts in `entries`, and where the last one ends.
+    /// The index in `entries` at which each row starts, and the end of the last row.
     pub starts: &'a [u32],
     /// The variable and the index of the coefficient of each entry.
     pub entries: &'a [[u32; 2]],

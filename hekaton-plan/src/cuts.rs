@@ -41,7 +41,7 @@ pub struct CutType {
     pub terms: u64,
 }
 
-/// What a cut costs.
+/// The cost of a cut.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CutCost {

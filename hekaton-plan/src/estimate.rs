@@ -1,4 +1,4 @@
-//! What a run will require, before its keys exist: sizes, memory and time.
+//! The requirements of a run, before its keys exist: sizes, memory and time.
 //!
 //! Sizes are counted from the constraints. Times come from a calibration of this machine's kernels,
 //! from one witness per type (the cost of a multi-scalar multiplication depends on how many values
@@ -103,7 +103,7 @@ pub enum EstimateError {
     Witness {
         /// The instance.
         instance: usize,
-        /// What went wrong.
+        /// The reason it cannot be synthesized.
         why: String,
     },
     /// The memory limit is too small.

@@ -196,12 +196,12 @@ pub fn type_sizes(keys: &ProverKeys) -> Result<Vec<TypeSize>, KeyFileError> {
         .collect())
 }
 
-/// How a run stays within a memory limit.
+/// The settings with which a run stays within a memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
     /// The number of subcircuits that are proven at once.
     pub provers: usize,
-    /// Whether parts of keys are dropped from memory after use. They are read again for the next
+    /// `true` if parts of keys are dropped from memory after use. They are read again for the next
     /// subcircuit, from the page cache if there is room for it.
     pub release: bool,
     /// The maximum resident memory of the run, in bytes.

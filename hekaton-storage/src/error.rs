@@ -76,7 +76,7 @@ pub enum RunError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage that was found.
         why: String,
     },
     /// An intact log belongs to another execution.

@@ -33,7 +33,7 @@ pub struct FamilyManifest {
     pub parameters: serde_json::Value,
     /// The maximum number of subcircuits.
     pub max_instances: usize,
-    /// Whether proofs are zero-knowledge.
+    /// `true` if proofs are zero-knowledge.
     pub zero_knowledge: bool,
     /// The digest that all derived verifying keys have.
     pub family_digest: String,
@@ -76,7 +76,7 @@ pub struct FamilyStore {
 }
 
 impl FamilyStore {
-    /// Whether a directory holds a family.
+    /// Reports whether a directory holds a family.
     pub fn is_one(path: &Path) -> bool {
         is_family(path)
     }

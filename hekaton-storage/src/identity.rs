@@ -53,7 +53,7 @@ impl RunIdentity {
 }
 
 impl PublicIdentity {
-    /// Whether the run is under this key.
+    /// Reports whether the run is under this key.
     pub(crate) fn is_for(&self, key: &VerifyingKey) -> bool {
         self.verifying_key_digest == hex::encode(key.digest())
     }

@@ -117,7 +117,7 @@ pub struct Manifest {
     pub parameters: serde_json::Value,
     /// The number of subcircuits.
     pub instances: usize,
-    /// Whether proofs are zero-knowledge.
+    /// `true` if proofs are zero-knowledge.
     pub zero_knowledge: bool,
     /// The digest of the wiring.
     pub layout_digest: String,
@@ -176,7 +176,7 @@ pub enum KeyStoreError {
     Occupied {
         /// The directory.
         path: PathBuf,
-        /// What it holds.
+        /// The content that was found.
         what: String,
     },
     /// The manifest is invalid.
@@ -184,7 +184,7 @@ pub enum KeyStoreError {
     Manifest {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage that was found.
         why: String,
     },
     /// The manifest has another format version.
@@ -206,7 +206,7 @@ pub enum KeyStoreError {
     VerifyingKey {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in the key.
         source: VerifyingKeyError,
     },
     /// Key files do not belong together.
@@ -439,8 +439,9 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Whether the manifest repeats what the verifying key contains. That key is authoritative; an
-    /// edited manifest must not misstate what the keys are for or who must be trusted.
+    /// Reports whether the manifest repeats what the verifying key contains. That key is
+    /// authoritative; an edited manifest must not misstate what the keys are for or who must be
+    /// trusted.
     fn agrees_with(&self, verifying: &VerifyingKey) -> bool {
         let parameters =
             serde_json::from_str(&verifying.parameters).unwrap_or(serde_json::Value::Null);

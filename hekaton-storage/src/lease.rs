@@ -283,7 +283,7 @@ fn place(path: &Path, holder: &LeaseHolder, replace: bool) -> std::io::Result<Fi
     }
 }
 
-/// Whether the lease at the path still has our token.
+/// Reports whether the lease at the path still has our token.
 fn is_mine(path: &Path, token: &str) -> std::io::Result<bool> {
     // Opens the path again instead of using our file, so that a file server looks the name up
     // again.
@@ -291,7 +291,8 @@ fn is_mine(path: &Path, token: &str) -> std::io::Result<bool> {
     Ok(content.windows(token.len()).any(|w| w == token.as_bytes()))
 }
 
-/// Whether a lease has no live holder; `false` if it changed or disappeared in the meantime.
+/// Reports whether a lease has no live holder; `false` if it changed or disappeared in the
+/// meantime.
 ///
 /// # Errors
 /// If the holder is alive.

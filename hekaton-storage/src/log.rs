@@ -245,7 +245,7 @@ fn read_segment(
     Ok(())
 }
 
-/// Whether a header is intact and belongs to another log.
+/// Reports whether a header is intact and belongs to another log.
 ///
 /// # Errors
 /// If it is intact and of another kind, record length or version.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The manifest of a family.
 pub(crate) const FAMILY_MANIFEST: &str = "family.json";
 
-/// Whether a directory holds a family.
+/// Reports whether a directory holds a family.
 pub(crate) fn is_family(path: &Path) -> bool {
     path.join(FAMILY_MANIFEST).is_file()
 }
@@ -56,7 +56,7 @@ impl NewDirectory {
         Ok(Self { path: path.to_owned(), building })
     }
 
-    /// Where to write.
+    /// The path at which to write.
     pub(crate) fn building(&self) -> &Path {
         self.building.path()
     }

@@ -141,8 +141,8 @@ impl RunDirectoryOptions {
         let randomness =
             if differences.is_empty() { read_seed(path, &found, &mut notices)? } else { None };
         // Resuming with another input under the same seed would not be zero-knowledge
-        // (spec: zero-knowledge#resume). A finished run has no seed any more: `prove` checks
-        // whether its proof is valid for these public values instead.
+        // (spec: zero-knowledge#resume). A finished run no longer has a seed: `prove` checks whether
+        // its proof is valid for these public values instead.
         if randomness
             .as_ref()
             .is_some_and(|r| identity.hidden_input(r.secret_seed()) != found.input_digest)

@@ -252,7 +252,7 @@ impl Circuit for Failing {
     }
 }
 
-/// What a failed setup left in a store does not end up among the keys of the next one.
+/// The remains of a failed setup in a store do not end up among the keys of the next one.
 #[test]
 fn a_store_can_be_used_again_after_a_failed_setup() {
     let dir = tempfile::tempdir().unwrap();

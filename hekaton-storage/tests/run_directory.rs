@@ -24,7 +24,7 @@ struct Bench {
     dir: tempfile::TempDir,
 }
 
-/// What a process did.
+/// The result of a process.
 struct Process {
     result: Result<Vec<u8>, ProveError>,
     /// The number of subcircuits done in each round.
@@ -435,7 +435,7 @@ fn a_missing_segment_hides_nothing() {
     assert!(path.join("proofs.13.log").exists());
 }
 
-/// A run with tables and a memory that is killed in each round, and goes on in another process: look-ups
+/// A run with tables and a memory that is killed in each round, and resumes in another process: look-ups
 /// are counted again, and marked values are the same.
 #[test]
 fn a_run_with_tables_resumes_to_the_same_bytes() {

@@ -50,7 +50,7 @@ impl Point for G2Point {
 }
 
 thread_local! {
-    /// What the forward pass leaves for the backward pass: [`Point::KEPT`] elements per vector.
+    /// The elements that the forward pass leaves for the backward pass: [`Point::KEPT`] per vector.
     static SCRATCH: RefCell<Vec<Lane>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -74,8 +74,8 @@ pub(crate) fn add_pairs<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P]) 
     });
 }
 
-/// What [`add_batch`] keeps of a vector: the product of all earlier denominators in its chain, and
-/// its own denominator.
+/// The state that [`add_batch`] keeps of a vector: the product of all earlier denominators in its
+/// chain, and its own denominator.
 struct Saved<C> {
     before: C,
     d: C,

@@ -10,7 +10,7 @@ use bytemuck::Pod;
 /// Running products side by side: a chain of products is latency-bound, and two chains hide each
 /// other's latency.
 pub(super) const CHAINS: usize = 2;
-/// How many pairs ahead points are prefetched.
+/// The number of pairs ahead for which points are prefetched.
 const AHEAD: usize = 24;
 
 /// Points with coordinates that can be worked on in lanes.
@@ -42,8 +42,8 @@ pub(super) struct Special {
 }
 
 impl Special {
-    /// Whether some sum does not come from a slope but is a copy or infinity. Doublings, of which
-    /// multiples consist, do have slopes.
+    /// Reports whether some sum does not come from a slope but is a copy or infinity. Doublings, of
+    /// which multiples consist, do have slopes.
     #[inline(always)]
     pub(super) fn has_copies(&self) -> bool {
         self.first | self.second | self.zero != 0

@@ -11,7 +11,7 @@ const BATCH: usize = 512;
 /// is faster up to 30 and 8 points with full-size scalars, 60 and 5 with scalars of 128 bits).
 pub(crate) const FEW_MULTIPLES_G1: usize = 32;
 pub(crate) const FEW_MULTIPLES_G2: usize = 6;
-/// How many pairs ahead points are prefetched.
+/// The number of pairs ahead for which points are prefetched.
 const AHEAD: usize = 16;
 
 /// The point at an index; its negative if the top bit is set.
@@ -138,7 +138,7 @@ fn prefetch<C>(point: &C) {
     let _ = point;
 }
 
-/// How a sum is computed: by the slope formula or by one of its exceptions.
+/// The way in which a sum is computed: by the slope formula or by one of its exceptions.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,

@@ -25,11 +25,11 @@ pub trait Field: Copy + PartialEq {
     /// The inverse, or zero for zero.
     fn invert(&self) -> Self;
     fn is_zero(&self) -> bool;
-    /// Whether all coordinates are below q.
+    /// Reports whether all coordinates are below q.
     fn is_reduced(&self) -> bool;
 }
 
-/// Whether the number is below q.
+/// Reports whether the number is below q.
 fn is_below_q(x: &blst_fp) -> bool {
     ark_ff::BigInt(x.l) < <ark_bls12_381::Fq as ark_ff::PrimeField>::MODULUS
 }

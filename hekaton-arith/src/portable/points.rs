@@ -4,7 +4,8 @@ use super::fields::Field;
 use crate::points::{G1Point, G2Point, PointError};
 use blst::*;
 
-/// What the backend provides for a group: blst's `p1` or `p2` functions under common names.
+/// The operations that the backend provides for a group: blst's `p1` or `p2` functions under common
+/// names.
 ///
 /// Public only because [`crate::Group`] extends it; the module is private, so no other type can
 /// implement it.
@@ -226,7 +227,8 @@ pub(crate) fn sum_of<C: Curve>(points: &[&C]) -> C::Projective {
     out
 }
 
-/// Whether the coordinates are reduced and satisfy the curve equation, or the point is infinity.
+/// Reports whether the coordinates are reduced and satisfy the curve equation, or the point is
+/// infinity.
 pub(crate) fn is_on_curve<C: Curve>(p: &C) -> bool {
     let (x, y) = p.coordinates();
     // SAFETY: the pointer is valid; the function accepts any field elements.

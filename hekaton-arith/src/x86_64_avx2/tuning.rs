@@ -17,5 +17,5 @@ pub(super) const FEW_MILLER_LOOPS: usize = 9;
 /// ms in lanes, one takes 0.4 ms there).
 pub(super) const FEW_POWERS: usize = 7;
 
-/// Whether products in Fq6 are summed before their reduction.
+/// `true` if products in Fq6 are summed before their reduction.
 pub(super) const LAZY: bool = true;

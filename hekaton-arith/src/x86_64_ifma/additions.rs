@@ -410,8 +410,8 @@ impl Ending {
     }
 }
 
-/// Where the sums of a vector are written: to the output or, if fewer than eight of them fit, to a
-/// buffer.
+/// Returns the place to which the sums of a vector are written: the output or, if fewer than eight
+/// of them fit, a buffer.
 #[inline(always)]
 fn target<'o>(
     out: &'o mut [G1Point],

@@ -78,7 +78,7 @@ pub(crate) trait Modulus<const N: usize>: Copy + 'static {
     const INVERSE: u64;
     /// The factor c with `c p = 1` or -1 modulo 2^52, whichever is smaller.
     const MULTIPLIER: u64;
-    /// Whether `c p` is -1 rather than 1.
+    /// `true` if `c p` is -1 rather than 1.
     const MINUS_ONE: bool;
     /// The multiple `c p` without its lowest limb: `(c p + 1) / 2^52` or `(c p - 1) / 2^52`.
     const MULTIPLE: [u64; N] = {

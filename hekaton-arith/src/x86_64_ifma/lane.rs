@@ -166,7 +166,7 @@ impl Lane {
         }
     }
 
-    /// Of the pairs of words of both, self's first, returns the even ones and the odd ones.
+    /// Returns the even pairs of words of both, self's first, and the odd ones.
     #[inline(always)]
     pub(crate) fn pairs_of_two(self, b: Self) -> [Self; 2] {
         // SAFETY: lanes exist only where AVX-512 IFMA does.

@@ -143,7 +143,7 @@ pub(super) fn quotient(t: &[Lane; 8]) -> Lane {
     Lane::splat(0).madd_high(t[7].add(t[6].carry()), Lane::splat(QUOTIENT))
 }
 
-/// Whether the top limbs alone show that all lanes are between 0 and p.
+/// Reports whether the top limbs alone show that all lanes are between 0 and p.
 #[inline(always)]
 pub(super) fn surely_reduced(x: &Fq) -> bool {
     x.0[7].not_below(Lane::splat(Q::SHIFTED[0][7])) == 0

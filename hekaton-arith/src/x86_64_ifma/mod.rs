@@ -61,7 +61,7 @@ pub(crate) use pairing::miller_loops;
 pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
 pub(crate) use tuning::{FEW_MULTIPLES_G1, FEW_MULTIPLES_G2};
 
-/// Whether this processor has the instructions.
+/// Reports whether this processor has the instructions.
 pub(crate) fn available() -> bool {
     #[cfg(any(feature = "plain-lanes", miri))]
     return true;

@@ -19,6 +19,6 @@ pub(super) const FEW_MILLER_LOOPS: usize = 4;
 /// eight take 0.86 ms in lanes, and 0.34 ms each with blst.
 pub(super) const FEW_POWERS: usize = 3;
 
-/// Whether products in Fq6 are summed before their reduction: it would save a fifth of the
+/// `true` if products in Fq6 are summed before their reduction: it would save a fifth of the
 /// multiply-adds, but the wide values take more time to store and load.
 pub(super) const LAZY: bool = false;

@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::process::{Child, Command, Stdio};
 
 const SEED: u64 = 0x0dd5_eed5;
-/// Tells this test that it is the process with the setup.
+/// The variable that marks the process of this test that runs the setup.
 const CHILD: &str = "HEKATON_TEST_SETUP_TRACES";
 
 /// 40 subcircuits of three types.

@@ -70,7 +70,7 @@ impl Default for Cluster {
     }
 }
 
-/// How a key of the file reads and writes its field.
+/// The kind of a key of the file, with access to its field.
 #[derive(Clone, Copy)]
 enum Field {
     /// A whole number above zero.
@@ -143,7 +143,7 @@ pub enum ClusterError {
         key: String,
         /// The value in the file.
         found: String,
-        /// What the key requires.
+        /// The requirement of the key.
         expected: &'static str,
     },
     /// The cores cannot be divided into full ranks.

@@ -71,7 +71,7 @@ constants! {
     RecordAnswer = "record_answer_seconds", version 1;
     /// Accepting an answer: the coordinator's own tables. Only the coordinator can do it.
     AcceptAnswer = "accept_answer_seconds", version 1;
-    /// What each rank adds to handing out a job and to accepting an answer.
+    /// The time that each rank adds to handing out a job and to accepting an answer.
     ScanRank = "scan_rank_seconds", version 1;
     /// Laying out one wire of one subcircuit.
     LayoutOccurrence = "layout_occurrence_seconds", version 2;
@@ -81,13 +81,13 @@ constants! {
     ExecuteOccurrence = "execute_occurrence_seconds", version 1;
     /// Decoding a product of Miller loops from a rank and multiplying it.
     MillerProduct = "miller_product_seconds", version 1;
-    /// What the coordinator does for one proof between the phases of the aggregation.
+    /// The coordinator's work for one proof between the phases of the aggregation.
     CollectProof = "collect_proof_seconds", version 1;
     /// Creating and encoding a job for a rank that has its values.
     EncodeOwnJob = "encode_own_job_seconds", version 1;
     /// Digest and balance of one wire of one subcircuit, on the rank that executed it.
     SummarizeOccurrence = "summarize_occurrence_seconds", version 1;
-    /// What remains on rank 0 for one subcircuit that another rank executes.
+    /// The work that remains on rank 0 for one subcircuit that another rank executes.
     SliceSubcircuit = "slice_subcircuit_seconds", version 1;
 }
 
@@ -114,7 +114,7 @@ impl Constant {
     }
 }
 
-/// Where the value of a constant is from.
+/// The source of a constant's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Measured; the text says how.
@@ -130,7 +130,7 @@ pub struct ConstantValue {
     pub value: f64,
     /// The lowest and the highest measurement, if that is known.
     pub interval: Option<[f64; 2]>,
-    /// Where it is from.
+    /// The source of the value.
     pub source: Source,
 }
 
@@ -263,7 +263,7 @@ impl Constants {
             let mut out = self.clone();
             for (constant, found) in &mut out.values {
                 if let Some([low, high]) = found.interval.take() {
-                    // Of times, the highest are slowest; of the rate, the lowest.
+                    // The highest times are the slowest, and so is the lowest rate.
                     let high_end = slowest != (*constant == Constant::FullNodeRate);
                     found.value = if high_end { high } else { low };
                 }
@@ -349,7 +349,7 @@ impl Constants {
 }
 
 impl Constant {
-    /// Whether a value is possible. A rate of zero would make times infinite.
+    /// Reports whether a value is possible. A rate of zero would make times infinite.
     pub(super) fn allows(self, value: f64) -> bool {
         value.is_finite() && (value > 0.0 || value == 0.0 && self != Self::FullNodeRate)
     }

@@ -1,4 +1,4 @@
-//! What the coordinator does by itself, and what it leaves to other threads and ranks.
+//! The division of work between the coordinator and other threads and ranks.
 
 use std::num::NonZeroU32;
 
@@ -14,18 +14,18 @@ pub struct Design {
     pub name: &'static str,
     /// The number of threads of the coordinator that encode jobs and decode answers.
     pub threads: u32,
-    /// Whether the coordinator checks subgroup membership of answers in batches.
+    /// `true` if the coordinator checks subgroup membership of answers in batches.
     pub batch_check: bool,
     /// The number of ranks per leader, which passes messages on in both directions and joins the
     /// parts of the aggregation. Without leaders, rank 0 exchanges messages with every rank.
     pub fanout: Option<NonZeroU32>,
-    /// Whether each rank executes a slice of the circuit, so that rank 0 sends no values of shared
-    /// wires.
+    /// `true` if each rank executes a slice of the circuit, so that rank 0 sends no values of
+    /// shared wires.
     pub sliced_execute: bool,
-    /// Whether one node reads the keys and sends them from node to node, instead of every node
+    /// `true` if one node reads the keys and sends them from node to node, instead of every node
     /// reading the shared file system.
     pub key_tree: bool,
-    /// Whether ranks that run dry take subcircuits from the longest queue in the prove round.
+    /// `true` if ranks that run dry take subcircuits from the longest queue in the prove round.
     pub steal: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is to be proven, as far as a prediction depends on it.
+//! The work that is to be proven, as far as a prediction depends on it.
 
 use crate::estimate::{Estimate, TypeEstimate, aggregation_key_bytes};
 use crate::memory::TypeSize;

@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// How much slower a slow rank is.
+/// The slowdown factor of a slow rank.
 const SLOW: f64 = 1.3;
 
 /// A stream of random factors.

@@ -17,7 +17,7 @@ pub(super) struct Service {
     pub(super) take: f64,
 }
 
-/// What is the same for all jobs of a round.
+/// The figures that are the same for all jobs of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Jobs {
     /// The time of a job on a rank of normal speed, in seconds.
@@ -35,7 +35,7 @@ pub(super) struct Jobs {
 pub(super) struct Round {
     /// When the coordinator has the last answer, in seconds since the start of the round.
     pub(super) end: f64,
-    /// How long the coordinator made jobs and took answers, in seconds.
+    /// The time that the coordinator spent making jobs and taking answers, in seconds.
     pub(super) busy: f64,
     /// The number of jobs that each rank did.
     pub(super) done: Vec<usize>,

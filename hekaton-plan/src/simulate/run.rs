@@ -14,10 +14,11 @@ const SEED: u64 = 1;
 /// digest (as in the estimate of one machine).
 const DIGEST_THREADS: f64 = 8.0;
 const LOAD_OVER_DIGEST: f64 = 3.0;
-/// How many nodes' bandwidth the one reader of a key tree has: it reads in parallel streams.
+/// The bandwidth of the one reader of a key tree, in nodes' bandwidths: it reads in parallel
+/// streams.
 const READER_NODES: f64 = 4.0;
-/// Bytes of a job in the commit round: each slot's value with its share of the frame, and the
-/// rest. Of a job for a rank that has the values. Of an answer in both rounds together, frames
+/// Bytes of a job in the commit round: each slot's value with its share of the frame, and the rest;
+/// then of a job for a rank that has the values, and of an answer in both rounds together, frames
 /// included.
 const JOB_SLOT_BYTES: f64 = 40.0;
 const JOB_BYTES: f64 = 24.0;
@@ -197,7 +198,7 @@ pub fn predict(
     })
 }
 
-/// What follows directly from the inputs.
+/// The quantities that follow directly from the inputs.
 struct Run<'a> {
     load: &'a Load,
     cluster: &'a Cluster,

@@ -151,7 +151,7 @@ fn check_family_without(
     Ok(check.report)
 }
 
-/// What is checked of a type at the same time.
+/// The parts of a type's check that run at the same time.
 enum Part {
     Points,
     Relations,
@@ -205,7 +205,7 @@ fn check_types<P: Pool>(
     Ok(all)
 }
 
-/// What is called with each step.
+/// The function that is called with each step.
 type Say<'a> = Box<dyn FnMut(&str) + Send + 'a>;
 
 /// Reports steps, from several threads.

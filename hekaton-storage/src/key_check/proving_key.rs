@@ -54,19 +54,19 @@ struct Pending {
 }
 
 impl TypeCheck<'_> {
-    /// Whether D or L of a variable is not compared with its column: the type is large, and the variable
-    /// is in C.
+    /// Reports whether D or L of a variable is not compared with its column: the type is large, and the
+    /// variable is in C.
     fn is_apart(&self, variable: usize) -> bool {
         self.key.constraints() > ALL_ROWS && self.used[2][variable]
     }
 
-    /// Whether a variable is in a row.
+    /// Reports whether a variable is in a row.
     pub(super) fn is_used(&self, variable: usize) -> bool {
         self.used.iter().any(|used| used[variable])
     }
 }
 
-/// Whether a row has exactly these variables, each with the coefficient 1.
+/// Reports whether a row has exactly these variables, each with the coefficient 1.
 fn same_row(matrix: &Matrix<'_>, row: usize, mut expected: Vec<usize>) -> bool {
     let mut variables: Vec<usize> = matrix.terms(row).map(|(_, variable)| variable).collect();
     variables.sort_unstable();
@@ -74,8 +74,9 @@ fn same_row(matrix: &Matrix<'_>, row: usize, mut expected: Vec<usize>) -> bool {
     variables == expected && matrix.terms(row).all(|(k, _)| k == Fr::ONE)
 }
 
-/// Whether the matrices begin with the rows of the memory check, and its variables are in no other
-/// rows (spec: memory-check#rows, buses#rows). The relations for Theta, St and Sb are about these rows.
+/// Reports whether the matrices begin with the rows of the memory check, and its variables are in no
+/// other rows (spec: memory-check#rows, buses#rows). The relations for Theta, St and Sb are about these
+/// rows.
 fn has_memory_rows(layout: &VariableLayout, [a, b, c]: [&Matrix<'_>; 3]) -> bool {
     let (g, one, sum) = (layout.g(), VariableLayout::ONE, layout.sum());
     let zero = same_row(a, VariableLayout::SUM_ROW, layout.inverses().collect())

@@ -223,7 +223,7 @@ impl<'a> Rows<'a> {
         None
     }
 
-    /// Whether a row could be traced back.
+    /// Reports whether a row could be traced back.
     pub(super) fn is_known(&self, row: usize) -> bool {
         self.known[row]
     }

@@ -3,8 +3,8 @@
 use hekaton_arith::{G1Point, G2Point, Gt};
 use hekaton_core::mirage::ProvingKey;
 
-/// What the types of a setup share, from the aggregation key and the verifying key, or from the key
-/// of a family.
+/// The elements that the types of a setup share, from the aggregation key and the verifying key, or
+/// from the key of a family.
 pub(super) struct Shared<'a> {
     pub(super) phi: &'a [G1Point],
     pub(super) psi: &'a [G2Point],

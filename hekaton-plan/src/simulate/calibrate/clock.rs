@@ -59,7 +59,8 @@ impl std::ops::Mul<f64> for Measurement {
     }
 }
 
-/// How often a quantity is measured. The figures of a build with checks say nothing, so that one is quick.
+/// The number of times that a quantity is measured. The figures of a build with checks are meaningless, so
+/// that one is quick.
 const TIMES: usize = if cfg!(debug_assertions) { 1 } else { 5 };
 
 /// Measures several times.

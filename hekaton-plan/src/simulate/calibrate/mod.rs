@@ -13,9 +13,9 @@ use hekaton_core::Pool;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot measure {what}: {why}")]
 pub struct CalibrateError {
-    /// What was being measured.
+    /// The quantity that was being measured.
     pub what: &'static str,
-    /// What went wrong.
+    /// The reason it cannot be measured.
     pub why: String,
 }
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use hekaton_core::LocalEngine;
 
-    /// Of times, the test only demands that they exist, so no clock can fail it.
+    /// Every constant is measured. The test only demands that times exist, so no clock can fail it.
     #[test]
     fn all_that_exists_is_measured() {
         let engine = LocalEngine::new(None).unwrap();

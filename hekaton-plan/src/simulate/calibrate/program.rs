@@ -130,7 +130,7 @@ impl Keyed {
         })
     }
 
-    /// Seconds per wire on ranks, and per subcircuit on rank 0, for what ranks tell about slices.
+    /// Seconds per wire on ranks, and per subcircuit on rank 0, for what ranks report about slices.
     fn slices(&self, engine: &LocalEngine) -> Result<[Measurement; 2], CalibrateError> {
         let (x, why) = (input(), "slices");
         let circuit = PreparedCircuit::with_input(&self.ladder, &x).map_err(failed(why))?;
@@ -294,7 +294,7 @@ fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<(),
     Ok(())
 }
 
-/// What the coordinator does for an answer.
+/// Measures the coordinator's work for an answer.
 fn answers(
     narrow: &Keyed,
     engine: &Arc<LocalEngine>,

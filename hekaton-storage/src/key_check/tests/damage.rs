@@ -10,7 +10,7 @@ fn outside() -> G1Point {
     ark_bls12_381::G1Affine::new_unchecked(ark_bls12_381::Fq::zero(), two).into()
 }
 
-/// Where a section of `len` points is damaged.
+/// The points at which a section of `len` points is damaged.
 fn places(len: usize) -> Vec<usize> {
     let mut places = vec![0, 1, len / 4, len / 3, len / 2, len.saturating_sub(2), len - 1];
     places.retain(|at| *at < len);
@@ -46,7 +46,7 @@ fn damage<G: Group + bytemuck::Pod, K>(
     count
 }
 
-/// Bytes that are no point of the curve.
+/// Bytes that are not a point of the curve.
 fn off_curve<G: bytemuck::Pod>(point: &G) -> G {
     let mut changed = *point;
     bytemuck::bytes_of_mut(&mut changed)[0] ^= 1;

@@ -10,7 +10,7 @@ fn passes<C: Circuit>(circuit: &C, zero_knowledge: bool) -> KeyCheckReport {
     check(&keys, &wiring_of(circuit, zero_knowledge), None).unwrap()
 }
 
-/// What verifiers use and no relation covers.
+/// The elements that verifiers use and no relation covers.
 fn gaps(report: &KeyCheckReport) -> Vec<&str> {
     report.not_covered.iter().map(String::as_str).collect()
 }
@@ -38,7 +38,7 @@ fn honest_keys_pass_and_are_covered() {
     }
 }
 
-/// Without slots and entries Theta is no sum of other elements, and the report says so.
+/// Without slots and entries Theta is not a sum of other elements, and the report says so.
 #[test]
 fn what_no_relation_covers_is_reported() {
     let lonely = Squares { lonely: true, ..Squares::new(&[0, 1]) };
@@ -117,8 +117,8 @@ fn unchanged_trapdoors_make_the_same_keys() {
     assert_eq!(honest.verifying.to_bytes(), again.verifying.to_bytes());
 }
 
-/// Of types with many rows, points of L and D for variables in C are not compared, and the report says
-/// so. Everything else is.
+/// The check of types with many rows does not compare points of L and D for variables in C, and the
+/// report says so. Everything else is compared.
 #[test]
 fn large_types_are_covered_but_for_variables_in_c() {
     let circuit = Histogram::new(1, 2_000);
