@@ -98,7 +98,7 @@ pub struct Audit {
     last: Checked,
 }
 
-/// What verifies proofs.
+/// The result of verifying a proof.
 type Verified = Result<(), Box<dyn Error + Send + Sync>>;
 
 impl Audit {

@@ -26,7 +26,7 @@ const IV: [u32; 8] = [
     0x5be0_cd19,
 ];
 
-/// How a tree is hashed. It is a parameter of a directory and never changes.
+/// The way a tree is hashed. It is a parameter of a directory and never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// SHA-256's compression function with its initial state, one block a node. A subtree of one leaf is that leaf.
@@ -64,7 +64,7 @@ impl Profile {
         Self::ALL.into_iter().find(|profile| profile.number() == number)
     }
 
-    /// Whether a subtree of one leaf is that leaf.
+    /// Reports whether a subtree of one leaf is that leaf.
     pub(crate) fn collapses(self) -> bool {
         self != Self::Full
     }
@@ -103,7 +103,7 @@ impl Profile {
     }
 }
 
-/// Whether a digest is that of a leaf.
+/// Reports whether a digest is that of a leaf.
 pub(crate) fn is_leaf(digest: &Digest) -> bool {
     digest[31] & 1 == 1
 }

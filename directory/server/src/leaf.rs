@@ -4,12 +4,12 @@ use crate::hash::{DEPTH, Digest, Profile};
 use crate::key::{Commitment, Index};
 use crate::read::{DecodeError, Reader};
 
-/// What the tree has of a label.
+/// The entry of the tree for a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
     /// The place.
     pub index: Index,
-    /// How often the value was changed.
+    /// The number of times that the value was changed.
     pub version: u32,
     /// The epoch that ended with the change: the record of the one after it is the first that has it.
     pub epoch: u32,

@@ -17,7 +17,7 @@ pub(crate) fn node(left: &Digest, right: &Digest) -> Digest {
 /// A complete subtree: its `2^level` entries begin with number `index * 2^level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Complete {
-    /// How many levels are below its root.
+    /// The number of levels below its root.
     pub level: u32,
     /// Its number among those of this level.
     pub index: u64,
@@ -25,7 +25,7 @@ pub struct Complete {
     pub digest: Digest,
 }
 
-/// What a log needs to go on: the roots of the largest complete subtrees.
+/// The part of a log from which it can be continued: the roots of the largest complete subtrees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontier {
     size: u64,
@@ -102,8 +102,8 @@ fn pairs(row: &[Digest]) -> Vec<Digest> {
     row.chunks_exact(2).map(|pair| node(&pair[0], &pair[1])).collect()
 }
 
-/// Whether a log of `size` entries with this root has an entry at an index (RFC 9162, section 2.1.3.2). A root does not say
-/// how many entries there are: take both from one record.
+/// Reports whether a log of `size` entries with this root has an entry at an index (RFC 9162, section 2.1.3.2). A root
+/// does not determine the number of entries: take both from one record.
 pub fn contains(root: &Digest, size: u64, index: u64, bytes: &[u8], proof: &[Digest]) -> bool {
     if index >= size {
         return false;
@@ -126,8 +126,8 @@ pub fn contains(root: &Digest, size: u64, index: u64, bytes: &[u8], proof: &[Dig
     last == 0 && digest == *root
 }
 
-/// Whether a log of `size` entries begins with all entries of one of `old` entries (RFC 9162, section 2.1.4.2). Sizes and
-/// roots are those of two records.
+/// Reports whether a log of `size` entries begins with all entries of one of `old` entries (RFC 9162, section 2.1.4.2).
+/// Sizes and roots are those of two records.
 pub fn continues(
     (old_root, old): (&Digest, u64),
     (root, size): (&Digest, u64),

@@ -11,9 +11,9 @@ const VERSION: u8 = 1;
 /// The way from the root to where an index is, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The subtrees beside the way, from the root on; none for one without leaves.
+    /// The siblings along the path, from the root on; `None` for a subtree without leaves.
     pub siblings: Vec<Option<Digest>>,
-    /// Where it ends.
+    /// The end of the path.
     pub end: End,
 }
 

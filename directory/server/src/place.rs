@@ -1,10 +1,10 @@
-//! Where subtrees begin.
+//! Positions of subtrees.
 
 use crate::hash::DEPTH;
 use crate::key::Index;
 use crate::read::{DecodeError, Reader};
 
-/// Where a subtree begins.
+/// The position of a subtree: its depth, and the bits on the way there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     depth: u8,

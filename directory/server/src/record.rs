@@ -10,10 +10,10 @@ use crate::tree::Tree;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 
-/// What is signed begins with this, so that it is nothing else that the key may sign.
+/// The prefix of everything that is signed, which separates records from anything else that the key may sign.
 const DOMAIN: &[u8] = b"hekaton directory record";
 
-/// What the digest of parameters is of begins with this.
+/// The prefix of the bytes whose digest is that of the parameters.
 const PARAMETERS: &[u8] = b"hekaton directory parameters";
 
 /// The version of the format.
@@ -25,10 +25,10 @@ pub const RECORD_LENGTH: usize = 1 + 5 * 32 + 4 + 3 * 8;
 /// The length of a record with its signature.
 pub const SIGNED_LENGTH: usize = RECORD_LENGTH + 64;
 
-/// What of a directory never changes. Clients must not have it from the server that they check.
+/// The properties of a directory that never change. Clients must not take them from the server that they check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// How the tree is hashed.
+    /// The way the tree is hashed.
     pub profile: Profile,
     /// The key that signs records.
     pub server: VerifyingKey,
@@ -45,7 +45,7 @@ impl Parameters {
     }
 }
 
-/// What the server states about an epoch.
+/// The statement of the server about an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The digest of the parameters.
@@ -106,7 +106,7 @@ pub enum RecordError {
     Fewer {
         /// The epoch.
         epoch: u32,
-        /// What there is fewer of.
+        /// The name of the number that is smaller.
         what: &'static str,
         /// The number in the record.
         found: u64,

@@ -162,7 +162,7 @@ fn forget(profile: Profile, node: &Node, depth: usize, indices: &[Index], from: 
     }
 }
 
-/// Whether something may begin below a node at that depth.
+/// Reports whether subtrees at depth `from` may be below a node at `depth`.
 fn holds(inner: &Inner, depth: usize, from: usize) -> bool {
     depth < from && inner.sides.iter().any(|side| matches!(side, Node::Inner(_)))
 }

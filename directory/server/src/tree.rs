@@ -155,7 +155,7 @@ impl Tree {
         Ok(Path { siblings, end })
     }
 
-    /// Goes down to where an index is, and visits what is beside the way.
+    /// Goes down to an index, and visits the siblings on the way.
     fn walk<'t>(&'t self, index: &Index, mut beside: impl FnMut(&'t Node)) -> Result<End, Away> {
         let (mut node, mut depth) = (&self.root, 0);
         loop {
@@ -245,7 +245,7 @@ impl Node {
     }
 }
 
-/// What all changes of an epoch have in common.
+/// The values that all changes of an epoch have in common.
 #[derive(Clone, Copy)]
 struct Batch {
     profile: Profile,

@@ -1,4 +1,4 @@
-//! What the prover of epochs needs: the steps from one root to the next, each of which the circuit checks.
+//! The witness for the prover of epochs: the steps from one root to the next, each of which the circuit checks.
 
 use crate::hash::{DEPTH, Digest, EMPTY, Profile};
 use crate::key::{Commitment, Index};
@@ -8,14 +8,14 @@ use crate::place::{Away, Place};
 use crate::read::{DecodeError, Reader};
 use crate::tree::{Change, Node, Numbered, Tree, UpdateError};
 
-/// What a file begins with.
+/// The first bytes of a file.
 const MAGIC: [u8; 4] = *b"HKEW";
 
 /// The version of the format.
 const VERSION: u8 = 1;
 
-/// How many subtrees a prover can have waiting at a time. Random changes need 12 with 2^10 of them in an epoch, and 18 with
-/// 2^16.
+/// The maximum number of subtrees that a prover can have waiting at a time. Random changes need 12 with 2^10 of them in
+/// an epoch, and 18 with 2^16.
 pub const STACK: usize = 24;
 
 /// One step of the prover. Where lone leaves move up ([`Profile::Compress`], [`Profile::Sha256`]), it has a stack of subtrees,
@@ -71,7 +71,7 @@ pub enum Step {
 /// Epochs in a row, as their prover needs them. It has everything that changes, so it is as secret as the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// How the tree is hashed.
+    /// The way the tree is hashed.
     pub profile: Profile,
     /// The epoch before the first step.
     pub epoch: u32,
@@ -122,13 +122,13 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Whether there are steps for it: a leaf that was alone has one, too, once it has others beside it.
+    /// Reports whether there are steps for it: a leaf that was alone has one, too, once it has others next to it.
     fn has_steps(&self, was_lone: bool) -> bool {
         !self.changes.is_empty() || (was_lone && !matches!(self.node, Node::Empty))
     }
 }
 
-/// What is below a node in which something changes or which moves down, if it is not the step of one leaf.
+/// The work below a node in which something changes, or which moves down: the step of one leaf, or two sides.
 enum Below<'a> {
     One(Step),
     Sides([Side<'a>; 2], bool),
@@ -225,7 +225,7 @@ impl Step {
         Ok(steps)
     }
 
-    /// How many subtrees there are at a time while these steps are carried out, at most.
+    /// Returns the maximum number of subtrees at a time while these steps are carried out.
     pub fn height(steps: &[Self]) -> usize {
         let (mut height, mut highest) = (0usize, 0);
         for step in steps {
@@ -239,8 +239,8 @@ impl Step {
         highest
     }
 
-    /// Appends the bytes: the kind, then for a push the depth, the index or the leaf, and the commitment; the digest beside
-    /// a step up, unless it is that of nothing; of a path, index, commitment and path.
+    /// Appends the bytes: the kind, then for a push the depth, the index or the leaf, and the commitment; for a step up
+    /// the digest of the sibling, unless it is that of nothing; for a path, index, commitment and path.
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Insert { index, depth, commitment } => {

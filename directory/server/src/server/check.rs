@@ -20,7 +20,7 @@ use crate::tree::{Change, Tree};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-/// What a database has.
+/// The contents of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {

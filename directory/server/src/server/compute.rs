@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 /// The number of levels of a tile of the log.
 const LOG_LEVELS: u32 = 8;
 
-/// What the next commit is computed from. It is never read back from rows that may not be on the disk yet.
+/// The state from which the next commit is computed. It is never read back from rows that may not be on the disk yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
     tiling: Tiling,
@@ -33,14 +33,14 @@ pub(crate) struct Compute {
     memory: Memory,
 }
 
-/// What is written of a tree, and what of it stays in memory.
+/// The parts of a tree that are written, and those that stay in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tiling {
     /// The number of levels of a tile of the tree.
     pub(crate) levels: usize,
-    /// Down to which depth the tree stays in memory.
+    /// The depth down to which the tree stays in memory.
     pub(crate) resident: usize,
-    /// Whether what provers need is written, too.
+    /// `true` if the witness for provers is written, too.
     pub(crate) has_witness: bool,
     /// The maximum number of steps of an epoch, then.
     pub(crate) max_steps: usize,
@@ -71,7 +71,7 @@ pub(crate) struct Computed {
     pub(crate) epoch: Option<(SignedRecord, Tree)>,
     /// The chain of records that it continues.
     pub(crate) before: Digest,
-    /// What it writes.
+    /// The rows that it writes.
     pub(crate) rows: Rows,
     /// The updates that have an outcome with it.
     pub(crate) numbers: Vec<u64>,
@@ -190,7 +190,7 @@ impl Compute {
         Ok((computed, deferred))
     }
 
-    /// What an update does to the tree, if its sender expected what is there.
+    /// Returns the leaf that an update writes, or why the update is refused.
     fn judge(&self, update: &Accepted) -> Result<Result<New, Refusal>, Error> {
         let leaf = self.tree.leaf(&update.index).map_err(UpdateError::from)?;
         let version = leaf.map(|leaf| leaf.version);
@@ -269,7 +269,7 @@ pub(crate) fn load(
 /// Which parts of the tree are in memory only because commits needed them.
 #[derive(Clone, Debug, Default)]
 struct Memory {
-    /// What commits needed, the oldest first.
+    /// The places that each commit needed, the oldest commit first.
     commits: VecDeque<(u64, Vec<Place>)>,
     /// By place, the last commit that needed it.
     last: HashMap<Place, u64>,

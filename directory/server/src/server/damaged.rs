@@ -10,7 +10,7 @@ pub struct Damaged {
     pub table: Table,
     /// The row's key, in hexadecimal.
     pub row: String,
-    /// What is wrong with it.
+    /// A description of the damage.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong in a server.
+//! Errors of a server.
 
 use super::damaged::Damaged;
 use super::head::Head;
@@ -12,7 +12,7 @@ use crate::tree::UpdateError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What went wrong in a server.
+/// An error of a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -25,7 +25,7 @@ pub enum Error {
     /// A file or a folder.
     #[error("cannot {what} {path}: {source}", path = .path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -61,9 +61,9 @@ pub enum Error {
     OldHead {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The head in that file.
         head: Box<Head>,
-        /// What was signed later, or instead.
+        /// The head that was signed later, or instead.
         found: Box<Head>,
     },
     /// The head on another disk is kept in another file by now.
@@ -97,9 +97,9 @@ pub enum Error {
     HeadMoved {
         /// The file.
         path: PathBuf,
-        /// What this process has written last.
+        /// The head that this process has written last.
         last: Box<Head>,
-        /// What is there.
+        /// The head that is in the file.
         found: Box<Head>,
     },
     /// Another process uses the head on another disk.
@@ -210,7 +210,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it may be gone once the database is opened again.
+    /// Reports whether the error may be gone once the database is opened again.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Io { .. })
     }
@@ -235,7 +235,8 @@ pub enum SubmitError {
     /// Too many updates wait.
     #[error("{0} updates wait already: send it again later")]
     Full(usize),
-    /// Whether the update was accepted is open: the database failed. With an idempotency key it can be sent again.
+    /// The database failed, so it is unknown whether the update was accepted. With an idempotency key it can be sent
+    /// again.
     #[error("the server cannot say whether the update was accepted: {0}")]
     Unknown(String),
     /// The server does not take updates now.

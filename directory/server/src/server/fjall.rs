@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-/// How much of a journal is copied at once.
+/// The number of bytes of a journal that are copied at once.
 const PART: usize = 1 << 16;
 
 /// A database of fjall's, in a folder of its own.

@@ -10,10 +10,10 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// How much is written to find out whether there is room.
+/// The number of bytes that are written to find out whether there is room.
 const ROOM: usize = 1 << 20;
 
-/// Where a directory is and what it is opened with.
+/// The folder of a directory, and everything that it is opened with.
 pub(crate) struct Directory {
     folder: PathBuf,
     pub(crate) parameters: Parameters,
@@ -62,7 +62,8 @@ impl Directory {
         Ok(Self { folder, parameters, key, opener, heads, seen, locks })
     }
 
-    /// Checks that there is room for what is written when a database is opened, beside the head on another disk, too.
+    /// Checks that there is room for what is written when a database is opened: in the folder, and next to the head on
+    /// another disk.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
         let outer = self.heads.outer.as_ref().map(|head| beside(head, ".room"));
         for path in [Some(self.folder.join("room")), outer].into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What was signed last.
+//! The head of a directory: the last commit that is on the disk, and the last signed record.
 
 use crate::hash::Digest;
 

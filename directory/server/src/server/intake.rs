@@ -9,7 +9,7 @@ use super::time::fail_point;
 use super::update::Receipt;
 use std::collections::HashMap;
 
-/// How many updates are written at once.
+/// The maximum number of updates that are written at once.
 const BATCH: usize = 1024;
 
 /// Writes updates as they come, until the session ends.

@@ -1,4 +1,4 @@
-//! How a server works.
+//! Options of a server.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// levels above, and the end.
 pub const MAX_STEPS_OF_ONE: usize = 132;
 
-/// How the two stages of a commit go together.
+/// The way in which the two stages of a commit are scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// One after the other.
@@ -48,34 +48,34 @@ impl Mode {
     }
 }
 
-/// How a server works. None of it changes what it signs, but for the number of updates in an epoch.
+/// The options of a server. They do not change what it signs, except for the number of updates in an epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The maximum number of updates of an epoch.
     pub max_updates: usize,
-    /// How long an update waits for others. Without it, an epoch is closed once it is full, or on demand.
+    /// The time that an update waits for others. Without it, an epoch is closed once it is full, or on demand.
     pub interval: Option<Duration>,
-    /// How the stages of a commit go together.
+    /// The way in which the stages of a commit are scheduled.
     pub mode: Mode,
-    /// How many commits are written at once in any order.
+    /// The number of commits that are written at once in [`Mode::AnyOrder`].
     pub writers: usize,
     /// The maximum number of accepted updates without an outcome.
     pub max_pending: usize,
     /// The maximum number of accepted updates of one label that no commit has: an epoch takes one of them.
     pub max_pending_of_label: usize,
-    /// The maximum of memory that accepted updates take before they are in a commit, about.
+    /// The approximate maximum of memory that accepted updates take before they are in a commit, in bytes.
     pub max_pending_bytes: usize,
-    /// Down to which depth the tree stays in memory.
+    /// The depth down to which the tree stays in memory.
     pub resident: usize,
-    /// How many bytes of the database are kept in memory.
+    /// The number of bytes of the database that are kept in memory.
     pub cache: u64,
-    /// The number of threads of the first stage; 0 for one a core.
+    /// The number of threads of the first stage; 0 for one per core.
     pub threads: usize,
     /// The maximum number of steps of an epoch, if there is a witness of it: what a proof has room for. Updates that would
     /// exceed it wait for the next epoch. One update alone takes at most [`MAX_STEPS_OF_ONE`].
     pub max_steps: usize,
-    /// Whether what the provers of epochs need is kept, about 300 bytes an update. Without it, no epoch that is closed
-    /// meanwhile can be proven.
+    /// `true` if the witness for the provers of epochs is kept, about 300 bytes per update. Epochs that are closed
+    /// without it cannot be proven.
     pub has_witness: bool,
 }
 

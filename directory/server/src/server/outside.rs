@@ -1,4 +1,4 @@
-//! What is kept outside of a directory's folder, by which a folder from a backup is found out.
+//! Data that is kept outside of a directory's folder, by which a folder from a backup is detected.
 //!
 //! The head in the folder goes back in time with the folder. One on another disk does not: the database must have the record that it
 //! names, or nothing is signed. It is written first, so it is never behind the head in the folder; if the process dies between the
@@ -12,7 +12,7 @@ use crate::record::SignedRecord;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// What is known of a directory from elsewhere than its folder.
+/// The facts that are known about a directory from elsewhere than its folder.
 #[derive(Clone, Debug, Default)]
 pub struct Outside {
     /// The file of the head on another disk.
@@ -68,7 +68,7 @@ fn real(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(io(path))
 }
 
-/// Whether two paths name one file.
+/// Reports whether two paths name one file.
 fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
     if real(one)? == real(other)? {
         return Ok(true);
@@ -86,14 +86,14 @@ fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Where the heads of a directory are.
+/// The paths of the heads of a directory.
 #[derive(Debug)]
 pub(crate) struct HeadPaths {
     /// In the folder.
     pub(crate) inner: PathBuf,
     /// On another disk, if there is one.
     pub(crate) outer: Option<PathBuf>,
-    /// Whether that one may be missing.
+    /// `true` if that one may be missing.
     pub(crate) start: bool,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Heads {
 struct Outer {
     file: HeadFile,
     path: PathBuf,
-    /// What this process has read or written last; nothing, if the file is to be made.
+    /// The head that this process has read or written last; `None` if the file is to be made.
     last: Option<Head>,
 }
 

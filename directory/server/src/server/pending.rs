@@ -5,10 +5,10 @@ use crate::key::Index;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
-/// What an update takes in memory beside its label and its value, about.
+/// The approximate memory of an update in addition to its label and its value, in bytes.
 const ITEM: usize = 256;
 
-/// What an update takes in memory, about.
+/// Returns the approximate memory of an update, in bytes.
 pub(crate) fn size(update: &Accepted) -> usize {
     ITEM + update.label.len() + update.opening.value.len()
 }
@@ -16,11 +16,11 @@ pub(crate) fn size(update: &Accepted) -> usize {
 /// Updates in the order in which they were accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// With the time since which they wait; without one, they have waited long enough.
+    /// The updates with the time since which they wait; without one, they have waited long enough.
     queue: VecDeque<(Accepted, Option<Instant>)>,
-    /// How many there are of each label.
+    /// The number of updates of each label.
     labels: HashMap<Index, usize>,
-    /// What they take in memory, about.
+    /// The approximate memory that the updates take, in bytes.
     bytes: usize,
 }
 
@@ -49,17 +49,17 @@ impl Pending {
         }
     }
 
-    /// How many there are of a label.
+    /// Returns the number of updates of a label.
     pub(crate) fn of_label(&self, index: &Index) -> usize {
         self.labels.get(index).copied().unwrap_or(0)
     }
 
-    /// What all of them take in memory, about.
+    /// Returns the approximate memory of all updates, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many could be in one commit.
+    /// Returns the number of updates that could be in one commit.
     pub(crate) fn labels(&self) -> usize {
         self.labels.len()
     }

@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// How many computed commits wait to be written.
+/// The maximum number of computed commits that wait to be written.
 const QUEUE: usize = 4;
 
-/// How long a server waits before it opens its database again: at first, and at most.
+/// The time that a server waits before it opens its database again: at first, and at most.
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
@@ -77,7 +77,7 @@ impl Session {
     }
 }
 
-/// What a server begins with, or goes on with.
+/// The state in which a server starts or resumes.
 #[derive(Debug)]
 pub(crate) enum Begin {
     /// An open database.
@@ -129,7 +129,7 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Begin) {
                 let store = Arc::clone(&session.store);
                 let before = session.sequencer.confirmed();
                 let result = run(shared, *session);
-                // Also where something beside the stages wrote last: the mark has to stay then.
+                // Checked also where something other than the stages wrote last: the mark has to stay then.
                 let result = result.and_then(|()| Ok(store.check()?));
                 if shared.lock().confirmed > before {
                     wait = MIN_BACKOFF;
@@ -187,7 +187,7 @@ fn pause(
         if matches!(state.phase, Phase::Draining { .. }) || fatal {
             return Some(error);
         }
-        // Whoever waits for an answer is told that there is none.
+        // This drops the channels of callers that wait for an answer, so they get an error.
         state.incoming.clear();
         state.incoming_bytes = 0;
         state.phase = Phase::Recovering(why);

@@ -7,7 +7,7 @@ use super::time::fail_point;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-/// How many commits are pruned at once.
+/// The number of commits that are pruned at once.
 const CHUNK: usize = 64;
 
 /// Makes a visible epoch the first one with a tree. What a commit up to it has written supersedes what was there before, and

@@ -21,7 +21,7 @@ use std::path::Path;
 /// Updates whose intake rows are removed at once.
 const CHUNK: usize = 4096;
 
-/// Where a directory stands.
+/// The state of a directory as its database has it.
 #[derive(Debug)]
 pub(crate) struct Recovered {
     pub(crate) format: Format,
@@ -68,7 +68,7 @@ fn format(parameters: &Parameters, levels: u8, (pruned, next): (u32, u64)) -> Fo
     Format { parameters, profile, server, proofs, levels, pruned, next }
 }
 
-/// What a database has of the record that was signed last.
+/// The record that was signed last, as a database has it.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) format: Format,

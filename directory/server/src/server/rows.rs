@@ -86,7 +86,7 @@ impl LogPlace {
     }
 }
 
-/// What a row of a table is decoded from.
+/// A value that is decoded from a row of a table.
 pub(crate) trait Decode: Sized {
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
 }
@@ -129,7 +129,7 @@ pub(crate) fn number(table: Table, key: &[u8]) -> Result<u64, Damaged> {
     Ok(u64::from_be_bytes(bytes))
 }
 
-/// What a directory is.
+/// The description of a directory in its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     /// The digest of the parameters.
@@ -219,7 +219,7 @@ impl Decode for Value {
     }
 }
 
-/// What a commit has written: to remove it, and to know what later ones supersede.
+/// A list of what a commit has written, to remove it and to know what later commits supersede.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     /// The epoch that it has closed; 0 if it has closed none.
@@ -232,7 +232,7 @@ pub(crate) struct Written {
     pub(crate) values: Vec<[u8; 20]>,
     /// The updates that have an outcome.
     pub(crate) numbers: Vec<u64>,
-    /// Whether there is a witness of the epoch.
+    /// `true` if there is a witness of the epoch.
     pub(crate) has_witness: bool,
 }
 
@@ -350,7 +350,7 @@ impl Decode for Outcome {
     }
 }
 
-/// What is kept of an update that its sender may send twice.
+/// The data that is kept of an update so that its sender may send it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Submitted {
     pub(crate) number: u64,

@@ -12,14 +12,14 @@ use crate::record::{Record, SignedRecord};
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 
-/// What is visible, and what waits for commits before it.
+/// The state that is visible, and the commits that wait for others before them.
 pub(crate) struct Sequencer {
     head: Head,
     /// The chain of records up to the head.
     chain: Digest,
     keep: Box<dyn Keep>,
     waiting: BTreeMap<u64, Done>,
-    /// What is to be written of commits up to the head.
+    /// The rows that are still to be written for commits up to the head.
     settled: Rows,
 }
 
@@ -46,7 +46,7 @@ impl Computed {
     }
 }
 
-/// What has become visible.
+/// Epochs and updates that have become visible.
 #[derive(Debug, Default)]
 pub(crate) struct Visible {
     /// Epochs with their trees.
@@ -94,7 +94,7 @@ impl Sequencer {
         }
     }
 
-    /// What of commits up to the head is still to be written, with the next rows.
+    /// Takes the rows that are still to be written for commits up to the head. They are written with the next ones.
     pub(crate) fn take_settled(&mut self) -> Rows {
         std::mem::take(&mut self.settled)
     }

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 pub struct Server {
     pub(crate) shared: Arc<Shared>,
     pub(crate) parameters: Parameters,
-    /// What writes; nothing where the directory is only read.
+    /// The thread that writes; `None` where the directory is only read.
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -104,7 +104,7 @@ impl Server {
         Ok(answer)
     }
 
-    /// What became of an update.
+    /// Returns the status of an update.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -243,7 +243,7 @@ impl Server {
         changes(&*view.store, epoch)
     }
 
-    /// What the prover of the epochs after `from`, up to `to`, needs.
+    /// Returns the witness for the prover of the epochs after `from`, up to `to`.
     ///
     /// # Errors
     /// If there are no such epochs yet, or nothing was kept for their provers.
@@ -290,8 +290,8 @@ impl Server {
         Ok(ranges)
     }
 
-    /// What the prover of the next proof needs, and the last epoch of it: whole epochs after the last one that is proven, as
-    /// many as have at most this number of steps together. Nothing if all are proven.
+    /// Returns the last epoch of the next proof, and the witness for its prover. The proof is of whole epochs after the
+    /// last one that is proven, as many as have at most `most` steps together. Returns `None` if all are proven.
     ///
     /// # Errors
     /// If nothing was kept for provers of the next epoch, or it has more steps alone.
@@ -407,7 +407,7 @@ impl Server {
         self.shared.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a write fails, the database is opened again, whoever wrote.
+    /// Reports a failed write to the pipeline, which then opens the database again, whichever thread wrote.
     fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if let Err(Error::Store(StoreError::Write(why))) = &result {
             self.shared.fail(StoreError::Write(why.to_string().into()).into());
@@ -420,7 +420,7 @@ impl Server {
         self.shared.mode.store(mode.number(), std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// What commits took.
+    /// Returns statistics of commits.
     pub fn stats(&self) -> Stats {
         *self.shared.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -438,7 +438,7 @@ impl Server {
         }
     }
 
-    /// How many accepted updates have no outcome.
+    /// Returns the number of accepted updates without an outcome.
     pub fn open_updates(&self) -> usize {
         self.shared.lock().open.len()
     }
@@ -490,7 +490,7 @@ impl Server {
 /// An update before it has a number.
 type Prepared = (Accepted, Option<(Vec<u8>, Submitted)>);
 
-/// Where intake answers.
+/// The channel on which intake answers.
 type Reply = Receiver<Result<Receipt, SubmitError>>;
 
 fn answer(sent: Result<Reply, SubmitError>) -> Result<Receipt, SubmitError> {

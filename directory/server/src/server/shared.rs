@@ -1,4 +1,4 @@
-//! What the threads of a server share.
+//! State that the threads of a server share.
 
 use super::error::{Error, SubmitError};
 use super::folder::Directory;
@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// What the secret for the digests of updates is the digest of, before the server's key.
+/// The prefix, before the server's key, of the bytes whose digest is the secret for the digests of updates.
 const SUBMITTED: &[u8] = b"hekaton directory submitted";
 
-/// What all threads share.
+/// The state that all threads share.
 pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     pub(crate) changed: Condvar,
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) mode: AtomicU8,
     pub(crate) options: Options,
     pub(crate) stats: Mutex<Stats>,
-    /// What the digests of updates that may be sent again are made with.
+    /// The secret with which the digests of updates that may be sent again are made.
     pub(crate) secret: Digest,
     /// Held by whatever goes through the whole database, or changes rows of earlier epochs.
     pub(crate) maintenance: Mutex<()>,
@@ -42,13 +42,13 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// What of a server changes.
+/// The part of a server's state that changes.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) phase: Phase,
     /// Updates that are not on the disk.
     pub(crate) incoming: Vec<Incoming>,
-    /// What these take in memory, about.
+    /// The approximate memory that these take, in bytes.
     pub(crate) incoming_bytes: usize,
     /// Updates that are, and that no commit has.
     pub(crate) pending: Pending,
@@ -68,7 +68,7 @@ pub(crate) struct State {
     pub(crate) failed: Option<Error>,
 }
 
-/// What a server does.
+/// The phase of a server.
 #[derive(Debug, Default)]
 pub(crate) enum Phase {
     /// It takes updates.

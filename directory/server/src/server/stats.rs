@@ -1,4 +1,4 @@
-//! What the stages of the pipeline take, and which mode is the fastest.
+//! Times of the stages of the pipeline, and the choice of the fastest mode.
 
 use super::options::Mode;
 use std::time::Duration;
@@ -9,10 +9,10 @@ const SHARE: f64 = 1.0 / 16.0;
 /// After how many commits the figures say something.
 const ENOUGH: u64 = 8;
 
-/// How much faster a mode must be to be chosen.
+/// The factor by which a mode must be faster to be chosen.
 const GAIN: f64 = 1.05;
 
-/// What commits took, of this process. Times are in seconds; averages are of the last few commits.
+/// Statistics of the commits of this process. Times are in seconds; averages are of the last few commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -62,8 +62,8 @@ impl Stats {
         mix(&mut self.idle, self.commits, idle);
     }
 
-    /// How many times as fast commits are with the two stages side by side, if nothing else limits them: the processor's
-    /// time is the same, so it is not below the time that the work takes on all cores.
+    /// Returns the factor by which commits are faster with the two stages side by side, if nothing else limits them.
+    /// The CPU time stays the same, so a commit takes no less than that time divided by the number of cores.
     pub fn predicted_gain(&self) -> f64 {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         gain(self.compute, self.write + self.sign, self.cpu / cores as f64)

@@ -1,5 +1,5 @@
-//! What a directory needs of a database: rows in tables, in the order of their keys, and batches that are written as a whole
-//! or not at all.
+//! The database interface of a directory: rows in tables, in the order of their keys, and batches that are written as a
+//! whole or not at all.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -24,15 +24,15 @@ pub enum Table {
     Signature,
     /// The leaves that an epoch has written, by epoch, in the order of the log.
     Changes,
-    /// What the prover of an epoch needs, by epoch, until it is proven.
+    /// The witness for the prover of an epoch, by epoch, until it is proven.
     Witness,
     /// Proofs, by the last epoch that each one proves.
     Proof,
-    /// What a commit has written, by its number.
+    /// The lists of what commits have written, by their numbers.
     Commit,
     /// Accepted updates that no signed epoch has, by their numbers; and those of the last epochs.
     Intake,
-    /// What became of updates, by their numbers.
+    /// The outcomes of updates, by their numbers.
     Outcome,
     /// Numbers of updates, by the keys of those who may send them twice.
     Idempotency,
@@ -83,7 +83,7 @@ pub struct Row {
     pub table: Table,
     /// The key.
     pub key: Vec<u8>,
-    /// What to write, or nothing to remove the row.
+    /// The value to write, or `None` to remove the row.
     pub value: Option<Vec<u8>>,
 }
 
@@ -103,14 +103,14 @@ impl Rows {
     }
 }
 
-/// What went wrong in a database.
+/// An error of a database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// Reading failed.
     #[error("cannot read from the database: {0}")]
     Read(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Writing failed. Whether the rows are there after the database is opened again is open.
+    /// Writing failed. It is unknown whether the rows are there after the database is opened again.
     #[error("cannot write to the database: {0}")]
     Write(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// It cannot be opened.
@@ -124,7 +124,7 @@ pub enum StoreError {
 /// A key and what it has.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
-/// What a scan does with a row, and whether it goes on.
+/// The visitor of a scan: it takes a row, and decides whether the scan continues.
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
 /// A database.
@@ -215,7 +215,7 @@ impl Handle {
         drop(self.store.write().unwrap_or_else(std::sync::PoisonError::into_inner).take());
     }
 
-    /// Whether all writes have succeeded.
+    /// Checks that all writes have succeeded.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         match self.failed.load(Ordering::Acquire) {
             true => Err(StoreError::Closed),

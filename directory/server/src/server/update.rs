@@ -43,8 +43,8 @@ impl Update {
         }
     }
 
-    /// What makes it another update than one with the same name. Without the secret, it says nothing of the value, which may
-    /// be erased.
+    /// Returns a digest by which an update differs from another one with the same idempotency key. Without the secret,
+    /// it reveals nothing about the value, which may be erased.
     pub(crate) fn digest(&self, secret: &Digest) -> Digest {
         let (kind, version) = self.expected.encode();
         let hasher = Sha256::new()
@@ -79,7 +79,7 @@ impl Expected {
     }
 }
 
-/// What became of an update.
+/// The outcome of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -99,11 +99,11 @@ pub enum Outcome {
 pub struct Receipt {
     /// Its number, to ask for its outcome.
     pub number: u64,
-    /// Whether it was accepted before, and this is its number from then.
+    /// `true` if it was accepted before; `number` is then the earlier one.
     pub repeated: bool,
 }
 
-/// What became of an update so far.
+/// The status of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It waits for an epoch, or for the record of one.
@@ -160,7 +160,7 @@ impl Accepted {
         Self::new(u64::MAX, update.label, opening, update.expected)
     }
 
-    /// Whether the label may be updated, given the version that it has.
+    /// Checks that the label may be updated, given the version that it has.
     pub(crate) fn check(&self, version: Option<u32>) -> Result<(), Refusal> {
         match (self.expected, version) {
             (_, Some(u32::MAX)) => Err(Refusal::LastVersion),

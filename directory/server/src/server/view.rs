@@ -1,4 +1,4 @@
-//! What a directory answers of an epoch.
+//! The answers of a directory for an epoch.
 
 use super::compute::{load, tile};
 use super::damaged::Damaged;
@@ -30,7 +30,7 @@ pub struct View {
     pub(crate) commit: u64,
 }
 
-/// What a directory has of a label in an epoch.
+/// The answer of a directory for a label in an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The proof that the label has a leaf, or none.
@@ -69,7 +69,7 @@ impl View {
         (epoch < format.pruned).then_some(Error::Pruned { epoch, first: format.pruned })
     }
 
-    /// What a label has, with the proof of it.
+    /// Returns the value of a label, or that it has none, with the proof.
     ///
     /// # Errors
     /// If the label is too long, or the database cannot be read.
@@ -143,7 +143,8 @@ impl View {
         }
     }
 
-    /// The roots beside the way to an entry among those from `first` on, `size` of them (RFC 9162, section 2.1.3.1).
+    /// Appends the roots of the siblings on the way to an entry among those from `first` on, `size` of them
+    /// (RFC 9162, section 2.1.3.1).
     fn beside(
         &self,
         entry: u64,
@@ -229,7 +230,7 @@ pub(crate) fn changes(store: &dyn Store, epoch: u32) -> Result<Vec<Leaf>, Error>
     Ok(leaves)
 }
 
-/// What the prover of an epoch needs, if it was kept.
+/// Returns the witness for the prover of an epoch, if it was kept.
 pub(crate) fn witness(store: &dyn Store, epoch: u32) -> Result<Option<Vec<Step>>, Error> {
     let key = epoch.to_be_bytes();
     let Some(bytes) = store.get(Table::Witness, &key)? else { return Ok(None) };

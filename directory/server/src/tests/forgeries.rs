@@ -23,7 +23,7 @@ fn parts(profile: Profile, leaves: &[Leaf]) -> BTreeSet<Digest> {
     out
 }
 
-/// How two sides make one: as inner nodes only, or also as leaves that move up.
+/// A rule to join two sides: as inner nodes only, or also as leaves that move up.
 type Join = fn(Profile, &Digest, &Digest) -> Digest;
 
 fn nodes_only(profile: Profile, left: &Digest, right: &Digest) -> Digest {

@@ -64,7 +64,8 @@ fn current_values() {
     assert_eq!(format!("{second:?}"), "Opening { bytes: 6, .. }");
 }
 
-/// Of each profile, the digest of the leaf, the root of a tree that has it alone, and the chains of epochs 0 and 1.
+/// The digest of the leaf, the root of a tree that has it alone, and the chains of epochs 0 and 1 are the known ones in
+/// each profile.
 #[test]
 fn trees_and_chains() {
     let sha256 = "b7e19e0ce1dbf412935f0b34d7a193e46a83d0fbe09ba80362f70f8bfd727be5";

@@ -102,7 +102,7 @@ fn entries_and_continuation_are_proven() {
     }
 }
 
-/// Proofs that go on above the root, to one that has it below: what is proven is of this size.
+/// Proofs that continue above the root, to one that has it below, are refused: what is proven is of this size.
 #[test]
 fn proofs_end_at_the_root() {
     use sha2::{Digest as _, Sha256};

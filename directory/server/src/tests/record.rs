@@ -70,7 +70,7 @@ fn records_are_signed_and_continue_each_other() {
     }
 }
 
-/// What a record states about itself.
+/// A record that contradicts itself is refused.
 #[test]
 fn records_have_their_own_chain() {
     for profile in Profile::ALL {
@@ -95,7 +95,7 @@ fn records_have_their_own_chain() {
     }
 }
 
-/// What the record of the next epoch may not change, one by one; and what may stay as it was.
+/// Each change that the record of the next epoch may not make is refused; other values may stay as they were.
 #[test]
 fn records_after_each_other() {
     let profile = Profile::Sha256;

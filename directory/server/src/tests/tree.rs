@@ -94,7 +94,7 @@ fn versions_and_epochs_end() {
     assert_eq!(next.update(&[]).unwrap_err(), UpdateError::Epoch);
 }
 
-/// What a digest is of is in its last bit, and a profile is not another one's.
+/// The last bit of a digest says what kind of node it is of, and a digest of one profile is not one of another.
 #[test]
 fn digests_of_kinds_and_profiles_differ() {
     let mut roots = Vec::new();

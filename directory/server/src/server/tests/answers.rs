@@ -1,4 +1,4 @@
-//! What a server answers, and what it keeps.
+//! The answers of a server, and the data that it keeps.
 
 use super::{client, create, open, options, outcome, parameters, update};
 use crate::server::{Error, Expected, Mode, Options, Outcome, Refusal, Status, Update};
@@ -42,7 +42,7 @@ fn earlier_epochs_answer_until_they_are_pruned() {
         let error = server.view_at(21).unwrap_err();
         assert_eq!(error.to_string(), "there is no epoch 21 yet; the last one is 20");
         assert!(matches!(server.prune(21), Err(Error::NoEpoch { epoch: 21, last: 20 })));
-        // All records are there, and it goes on after a restart.
+        // All records are there, and the server continues after a restart.
         server.drain().unwrap();
         drop(server);
         let server = open(folder.path(), profile, options(Mode::Pipelined));
@@ -201,7 +201,7 @@ fn the_log_is_proven() {
     server.check().unwrap();
 }
 
-/// What a tree has in memory is no more than its top, however many labels there are.
+/// A tree has only its top in memory, however many labels there are.
 #[test]
 fn the_depth_of_the_tree_is_on_the_disk() {
     let folder = tempfile::tempdir().unwrap();
@@ -406,7 +406,7 @@ fn updates_that_are_put_back_are_in_their_order_and_due() {
     assert_eq!(pending.bytes(), 0);
 }
 
-/// What is deep in the tree is forgotten once it is on the disk, and not before.
+/// The deep part of the tree is dropped from memory once it is on the disk, and not before.
 #[test]
 fn memory_is_bounded() {
     use crate::server::Opened;

@@ -1,4 +1,4 @@
-//! What is wrong from outside gets an error that says so.
+//! Wrong input from outside gets an error that says what is wrong.
 
 use super::{create, key, open, options, parameters, update};
 use crate::server::{

@@ -4,7 +4,7 @@ use crate::server::{Opened, Rows, Store, StoreError, Table, Visit};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What the next commit does.
+/// The behavior of the next commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
     /// It succeeds.
@@ -27,15 +27,15 @@ type Map = BTreeMap<(Table, Vec<u8>), Vec<u8>>;
 /// The disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
-    /// What is on the disk.
+    /// The rows that are on the disk.
     durable: Map,
-    /// What can be read.
+    /// The rows that can be read.
     pub(crate) visible: Map,
-    /// What the next commits do; they succeed where it has nothing.
+    /// The behavior of the next commits; those beyond the list succeed.
     pub(crate) plan: VecDeque<Fault>,
     /// The number of commits.
     pub(crate) commits: u64,
-    /// Whether a sync takes its time.
+    /// `true` if a sync takes its time.
     pub(crate) is_slow: bool,
 }
 
@@ -43,7 +43,7 @@ thread_local! {
     static FAULT: std::cell::Cell<Option<(usize, Fault)>> = const { std::cell::Cell::new(None) };
 }
 
-/// Runs something of which one commit of this thread has a fault, after so many others.
+/// Runs a closure in which one commit of this thread has a fault, after `after` others.
 pub(crate) fn with_fault<R>(after: usize, fault: Fault, run: impl FnOnce() -> R) -> R {
     FAULT.set(Some((after, fault)));
     let result = run();

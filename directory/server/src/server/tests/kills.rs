@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Where the process is killed.
+/// The fail points at which the process is killed.
 const PLACES: [&str; 16] = [
     "before-intake",
     "after-intake",
@@ -134,7 +134,7 @@ fn start(folder: &Path, mode: usize, first: u64, place: Option<(&str, u64)>) -> 
     command.spawn().unwrap()
 }
 
-/// What killed processes have said of epochs.
+/// The epochs that killed processes have reported.
 #[derive(Default)]
 struct Seen {
     records: Vec<(u32, u64)>,
@@ -148,7 +148,7 @@ impl Seen {
     }
 }
 
-/// What a killed process has said: the number of updates that were accepted, and what it has said of epochs.
+/// Returns what a killed process has reported: the number of updates that were accepted, and the epochs.
 fn said(child: &mut Child, first: u64) -> (u64, Seen) {
     let (mut next, mut seen) = (first, Seen::default());
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
@@ -247,8 +247,8 @@ fn killed_anywhere() {
     assert!(accepted > 0);
 }
 
-/// F8: the system writes no more, as on a full disk. Nothing that was accepted before is lost, and once there is room again,
-/// the directory goes on.
+/// F8: the system writes no more, as on a full disk. Nothing that was accepted before is lost, and once there is room
+/// again, the directory resumes.
 #[test]
 fn a_full_disk() {
     // No file may be longer than that, in blocks of 512 bytes; a write past it is an error, not a signal.

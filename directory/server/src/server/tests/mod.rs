@@ -86,7 +86,8 @@ pub(crate) fn update(server: &Server, updates: &[(&str, &str)]) {
     server.flush().unwrap();
 }
 
-/// What a client learns of a label, from the answers alone and with all of their checks: the leaf, and its values.
+/// Returns what a client learns about a label, from the answers alone and with all of their checks: the leaf, and its
+/// values.
 pub(crate) fn client(
     parameters: &Parameters,
     view: &View,

@@ -120,7 +120,7 @@ fn an_older_folder_is_refused() {
             assert_eq!(last, digest(&signed[1]));
             assert!(error.to_string().contains("two records of one epoch"), "{error}");
         }
-        // Nothing was written: the newest copy goes on.
+        // Nothing was written: the newest copy can be used.
         replace(&place.path("newest"), &place.folder());
         let server = place.open(&place.outside()).unwrap();
         assert_eq!(digest(&server.record(2).unwrap()), digest(&signed[0]));
@@ -242,7 +242,7 @@ fn a_copy_signs_nothing_in_parallel() {
     let error = copy.flush().unwrap_err();
     assert!(error.to_string().contains("another process serves a copy"), "{error}");
     assert!(copy.view().is_err() && copy.outcome(receipt.number).is_err());
-    // The first one goes on, and the copy is an older folder from then on.
+    // The first one continues, and the copy is an older folder from then on.
     update(&server, &[("label", "3")]);
     server.close().unwrap();
     drop((server, copy));
@@ -429,7 +429,7 @@ fn the_head_of_the_folder_is_no_other_one() {
     }
 }
 
-/// What is only shown for the time being, on a full disk, must have what is known from elsewhere, too.
+/// A database that is only read for the time being, on a full disk, must also have what is known from elsewhere.
 #[test]
 fn what_is_read_has_what_was_signed() {
     let place = Place::new();

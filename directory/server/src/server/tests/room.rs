@@ -129,7 +129,7 @@ fn a_server_starts_on_a_full_disk() {
     }
 }
 
-/// What fails although there is room is reported at once.
+/// A failure that occurs although there is room is reported at once.
 #[test]
 fn a_database_that_cannot_be_opened_is_no_full_disk() {
     let folder = tempfile::tempdir().unwrap();

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 /// three tiles.
 const LABELS: [&str; 3] = ["0", "0", "136"];
 
-/// How often something fails or ends.
+/// The maximum number of times that something fails or ends.
 const FAILURES: usize = 2;
 
 /// A defect that the search must find.
@@ -95,7 +95,7 @@ struct World {
     heads: Arc<Mutex<Heads>>,
     process: Option<Process>,
     failures: usize,
-    /// What everybody outside knows.
+    /// The facts that are known outside: updates sent and acknowledged, signed records, and outcomes.
     sent: usize,
     acked: BTreeSet<usize>,
     signed: BTreeMap<u32, Digest>,
@@ -123,7 +123,7 @@ impl Clone for World {
     }
 }
 
-/// What is wrong in a state.
+/// A description of what is wrong in a state.
 type Wrong = String;
 
 impl World {
@@ -392,7 +392,7 @@ impl World {
         heads.visible = heads.durable;
     }
 
-    /// What everybody outside knows still holds after the process ends here, with or without power.
+    /// Checks that everything that is known outside still holds after the process ends here, with or without power.
     fn check(&self) -> Result<(), Wrong> {
         for power in [false, true] {
             let mut world = self.clone();
@@ -445,7 +445,7 @@ impl World {
         })
     }
 
-    /// States with the same digest go on in the same way.
+    /// States with the same digest continue in the same way.
     fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.disk.hash(&mut hasher);
