@@ -23,7 +23,7 @@ const MAX_SUBCIRCUITS: usize = 1 << 20;
 /// binds all roots in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epochs {
-    /// How the tree is hashed; in this circuit, one where lone leaves move up.
+    /// The way the tree is hashed; in this circuit, one where lone leaves move up.
     pub profile: Profile,
     /// The number of steps of a subcircuit.
     pub steps: usize,
@@ -96,7 +96,7 @@ impl Epochs {
     }
 }
 
-/// Where in the values of a state its epoch begins: root, chain, number.
+/// The offset of an epoch in the values of a state: root, chain, number.
 const TIP: usize = 5 * STACK;
 
 impl WiredCircuit for Epochs {

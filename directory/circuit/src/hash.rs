@@ -10,7 +10,7 @@ use hekaton_standard::sha256::{self, Message};
 /// A message of two digests: the halves of the left one, then those of the right one, each big-endian.
 pub(crate) type Block = [u128; 4];
 
-/// How a message is read, in bits.
+/// The sizes of the parts of a message, in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Half a digest; an index is as long.

@@ -8,7 +8,7 @@ use hekaton_directory::{Commitment, Digest, EMPTY, Index, Leaf, Profile, STACK, 
 use hekaton_standard::sha256::digest_halves;
 use serde::{Deserialize, Serialize};
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Operation {
     /// Nothing.
@@ -32,9 +32,9 @@ pub(crate) struct StepValues {
     pub(crate) location: u128,
     /// The depth of what is pushed.
     pub(crate) depth: u8,
-    /// What is hashed of the tree before the epoch.
+    /// The message that is hashed for the tree before the epoch.
     pub(crate) old: Block,
-    /// What is hashed of the tree after it, and of the chain.
+    /// The message that is hashed for the tree after it, or for the chain.
     pub(crate) new: Block,
 }
 
@@ -99,7 +99,7 @@ impl Machine {
         Some(Self { profile, stack, root, chain, epoch: number(&state.epoch)?.try_into().ok()? })
     }
 
-    /// Whether an epoch has just ended, or none has begun.
+    /// Reports whether an epoch has just ended, or none has begun yet.
     pub(crate) fn is_between_epochs(&self) -> bool {
         self.stack.is_empty()
     }
@@ -259,7 +259,7 @@ pub(crate) fn block(left: &Digest, right: &Digest) -> Block {
     [a, b, c, d]
 }
 
-/// What a leaf's digest is of.
+/// Returns the message whose hash is the digest of a leaf.
 pub(crate) fn block_of(leaf: &Leaf) -> Block {
     let numbers = u128::from(leaf.version) << 96 | u128::from(leaf.epoch) << 64;
     let [c, d] = halves(&leaf.commitment.0);

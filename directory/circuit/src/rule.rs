@@ -1,4 +1,4 @@
-//! What the rows of a step are for. Each rule has a test that shows what can be proven without it.
+//! Purposes of the rows of a step. Each rule has a test that shows what can be proven without it.
 
 /// The rule that a row is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,9 +9,9 @@ pub(crate) enum Rule {
     OneOperation,
     /// The location has as many bits as an index, so a node's number is below 2^128 and has one parity.
     LocationBits,
-    /// What is pushed is on the way to its index.
+    /// A leaf that is pushed is on the way to its index.
     Prefix,
-    /// What is pushed has a depth.
+    /// A leaf that is pushed has a depth.
     Depth,
     /// The top of the stack afterwards is where the step says.
     Location,
@@ -37,15 +37,16 @@ pub(crate) enum Rule {
     Nothing,
     /// A step up begins with what is on the stack.
     Current,
-    /// What is beside a step up is the same before and after the epoch.
+    /// The sibling of a step up is the same before and after the epoch.
     Beside,
-    /// A leaf beside a step up was not alone before the epoch: otherwise it moves down, and is pushed itself.
+    /// A leaf that is the sibling of a step up was not alone before the epoch: otherwise it moves down, and is pushed
+    /// itself.
     Displaced,
     /// Two that are merged are those on the stack.
     Merged,
     /// A subtree has its digest on the stack.
     Digest,
-    /// Whether a digest is that of nothing.
+    /// The test for the digest of nothing is exact.
     Empty,
     /// A step that does nothing leaves the top of the stack.
     Idle,
@@ -57,6 +58,6 @@ pub(crate) enum Rule {
     Root,
     /// The chain is extended by the new root.
     Chain,
-    /// What is behind the top of the stack moves with pushes and merges, and stays otherwise.
+    /// The entries behind the top of the stack move with pushes and merges, and stay otherwise.
     Stack,
 }

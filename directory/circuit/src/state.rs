@@ -1,4 +1,4 @@
-//! What one step leaves for the next one.
+//! The state that one step leaves for the next one.
 
 use ark_ff::{BigInteger, PrimeField, Zero};
 use hekaton_circuit::Fr;
@@ -127,7 +127,7 @@ pub(crate) fn number(value: &Fr) -> Option<u128> {
     rest.iter().all(Zero::is_zero).then(|| u128::from(*high) << 64 | u128::from(*low))
 }
 
-/// Whether a field element is below 2^bits.
+/// Reports whether a field element is below 2^bits.
 pub(crate) fn fits<F: PrimeField>(value: &F, bits: usize) -> bool {
     value.into_bigint().num_bits() as usize <= bits
 }

@@ -14,7 +14,7 @@ use ark_relations::gr1cs::SynthesisError;
 
 type Made<T> = Result<T, SynthesisError>;
 
-/// What the prover of a step chooses.
+/// The values that the prover of a step chooses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice<F> {
     pub(crate) operation: Operation,
@@ -33,7 +33,7 @@ impl<F: PrimeField> From<&StepValues> for Choice<F> {
     }
 }
 
-/// What a step does: each flag is 0 or 1, and at most one of them is 1.
+/// The operation of a step: each flag is 0 or 1, and at most one of them is 1.
 struct Flags<F: PrimeField> {
     insert: Form<F>,
     update: Form<F>,
@@ -95,7 +95,8 @@ pub(crate) fn step<F: PrimeField, H: Hash<F>>(
     leaves(rows, &flags, &old, &new, &node.location, &before.epoch)?;
     messages(rows, &flags, &old, &new, [top, second], &before.chain)?;
     let (old_join, new_join) = (join(rows, &flags, &old, 0)?, join(rows, &flags, &new, 1)?);
-    // A leaf beside nothing was alone, and is not any more: new digests are never that of nothing (spec: directory#displaced).
+    // A leaf beside nothing was alone, and no longer is: new digests are never that of nothing
+    // (spec: directory#displaced).
     rows.zero_if(Rule::Displaced, &flags.up_left, &old_join.right_leaf_alone)?;
     rows.zero_if(Rule::Displaced, &flags.up_right, &old_join.left_leaf_alone)?;
 
@@ -111,7 +112,7 @@ pub(crate) fn step<F: PrimeField, H: Hash<F>>(
     Ok(State { stack, root, chain, epoch: &before.epoch + &flags.end })
 }
 
-/// Where a step is.
+/// The location of a step.
 struct Located<F: PrimeField> {
     /// The index of what is pushed, or the number of the node to which the step goes.
     location: Form<F>,
@@ -198,7 +199,7 @@ fn leaves<F: PrimeField>(
     Ok(())
 }
 
-/// What is hashed in a step up, a merge, and at the end of an epoch (spec: directory#messages).
+/// Constrains what is hashed in a step up, a merge, and at the end of an epoch (spec: directory#messages).
 fn messages<F: PrimeField>(
     rows: &Rows<F>,
     flags: &Flags<F>,
@@ -228,13 +229,13 @@ fn messages<F: PrimeField>(
 /// The digest of a node with two others below it.
 struct Joined<F: PrimeField> {
     digest: [Form<F>; 2],
-    /// Whether the right one is a leaf beside nothing, and the left one.
+    /// The flags for a leaf on the right with nothing on the left, and the reverse.
     right_leaf_alone: Form<F>,
     left_leaf_alone: Form<F>,
 }
 
-/// If one side is nothing and the other one a leaf or nothing, that other one: a lone leaf moves up. Otherwise what is
-/// hashed. Where nothing is joined, nothing moves.
+/// Joins two sides. If one is nothing and the other one a leaf or nothing, the result is that other one: a lone leaf
+/// moves up. Otherwise it is the hash of both. Where nothing is joined, nothing moves.
 fn join<F: PrimeField>(
     rows: &Rows<F>,
     flags: &Flags<F>,

@@ -5,7 +5,7 @@ use hekaton_circuit::{CircuitError, Fr};
 use hekaton_directory::Digest;
 use hekaton_standard::sha256::digest_halves;
 
-/// What is public of an epoch: a proof has that of two.
+/// The public values of an epoch: a proof has those of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tip {
     /// The number of the epoch.

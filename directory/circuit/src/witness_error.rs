@@ -44,7 +44,7 @@ pub enum WitnessError {
     Step {
         /// The step, from 0.
         number: usize,
-        /// What is wrong.
+        /// A description of what is wrong.
         why: String,
     },
     /// It ends in the middle of an epoch, or is empty.

@@ -1,4 +1,4 @@
-//! What a directory answers, as an HTTP service or on the same machine.
+//! Answers of a directory, as an HTTP service or on the same machine.
 
 use crate::base64::Base64;
 use crate::body::{
@@ -122,7 +122,7 @@ pub fn wait(
     }
 }
 
-/// What became of an update.
+/// Returns the status of an update.
 ///
 /// # Errors
 /// If there is no such update, or its outcome is no longer kept.
@@ -150,7 +150,7 @@ fn described(server: &Server, number: u64, status: Status) -> Result<UpdateStatu
     })
 }
 
-/// How far an epoch that is visible has come.
+/// Returns the state of an epoch that is visible.
 fn state(server: &Server, epoch: u32) -> Result<State, Problem> {
     Ok(if epoch <= server.proven()? { State::Proven } else { State::Visible })
 }
@@ -163,7 +163,7 @@ fn view(server: &Server, epoch: Option<u32>) -> Result<Arc<View>, Problem> {
     })
 }
 
-/// What a label has after an epoch, or now.
+/// Returns the value of a label after an epoch, or now, with its proof.
 ///
 /// # Errors
 /// If there is no such epoch or it is pruned, or the directory does not answer.

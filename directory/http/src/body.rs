@@ -1,4 +1,4 @@
-//! What requests and answers have in them.
+//! Bodies of requests and answers.
 
 use crate::base64::Base64;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ pub const MAX_RECORDS: u32 = 1 << 12;
 /// The most proofs that one list has: to list them, the server reads them.
 pub const MAX_PROOFS: usize = 1 << 9;
 
-/// How far an update, or an epoch, has come.
+/// The progress of an update, or of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
@@ -74,13 +74,13 @@ pub enum Absent {
     Absent,
 }
 
-/// What became of an update so far.
+/// The status of an update.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct UpdateStatus {
     /// The number of the update, to ask again.
     pub number: u64,
-    /// How far it has come.
+    /// The progress of the update.
     pub state: State,
     /// The first epoch whose record has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ pub struct UpdateStatus {
     /// Why it was not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it was sent before with the same idempotency key, and this is its number from then.
+    /// `true` if it was sent before with the same idempotency key; `number` is then the earlier one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeated: bool,
 }
@@ -104,14 +104,14 @@ impl UpdateStatus {
     }
 }
 
-/// What the directory has of a label. Everything but the state can be verified
+/// The directory's answer for a label. Everything but the state can be verified
 /// ([`KeyBody::verify`](crate::body::KeyBody::verify)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct KeyBody {
     /// The epoch.
     pub epoch: u32,
-    /// Whether the epoch is proven.
+    /// The state of the epoch: visible, or proven.
     pub state: State,
     /// The signed record of the epoch, 253 bytes.
     pub record: Base64,
@@ -140,7 +140,7 @@ pub struct CurrentBody {
 pub struct HistoryBody {
     /// The epoch.
     pub epoch: u32,
-    /// Whether the epoch is proven.
+    /// The state of the epoch: visible, or proven.
     pub state: State,
     /// The signed record of the epoch.
     pub record: Base64,
@@ -156,7 +156,7 @@ pub struct HistoryBody {
 pub struct EpochBody {
     /// The number.
     pub epoch: u32,
-    /// Whether it is proven.
+    /// The state of the epoch: visible, or proven.
     pub state: State,
     /// The signed record.
     pub record: Base64,
@@ -236,7 +236,7 @@ impl From<ProofBody> for hekaton_directory::EpochProof {
     }
 }
 
-/// What the service is asked by whoever watches it.
+/// The health of the service, for monitoring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct HealthBody {
@@ -244,9 +244,9 @@ pub struct HealthBody {
     pub epoch: u32,
     /// The last epoch up to which all are proven.
     pub proven: u32,
-    /// How many attempts to prove have failed; the log of the service says why.
+    /// The number of attempts to prove that have failed; the log of the service says why.
     pub proof_failures: u64,
-    /// Whether the service proves epochs.
+    /// `true` if the service proves epochs.
     #[serde(default)]
     pub proves: bool,
 }

@@ -31,7 +31,7 @@ pub enum ClientError {
     /// The service cannot be reached, or the connection failed.
     #[error("{url}: {why}")]
     Connection {
-        /// What was asked.
+        /// The URL that was requested.
         url: String,
         /// Why.
         why: String,
@@ -39,7 +39,7 @@ pub enum ClientError {
     /// The answer is none of a directory.
     #[error("{url}: the answer, with status {status}, is none of a directory: {why}")]
     Answer {
-        /// What was asked.
+        /// The URL that was requested.
         url: String,
         /// The status of the answer.
         status: u16,
@@ -49,9 +49,9 @@ pub enum ClientError {
     /// The service says what was wrong.
     #[error("{url}: {problem}")]
     Problem {
-        /// What was asked.
+        /// The URL that was requested.
         url: String,
-        /// What it says.
+        /// The problem that the service reports.
         problem: Box<Problem>,
     },
 }
@@ -109,7 +109,7 @@ impl Client {
         read(url, answer, MAX_ANSWER)
     }
 
-    /// What became of an update.
+    /// Returns the status of an update.
     ///
     /// # Errors
     /// If there is no answer.
@@ -117,7 +117,7 @@ impl Client {
         self.get(&format!("/v1/updates/{number}"))
     }
 
-    /// What a label has.
+    /// Returns the value of a label after an epoch, or now, with its proof.
     ///
     /// # Errors
     /// If there is no answer.
@@ -134,7 +134,7 @@ impl Client {
         self.get_at_most(&path, MAX_HISTORY)
     }
 
-    /// What the service says of itself.
+    /// Returns the health of the service.
     ///
     /// # Errors
     /// If there is no answer.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What is handed to the connection at once: so the rest is here until it is sent.
+/// The number of bytes that are handed to the connection at once: so the rest is here until it is sent.
 const PART: usize = 64 << 10;
 
 /// The time after which an answer may have to make room for one that waits.
@@ -44,7 +44,7 @@ struct Table {
 struct Answer {
     since: Instant,
     bytes: Vec<u8>,
-    /// How many of them are sent.
+    /// The number of bytes that are sent.
     sent: usize,
 }
 
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Runs what needs a clock, which goes on when all that is left is to wait.
+    /// Runs a future with a paused clock, which advances when all that is left is to wait.
     fn run<T>(work: impl Future<Output = T>) -> T {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_time().start_paused(true).build().unwrap().block_on(work)

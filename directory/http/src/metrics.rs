@@ -1,4 +1,4 @@
-//! What a service counts, for Prometheus.
+//! Metrics of a service, for Prometheus.
 
 use crate::prover::Done;
 use hekaton_directory::server::{Server, Stats};
@@ -24,7 +24,7 @@ struct Route {
     path: String,
 }
 
-/// What is counted over all requests.
+/// The metrics of all requests.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     requests: Family<Request, Counter>,

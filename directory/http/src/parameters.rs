@@ -13,7 +13,7 @@ const FORMAT: u32 = 1;
 pub struct ParametersFile {
     /// The version of this format.
     pub format: u32,
-    /// How the tree is hashed: `compress`, `sha256` or `full`.
+    /// The way the tree is hashed: `compress`, `sha256` or `full`.
     pub profile: String,
     /// The key that signs records (Ed25519), as 64 hexadecimal digits.
     pub server: String,

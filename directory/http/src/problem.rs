@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was wrong with a request, as `application/problem+json` (RFC 9457).
+/// A problem with a request, as `application/problem+json` (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 #[error("{title}: {detail}")]
@@ -14,7 +14,7 @@ pub struct Problem {
     pub title: String,
     /// The status of the answer.
     pub status: u16,
-    /// What was wrong with this request.
+    /// A description of what was wrong with this request.
     pub detail: String,
     /// After how many seconds the request may be sent again, if that may help.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,14 +6,14 @@ use hekaton_directory::{EpochProof, Witness};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often the last epoch is looked at.
+/// The interval at which the last epoch is looked at.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long the prover rests after a failure: at first, and at most.
+/// The time that the prover rests after a failure: at first, and at most.
 const MIN_REST: Duration = Duration::from_secs(1);
 const MAX_REST: Duration = Duration::from_secs(300);
 
-/// What makes the proofs of epochs, and verifies them.
+/// A prover, which makes the proofs of epochs and verifies them.
 pub trait Prover: Send + Sync {
     /// The most steps that a proof has room for.
     fn room(&self) -> usize;
@@ -40,7 +40,7 @@ pub trait Prover: Send + Sync {
         values: [u128; 10],
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-    /// The proof of these epochs is attached: what was kept to go on with it is not needed any more.
+    /// Called once the proof of these epochs is attached: what was kept to resume it is no longer needed.
     fn attached(&self, from: u32, to: u32) {
         let _ = (from, to);
     }
@@ -58,7 +58,7 @@ pub enum ProveError {
     Failed(String),
 }
 
-/// What provers have done.
+/// Statistics of the provers of a service.
 #[derive(Debug, Default)]
 pub(crate) struct Proving(Mutex<Done>);
 
@@ -70,7 +70,7 @@ pub(crate) struct Done {
     pub(crate) failures: u64,
     /// The time that the last proof took.
     pub(crate) seconds: f64,
-    /// Whether there is a prover.
+    /// `true` if there is a prover.
     pub(crate) proves: bool,
     /// Why the last attempt failed, if it did.
     pub(crate) error: Option<String>,
@@ -85,7 +85,7 @@ impl Proving {
         what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether there is a prover.
+    /// Reports whether there is a prover.
     pub(crate) fn proves(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).proves
     }

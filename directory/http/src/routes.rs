@@ -80,7 +80,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// What a look-up may say.
+/// The parameters of a look-up.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -117,7 +117,7 @@ struct FirstEpoch {
     from: u32,
 }
 
-/// What the handlers share.
+/// The state that the handlers share.
 type Shared = State<Arc<Service>>;
 
 /// Runs what may read the disk or wait, off the threads that answer.
@@ -176,7 +176,7 @@ async fn submit(
     Ok((code, Json(status)))
 }
 
-/// What became of an update.
+/// Returns the status of an update.
 #[utoipa::path(
     get, path = "/v1/updates/{number}", tag = "updates", params(("number" = u64, Path, description = "The number of the update")),
     responses(
@@ -192,7 +192,7 @@ async fn update(
     blocking(service, move |service| answer::update(&service.server, number)).await.map(Json)
 }
 
-/// What a label has, with the proof of it.
+/// Returns the value of a label, with its proof.
 #[utoipa::path(
     get, path = "/v1/keys/{label}", tag = "keys", params(("label" = String, Path, description = "The label"), At),
     responses(
@@ -332,7 +332,7 @@ async fn parameters(State(service): Shared) -> Json<ParametersFile> {
     Json(ParametersFile::of(service.server.parameters()))
 }
 
-/// Whether the service answers. Look-ups are answered while its disk is full, and so is this.
+/// Reports whether the service answers. Look-ups are answered while its disk is full, and so is this.
 #[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, body = HealthBody), Any))]
 async fn health(State(service): Shared) -> Result<Json<HealthBody>, Problem> {
     // All of it is in memory, so that nothing can keep it waiting.
@@ -342,19 +342,19 @@ async fn health(State(service): Shared) -> Result<Json<HealthBody>, Problem> {
     Ok(Json(HealthBody { epoch, proven, proof_failures, proves }))
 }
 
-/// Whether the service takes updates.
+/// Reports whether the service takes updates.
 #[utoipa::path(
     get, path = "/readyz", tag = "service",
     responses((status = 204, description = "It takes updates"), Any)
 )]
 async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
     service.server.ready()?;
-    // Only an update that is refused is told so with 429.
+    // Status 429 is only for updates that are refused.
     service.check_unproven().map_err(|problem| Problem::new(&Kind::UNAVAILABLE, problem.detail))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What the service counts, for Prometheus.
+/// Returns the metrics of the service, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "service", responses((status = 200, content_type = "application/openmetrics-text", body = String), Any))]
 async fn metrics(State(service): Shared) -> Result<Response, Problem> {
     let text = blocking(service, |service| {

@@ -110,7 +110,7 @@ fn problems<const N: usize>(all: [(u16, &str); N]) -> BTreeMap<String, RefOr<Res
     all.into_iter().map(|(status, what)| (status.to_string(), problem(what).into())).collect()
 }
 
-/// What every request may be answered with.
+/// The errors that may answer any request.
 pub(crate) struct Any;
 
 impl IntoResponses for Any {
@@ -124,7 +124,7 @@ impl IntoResponses for Any {
     }
 }
 
-/// What every request with a body may be answered with.
+/// The errors that may answer any request with a body.
 pub(crate) struct AnyWithBody;
 
 impl IntoResponses for AnyWithBody {

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a connection may be open, whatever it does: others may wait for its place.
+/// The maximum time that a connection may be open, whatever it does: others may wait for its place.
 const MAX_LIFE: Duration = Duration::from_secs(300);
 
 impl Service {

@@ -9,24 +9,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// How many may wait for the outcomes of their updates at once. Each takes a thread, and look-ups need some, too.
+/// The maximum number of clients that may wait for the outcomes of their updates at once. Each takes a thread, and
+/// look-ups need some, too.
 pub(crate) const MAX_WAITING: usize = 64;
 
-/// How many histories are read at once, and how many may wait for that.
+/// The maximum numbers of histories that are read at once, and that may wait for that.
 const MAX_HISTORIES: usize = 2;
 const MAX_WAITING_HISTORIES: usize = 32;
 
 /// The bytes of the histories that are on their way: that many readers may be slow, each with a history of usual size.
 const MAX_SENT: usize = 64 << 20;
 
-/// How a service works.
+/// The options of a service.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceOptions {
     /// Updates are not accepted while more epochs than that are visible and not proven. Without it, any number.
     pub max_unproven: Option<u32>,
-    /// How long those who ask for it wait for the outcome of an update, 64 of them at once.
+    /// The time that clients wait for the outcome of an update if they ask for it, 64 of them at once.
     pub wait: Duration,
-    /// How many connections are open at once; more wait until one is closed.
+    /// The maximum number of connections that are open at once; more wait until one is closed.
     pub max_connections: usize,
 }
 

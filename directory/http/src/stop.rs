@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How a service is stopped: once gently, and a second time in a hurry.
+/// A signal that stops a service: once gently, and a second time in a hurry.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<(Mutex<u32>, Condvar)>);
 
@@ -21,12 +21,12 @@ impl Stop {
         self.0.1.notify_all();
     }
 
-    /// Whether it was asked for.
+    /// Reports whether a stop was requested.
     pub fn is_asked(&self) -> bool {
         *self.lock() > 0
     }
 
-    /// Whether it was asked for again.
+    /// Reports whether it was requested again.
     pub fn is_urgent(&self) -> bool {
         *self.lock() > 1
     }

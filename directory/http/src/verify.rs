@@ -1,4 +1,4 @@
-//! What a client believes of an answer.
+//! Verification of an answer by a client.
 
 use crate::body::{CurrentBody, HistoryBody, KeyBody};
 use hekaton_directory::{
@@ -22,10 +22,10 @@ pub enum AnswerError {
     /// The record is not one of this directory, or does not follow the one before it.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The epoch beside the record is another one than the record's.
+    /// The answer states another epoch than its record.
     #[error("the answer says that it is of epoch {says}, and its record is of epoch {found}")]
     Says {
-        /// The epoch that is beside the record.
+        /// The epoch that the answer states.
         says: u32,
         /// The epoch of the record.
         found: u32,
@@ -59,7 +59,7 @@ pub enum AnswerError {
     },
 }
 
-/// What a label has, verified.
+/// The verified value of a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The record of the epoch, with its signature verified.
@@ -122,10 +122,10 @@ impl CurrentBody {
 }
 
 impl KeyBody {
-    /// What the label has in the epoch of the record, or in the epoch that was asked for.
+    /// Verifies what the label has in the epoch of the record, or in the epoch that was asked for.
     ///
-    /// That the record is the newest, and that the server shows the same to everybody, is not in it: [`follow`] goes on
-    /// from the last record that the client saw, and audits verify what was between.
+    /// This does not verify that the record is the newest, and that the server shows the same to everybody: [`follow`]
+    /// continues from the last record that the client saw, and audits verify what was between.
     ///
     /// # Errors
     /// What is wrong with the answer.

@@ -58,7 +58,7 @@ struct Changed {
     old: Option<Leaf>,
     commitment: Commitment,
     version: u32,
-    /// Of each quarter, the lowest one first.
+    /// The siblings in each quarter of the path, the lowest one first.
     siblings: [Vec<Digest>; QUARTERS],
     /// The digests at the upper ends of quarters, before and after the change; the first one is the root.
     above: [[Digest; QUARTERS]; 2],

@@ -61,8 +61,8 @@ fn bits_of(message: &Message, bits: std::ops::Range<usize>) -> Made<Form<Fr>> {
     Ok(Form::new(message.number(bits)?, None))
 }
 
-/// Goes up some levels beside siblings, the lowest one first. The bits of the index that say on which side are those of a
-/// message before its bit `end`, the last one first.
+/// Goes up some levels with these siblings, the lowest one first. The bits of the index that say on which side are
+/// those of a message before its bit `end`, the last one first.
 fn climb(
     cs: &Cs,
     (message, end): (&Message, usize),
@@ -102,7 +102,7 @@ fn leaf_message(cs: &Cs, leaf: Option<&TreeLeaf>) -> Made<Message> {
         .witness(cs, 32, part(24, TreeLeaf::LENGTH))
 }
 
-/// Where the parts of a leaf are, in bits.
+/// The bits of each part of a leaf.
 const INDEX: std::ops::Range<usize> = 0..128;
 const VERSION: std::ops::Range<usize> = 128..160;
 const EPOCH: std::ops::Range<usize> = 160..192;
@@ -146,7 +146,7 @@ pub(super) struct OldWrites<W> {
     pub(super) siblings: Vec<[W; 2]>,
 }
 
-/// What is beside a part of a path, and below it.
+/// The siblings of a part of a path, and the digest below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OldPrivate {
     pub(super) below: Digest,
@@ -264,7 +264,7 @@ pub(super) struct OldLeafWrites<W> {
     pub(super) siblings: Vec<[W; 2]>,
 }
 
-/// What is at the end of a path, and beside its lowest part.
+/// The leaf at the end of a path, and the siblings of its lowest part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OldLeafPrivate {
     pub(super) index: u128,

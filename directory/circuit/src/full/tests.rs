@@ -22,7 +22,7 @@ fn siblings() -> Vec<Digest> {
     vec![[0x12; 32], [0xf0; 32]]
 }
 
-/// Whether a part's rows hold with these slots.
+/// Reports whether a part's rows hold with these slots.
 fn holds<P: Part>(
     part: &P,
     reads: &P::Reads<Fr>,

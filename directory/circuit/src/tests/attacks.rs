@@ -169,7 +169,8 @@ fn an_insertion_finds_nothing() {
     script.is_refused_by(Rule::Nothing);
 }
 
-/// A key is inserted deep below the victim, which is claimed to be beside it there: it would not be on its own way any more.
+/// A key is inserted deep below the victim, which is claimed to be beside it there: it would no longer be on its own
+/// way.
 #[test]
 fn a_leaf_that_moves_is_pushed() {
     let tree = tree();
@@ -303,7 +304,7 @@ fn numbers_of_nodes_do_not_wrap() {
     script.is_refused_by(Rule::LocationBits);
 }
 
-/// What falls off the stack would be forgotten.
+/// A push without room is refused: the entry that falls off the stack would be forgotten.
 #[test]
 fn there_is_room_for_what_is_pushed() {
     let tree = Tree::new(PROFILE);
@@ -402,7 +403,7 @@ fn epochs_end_at_the_root() {
     script.is_refused_by(Rule::AtRoot);
 }
 
-/// What is left when an epoch ends is refused there, and at the edge of the proof, too.
+/// An epoch that leaves entries on the stack is refused at its end, and at the edge of the proof, too.
 #[test]
 fn epochs_end_with_nothing_left() {
     let tree = tree();

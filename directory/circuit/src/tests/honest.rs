@@ -133,7 +133,7 @@ fn steps_have_the_height_that_the_stack_needs() {
     assert!(heights(&deep, &beside).into_iter().max() > Some(STACK));
 }
 
-/// What is wrong with a witness is said, with the step.
+/// A wrong witness is refused with an error that names the step and says what is wrong.
 #[test]
 fn bad_witnesses_are_refused() {
     let tree = tree_of(Profile::Compress, &[vec![change(index(1, 3), 1), change(index(4, 3), 2)]]);

@@ -180,7 +180,7 @@ impl Script {
         (state, cs.is_satisfied().unwrap())
     }
 
-    /// Whether all rows hold, without those of a rule, and nothing is left at the end.
+    /// Reports whether all rows hold, without those of a rule, and nothing is left at the end.
     pub(super) fn is_accepted(&self, without: Option<Rule>) -> bool {
         let (state, holds) = self.run(without);
         holds && list::<Fr, _>(&state.stack).iter().all(Zero::is_zero)

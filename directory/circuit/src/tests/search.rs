@@ -136,7 +136,7 @@ type Pair = Vec<Sum>;
 /// Rows that are solved as far as they are linear.
 #[derive(Clone)]
 struct System {
-    /// What columns are, in terms of others.
+    /// The columns that are solved, in terms of others.
     solved: Vec<Option<Sum>>,
     /// Two factors and their product each.
     rows: Vec<[Sum; 3]>,
@@ -436,7 +436,8 @@ impl Meant {
         Self { pairs, pool }
     }
 
-    /// Whether there is a step with these states, whatever its messages are. An entry without a node is nothing.
+    /// Reports whether there is a step with these states, whatever its messages are. An entry without a node is
+    /// nothing.
     fn has(&self, values: &[Small]) -> bool {
         let live = |mut state: Vec<Small>| {
             let none = |entry: &&mut [Small]| entry[0] == Small::ZERO;

@@ -1,4 +1,4 @@
-//! What clients believe.
+//! The answers that clients believe, and those that they refuse.
 
 use super::{Running, parameters, signing_key};
 use crate::body::{HistoryBody, KeyBody};

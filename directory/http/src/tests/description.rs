@@ -58,7 +58,7 @@ fn objects(all: &Value, schema: &Value) -> Vec<Value> {
         .map(|(name, schema)| (name.clone(), first(schema)))
         .collect();
     let mut found = vec![Value::from(least.clone())];
-    // Each value of each field beside the least that others may have.
+    // Each value of each field, with the least that others may have.
     for (name, schema) in fields {
         for value in values(all, schema) {
             let mut object = least.clone();

@@ -274,7 +274,8 @@ fn updates_conflict() {
     assert_eq!((right.version, right.state), (Some(1), State::Visible));
 }
 
-/// Those who wait take no more threads than there are for them: the others are told that their updates are accepted.
+/// Clients that wait take no more threads than there are for them: the others get the answer that their updates are
+/// accepted.
 #[test]
 fn waiting_is_limited() {
     let never = Options { interval: None, ..options() };
@@ -287,7 +288,7 @@ fn waiting_is_limited() {
         })
         .collect();
     until("some are sent away", || waits.iter().filter(|wait| wait.is_finished()).count() == 8);
-    // Look-ups go on meanwhile.
+    // Look-ups continue meanwhile.
     assert_eq!(client.key("1", None).unwrap().epoch, 0);
     running.server.flush().unwrap();
     let states: Vec<State> = waits.into_iter().map(|wait| wait.join().unwrap()).collect();

@@ -14,9 +14,9 @@ use std::time::Duration;
 struct Mock {
     /// The last epoch that it may prove up to.
     may: AtomicU32,
-    /// What it was asked for.
+    /// The epochs that it was asked to prove.
     asked: Mutex<Vec<(u32, u32)>>,
-    /// How often it fails, and how often it makes a proof that does not hold.
+    /// The number of times that it fails, and that it makes a proof that does not hold.
     fails: AtomicU32,
     wrong: AtomicU32,
     /// A proof that was begun earlier.
@@ -185,7 +185,7 @@ fn too_many_unproven_epochs_stop_updates() {
     let (status, headers, problem) = running.raw("POST", "/v1/updates", "application/json", &body);
     assert_eq!((status, problem.retry_after), (429, Some(10)));
     assert!(headers.contains("retry-after") && problem.detail.contains("2 epochs wait"));
-    // Look-ups go on, and who watches the service is told.
+    // Look-ups continue, and `/readyz` reports the problem to monitoring.
     let (status, _, problem) = running.raw("GET", "/readyz", "text/plain", b"");
     assert!(status == 503 && problem.detail.contains("2 epochs wait"), "{problem:?}");
     assert_eq!(running.client.health().unwrap().epoch, 2);
