@@ -14,16 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// What is answered even while all connections are in use.
+/// The paths that are answered even while all connections are in use.
 const VITAL: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
-/// How many requests may wait for a regular connection. They take half of the spare ones: the others are for what is vital.
+/// The maximum number of requests that wait for a regular connection. They take half of the spare ones: the others are for what is
+/// vital.
 pub(crate) const MAX_QUEUED: usize = crate::seats::SPARE / 2;
 
-/// How long they wait.
+/// The maximum time that they wait.
 const TURN: Duration = Duration::from_secs(10);
 
-/// What the requests of all connections share.
+/// The state that the requests of all connections share.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     pub(crate) router: TowerToHyperService<Router>,

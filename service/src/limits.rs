@@ -1,4 +1,4 @@
-//! What the connections of a server may do.
+//! Limits of the connections of a server.
 
 use crate::pace::Pace;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const LEAST_RATE: u32 = 16 << 10;
 /// The time for the head of a request that has begun, and the grace before the rate of its body counts.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What the connections of a server may do.
+/// The limits of the connections of a server.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Limits {

@@ -140,7 +140,7 @@ const PART: usize = 64 << 10;
 /// between two parts is the reader's time; the seat ends a connection whose reader has used up its time.
 pub(crate) struct Sent<B> {
     body: B,
-    /// What is left of a frame that is larger than a part.
+    /// The rest of a frame that is larger than a part.
     rest: Bytes,
     /// The bytes that the connection has got.
     handed: usize,

@@ -128,7 +128,7 @@ pub(crate) struct Seat {
 
 #[derive(Debug)]
 struct Turn {
-    /// Whether the connection has heads of requests as the only thing between two of them.
+    /// `true` if any bytes between two requests are the head of the next one, as in HTTP/1.1.
     has_heads: bool,
     /// The number of requests that are not answered to the end.
     open: usize,
@@ -209,7 +209,7 @@ impl Seat {
         waiting.map(|waiting| waiting.since.elapsed()).unwrap_or_default()
     }
 
-    /// The time for which all that goes on waits for the peer.
+    /// Returns how long everything in progress has waited for the peer; `None` if anything waits for the server.
     fn keeps_waiting(&self, now: Instant) -> Option<Duration> {
         let turn = lock(&self.turn);
         match turn.open {

@@ -18,10 +18,10 @@ use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-/// How long nothing is accepted after that failed.
+/// The time for which no connection is accepted after accepting one has failed.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long answers that are on their way may take when a service stops.
+/// The maximum time for answers that are on their way when a service stops.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The bytes that the system takes of an answer before they can be sent. With more, a slow reader would seem to take a lot, and then
@@ -32,14 +32,14 @@ const UNSENT: u32 = 1 << 17;
 /// The bytes that HTTP/2 begins with. No request of HTTP/1.1 does.
 const PREFACE: &[u8] = b"PRI";
 
-/// How often somebody who has sent the beginning of that is looked at again.
+/// The interval at which a connection that has sent only the beginning of those bytes is looked at again.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// The window of a stream of HTTP/2, in bytes: the default of 64 KiB makes large bodies wait.
 pub(crate) const WINDOW: u32 = 512 << 10;
 
-/// How many requests a connection of HTTP/2 may have at a time. All their windows fit into that of the connection, or the body of one
-/// request that nobody reads would keep the others waiting.
+/// The maximum number of requests of a connection of HTTP/2 at a time. All their windows fit into that of the connection, or the
+/// body of one request that nobody reads would keep the others waiting.
 pub(crate) const MAX_STREAMS: u32 = 8;
 
 /// The connections that are open when a service stops.
@@ -157,7 +157,7 @@ impl Connection {
                 () = overdue(seat, limits) => {}
                 _ = end.wait_for(|ended| *ended) => {}
             }
-            // Callers are told that nothing more is accepted.
+            // This informs callers that nothing more is accepted.
             connection.as_mut().graceful_shutdown();
             return tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()));
         }
@@ -177,7 +177,7 @@ async fn overdue(seat: &Seat, limits: Limits) {
     tracing::debug!("a connection kept the server waiting for too long");
 }
 
-/// Whether a connection begins as HTTP/2 does. Waits for as many bytes as tell.
+/// Reports whether a connection begins as HTTP/2 does. Waits for as many bytes as it takes to tell.
 async fn is_http2(stream: &TcpStream) -> bool {
     let mut bytes = [0; PREFACE.len()];
     loop {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// How HTTP/2 begins, with empty settings.
+/// The first bytes of HTTP/2, with empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// `GET /slow` at `localhost`, as a frame of headers of stream 1 without compression tables.

@@ -23,7 +23,7 @@ const LONG: Duration = Duration::from_secs(600);
 /// The bytes of an answer in one piece: more than systems take of it for a reader that takes nothing.
 const WHOLE: usize = 16 << 20;
 
-/// What is seen of the server from outside of it.
+/// The state of the server's handlers, as the tests see it.
 #[derive(Debug, Default)]
 struct Inside {
     /// The requests for `/held` that have begun.
@@ -155,7 +155,7 @@ fn answer(mut stream: TcpStream) -> String {
     }
 }
 
-/// Sends a byte now and then on each connection, until it is told to stop. Returns how many the server had closed by then.
+/// Sends a byte now and then on each connection, until `stop` is set. Returns how many the server had closed by then.
 fn drip(mut streams: Vec<TcpStream>, stop: &AtomicBool) -> usize {
     let mut closed = vec![false; streams.len()];
     while !stop.load(Ordering::SeqCst) {
@@ -202,7 +202,7 @@ fn slow_clients_make_room() {
     }
 }
 
-/// Holds connections until it is told to stop, and leaves none to drip on.
+/// Holds connections until `stop` is set, and leaves none to drip on.
 fn drop_later<'s>(
     scope: &'s std::thread::Scope<'s, '_>,
     streams: Vec<TcpStream>,
@@ -236,7 +236,7 @@ fn vital_requests_are_answered_while_all_connections_work() {
     until("both are held", || server.inside.held.load(Ordering::SeqCst) == 2);
     let found = server.get("/healthz");
     assert!(found.starts_with("HTTP/1.1 200") && found.ends_with("healthy"), "{found}");
-    // More than may wait: those that are too many are told so. All others stay, so what is counted does not depend on time.
+    // More than may wait: the excess ones get an error. All others stay, so what is counted does not depend on time.
     let held_too: Vec<TcpStream> =
         (0..=MAX_QUEUED).map(|_| server.send(&request("/held"))).collect();
     server.release.add_permits(3 + MAX_QUEUED);
@@ -321,8 +321,8 @@ fn who_reads_steadily_gets_the_whole_answer() {
     assert!((WHOLE..WHOLE + 4).contains(&found), "{found} bytes");
 }
 
-/// What the system takes for a reader that takes nothing is less than a steady reader takes while an answer may be left unread: such a
-/// reader would seem to stand still for that long.
+/// The system takes less for a reader that takes nothing than a steady reader takes while an answer may be left unread: otherwise,
+/// a steady reader would seem to stand still for that long.
 #[cfg(target_os = "linux")]
 #[test]
 fn little_is_on_its_way_to_who_reads_nothing() {
