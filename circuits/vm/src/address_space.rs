@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-/// Where the segments of a program are.
+/// The addresses of the segments of a program.
 pub const CODE: Range<u32> = 0x1_0000..0x1000_0000;
 
-/// Where the input begins, behind the memory that is zero at the beginning.
+/// The address of the input, behind the memory that is zero at the beginning.
 pub const INPUT: u32 = 0x2000_0000;
 
-/// Where the output is.
+/// The address of the output.
 pub const OUTPUT: u32 = 0x3000_0000;
 
 /// The number of words of the output.

@@ -26,7 +26,7 @@ pub enum BoundsError {
     /// There are numbers for the chips of another instruction set.
     #[error("counts: of {found} kinds of instructions, expected {expected}")]
     Chips {
-        /// How many there are.
+        /// The number that was found.
         found: usize,
         /// The number of chips.
         expected: usize,

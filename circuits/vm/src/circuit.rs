@@ -28,13 +28,15 @@ pub const MAX_PUBLIC: usize = 1 << 20;
 /// says: any counts prove the same statement about the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Of each chip, in the order of [`Isa::chips`].
+    /// The number of subcircuits of each chip, in the order of [`Isa::chips`].
     pub chips: Vec<usize>,
-    /// Of refreshes.
+    /// The number of subcircuits of refreshes.
     pub refresh: usize,
-    /// Of words that are zero at the beginning, between the image and the input; at least one.
+    /// The number of subcircuits of words that are zero at the beginning, between the image and the input; at least
+    /// one.
     pub zero: usize,
-    /// Of words of the private input; at least one, but none of TinyRAM, where it is on a tape.
+    /// The number of subcircuits of words of the private input; at least one, but zero for TinyRAM, where the input is
+    /// on a tape.
     pub input: usize,
 }
 
@@ -122,7 +124,7 @@ pub struct Plan {
     chain: Vec<WireId>,
 }
 
-/// What a type is about.
+/// The subject of a type of subcircuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A chip.
@@ -141,7 +143,7 @@ pub(crate) enum Part {
     Boundary,
 }
 
-/// What one subcircuit needs.
+/// The private data of one subcircuit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Private(Values);
 
@@ -199,7 +201,7 @@ impl Execution {
         counts.chain(tables).chain(cells).fold(1, usize::saturating_add)
     }
 
-    /// Whether there are subcircuits of a precompile, which ask its tables.
+    /// Reports whether there are subcircuits of a precompile, which ask its tables.
     fn uses(&self, precompile: Precompile) -> bool {
         let chip = precompile.chip();
         let count = self.counts.chips.get(chip.place()).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a proof says, and the file that has both.
+//! The claim of a proof, and the file that has both.
 
 use crate::address_space::OUTPUT_WORDS;
 use crate::circuit::{Counts, Execution};
@@ -15,8 +15,8 @@ pub const MAGIC: &[u8; 8] = b"HEKATNVM";
 /// The version of the format.
 const VERSION: u16 = 2;
 
-/// What a proof says: that this program exits with this code and this output. The public input is not
-/// among it: verifiers know what they asked about.
+/// The claim of a proof: this program exits with this code and this output. The public input is not part of it:
+/// verifiers know what they asked about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The digest of the program.
@@ -63,7 +63,7 @@ pub enum ClaimError {
 }
 
 impl Claim {
-    /// What the proof of a run says.
+    /// Returns the claim of the proof of a run.
     pub fn of(execution: &Execution, run: &Run) -> Self {
         Self {
             program: execution.program.digest(),

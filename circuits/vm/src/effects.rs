@@ -1,4 +1,4 @@
-//! What single instructions do: the registers that they access, the bytes, and what RV32IM's compute.
+//! Effects of single instructions: the registers and bytes that they access, and the results of those of RV32IM.
 
 use crate::isa::Chip;
 use crate::op::Op;
@@ -14,7 +14,7 @@ pub(crate) fn access_size(chip: Chip, variant: u8) -> Option<u32> {
 }
 
 impl Chip {
-    /// Whether instructions read a first register.
+    /// Reports whether instructions read a first register.
     #[inline]
     pub(crate) fn reads_x(self) -> bool {
         !matches!(
@@ -31,7 +31,7 @@ impl Chip {
         )
     }
 
-    /// Whether instructions read a second register; x0, if there is an immediate in its place.
+    /// Reports whether instructions read a second register; x0, if there is an immediate in its place.
     #[inline]
     pub(crate) fn reads_y(self) -> bool {
         matches!(
@@ -67,7 +67,7 @@ impl Chip {
         )
     }
 
-    /// Whether instructions write a register.
+    /// Reports whether instructions write a register.
     #[inline]
     pub(crate) fn writes(self) -> bool {
         !matches!(
@@ -89,7 +89,7 @@ impl Chip {
     }
 }
 
-/// What an instruction of RV32IM writes to its register.
+/// Returns the value that an instruction of RV32IM writes to its register.
 #[inline]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "halves of products")]
 pub(crate) fn result(chip: Chip, op: &Op) -> u32 {

@@ -45,9 +45,9 @@ pub enum ProgramError {
     Machine {
         /// The field of the header.
         what: &'static str,
-        /// What it says.
+        /// The value that the file has.
         found: String,
-        /// What this machine has.
+        /// The value that this machine has.
         expected: &'static str,
     },
     /// A segment cannot be loaded.
@@ -59,7 +59,7 @@ pub enum ProgramError {
         start: u64,
         /// The end of its addresses.
         end: u64,
-        /// What is wrong.
+        /// A description of what is wrong.
         why: String,
     },
     /// There is nothing to execute.
@@ -76,7 +76,7 @@ pub(crate) struct Segment<'d> {
     pub(crate) contents: &'d [u8],
 }
 
-/// What a file says about a program.
+/// The contents of the file of a program.
 pub(crate) struct File<'d> {
     pub(crate) entry: u64,
     pub(crate) segments: Vec<Segment<'d>>,
@@ -116,7 +116,7 @@ impl<'d> File<'d> {
     }
 }
 
-/// What a program header says; none for one without memory.
+/// Returns the segment of a program header; `None` for one without memory.
 fn segment<'d>(
     bytes: &'d [u8],
     index: usize,
@@ -194,7 +194,7 @@ fn check_identification(bytes: &[u8]) -> Result<(), ProgramError> {
     }
 }
 
-/// What is wrong with a file, in words of its format.
+/// Describes what is wrong with a file, in the terms of its format.
 fn damaged(error: ParseError) -> ProgramError {
     let why = match error {
         ParseError::UnsupportedElfClass(found) => {

@@ -140,10 +140,10 @@ pub(crate) const EXIT: u8 = 31;
 /// The register that writes to x0 go to.
 pub(crate) const SINK: u8 = 32;
 
-/// Where the digits of a row's key begin: 8 chip + variant, and the registers, so far apart that a digit that
-/// is off by a multiple of 64 does not reach the next one. The immediate is the row's value and not a digit:
-/// nothing would bound it but sums with registers, whose values are words only if all digits are what they
-/// should be (spec: machine#decoding).
+/// The positions of the digits of a row's key: 8 chip + variant, and the registers, so far apart that a digit that is
+/// off by a multiple of 64 does not reach the next one. The immediate is the row's value and not a digit: nothing would
+/// bound it but sums with registers, whose values are words only if all digits are what they should be
+/// (spec: machine#decoding).
 pub(crate) const OPCODE: u32 = 32;
 pub(crate) const RS1: u32 = 40;
 pub(crate) const RS2: u32 = 100;
@@ -297,7 +297,7 @@ pub(crate) struct Instruction {
     pub(crate) imm: u32,
 }
 
-/// What a word at a pc means.
+/// The meaning of a word at a pc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     /// An instruction with one row.
@@ -376,14 +376,14 @@ fn signed(value: u32, bits: u32) -> u32 {
     ((value << shift).cast_signed() >> shift).cast_unsigned()
 }
 
-/// Where a branch at a pc goes if it is taken.
+/// Returns the target of a branch at a pc, if it is taken.
 pub(crate) fn branch_target(pc: u32, word: u32) -> u32 {
     let offset =
         (word >> 31) << 12 | (word >> 7 & 1) << 11 | (word >> 25 & 63) << 5 | (word >> 8 & 15) << 1;
     pc.wrapping_add(signed(offset, 13))
 }
 
-/// Where a JAL at a pc goes.
+/// Returns the target of a JAL at a pc.
 pub(crate) fn jump_target(pc: u32, word: u32) -> u32 {
     let offset = (word >> 31) << 20
         | (word >> 12 & 0xff) << 12

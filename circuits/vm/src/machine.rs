@@ -37,7 +37,7 @@ pub(crate) struct Exit {
     pub(crate) code: u32,
     /// The gaps of a0 and a7; of TinyRAM, that of the operand's register, and none.
     pub(crate) gaps: [u16; 2],
-    /// Of TinyRAM, the operand's register and immediate.
+    /// The operand's register and immediate, for TinyRAM.
     pub(crate) operand: (u8, u32),
 }
 
@@ -47,7 +47,7 @@ pub(crate) const CLASSES: usize = Chip::COUNT + 1;
 /// The class of refreshes.
 pub(crate) const REFRESH: usize = Chip::COUNT;
 
-/// What a run is recorded with.
+/// A recorder of a run.
 pub(crate) trait Recorder {
     /// Called with each operation, by its class.
     fn op(&mut self, class: usize, op: Op);
@@ -65,7 +65,7 @@ pub(crate) struct Register {
     pub(crate) time: u64,
 }
 
-/// What the machine remembers, besides the memory.
+/// The state of the machine apart from the memory.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     /// The next instruction, and its cycle, from 1.

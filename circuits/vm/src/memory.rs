@@ -35,9 +35,9 @@ pub(crate) struct Memory<'a> {
     /// The place of each page plus one, or zero.
     places: Vec<u32>,
     pages: Vec<Page>,
-    /// Whether a page was accessed since the last snapshot.
+    /// `true` for each page that was accessed since the last snapshot.
     changed: Vec<bool>,
-    /// Where pages come from that are not there yet.
+    /// The source of pages that are not there yet.
     before: Option<(&'a Memory<'static>, &'a Snapshot)>,
 }
 

@@ -1,4 +1,4 @@
-//! What one operation of a chip is about: all that its committed values follow from.
+//! One operation of a chip: the values from which all of its committed values follow.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +15,14 @@ pub(crate) struct Op {
     pub(crate) rs1: u8,
     pub(crate) rs2: u8,
     pub(crate) rd: u8,
-    /// Of TinyRAM, [`FLAG`] and [`END`].
+    /// The bits [`FLAG`] and [`END`], for TinyRAM.
     pub(crate) bits: u8,
     pub(crate) imm: u32,
     /// The values of rs1 and rs2, and what rd had before.
     pub(crate) x: u32,
     pub(crate) y: u32,
     pub(crate) old: u32,
-    /// How long ago, in ticks less one, each of the three was accessed.
+    /// The time since the last access to each of the three, in ticks less one.
     pub(crate) gaps: [u16; 3],
     /// The word in memory before, and how many cycles ago, less one, it was accessed. Without an access to
     /// memory, the word of a tape, and the gap of TinyRAM's flag, in ticks less one.
@@ -33,10 +33,10 @@ pub(crate) struct Op {
 /// One word of memory that a precompile accesses. The default is what fills up a subcircuit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Access {
-    /// What the word had before, and what it has after.
+    /// The values of the word before and after.
     pub(crate) before: u32,
     pub(crate) after: u32,
-    /// How many cycles ago, less one, it was accessed.
+    /// The time since the last access, in cycles less one.
     pub(crate) gap: u32,
 }
 
@@ -57,12 +57,12 @@ pub(crate) fn sign(word: u32) -> i128 {
 }
 
 impl Op {
-    /// Whether a number is the variant.
+    /// Returns 1 if a number is the variant, and 0 otherwise.
     pub(crate) fn is(&self, variant: u8) -> i128 {
         i128::from(self.variant == variant)
     }
 
-    /// What the flag was before.
+    /// Returns the flag before the operation.
     pub(crate) fn flag(&self) -> bool {
         self.bits & FLAG != 0
     }

@@ -153,14 +153,14 @@ pub(crate) fn public(
     Ok(())
 }
 
-/// What the boundary needs of a run.
+/// The values of a run that the boundary needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BoundaryValues {
     cycle: u64,
     pc: u32,
     code: u32,
     gaps: [u16; 2],
-    /// Of TinyRAM, the register and the immediate of the operand of answer.
+    /// The register and the immediate of the operand of `answer`, for TinyRAM.
     operand: (u8, u32),
     /// Values and last ticks of registers.
     registers: Vec<(u32, u64)>,

@@ -12,14 +12,14 @@ pub(crate) enum Precompile {
     Keccak,
 }
 
-/// What a call does with memory.
+/// The number and the memory accesses of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     /// The number of the call, in a7.
     pub(crate) number: u32,
-    /// How many words it reads and writes, from the address in a0.
+    /// The number of words that it reads and writes, from the address in a0.
     pub(crate) changed: usize,
-    /// How many it reads, from the address in a1: if there are none, it does not read a1.
+    /// The number of words that it reads, from the address in a1; if it is 0, a1 is not read.
     pub(crate) read: usize,
 }
 
@@ -31,8 +31,8 @@ impl Precompile {
         Self::ALL.into_iter().find(|precompile| precompile.chip() == chip)
     }
 
-    /// The precompile that a call with this number is for. Linux has no such calls, and answers that it does
-    /// not: so a program can tell, and go on without it.
+    /// The precompile that a call with this number is for. Linux has no such calls and returns an error, so a
+    /// program can detect that and continue without them.
     pub(crate) fn of_call(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|precompile| precompile.call().number == number)
     }
@@ -51,7 +51,7 @@ impl Precompile {
         }
     }
 
-    /// What the function makes of words in memory, those that it changes first.
+    /// Returns the words that the function changes, from all words that it accesses; those that it changes come first.
     pub(crate) fn compute(self, words: &[u32]) -> Vec<u32> {
         match self {
             Self::Sha256 => {

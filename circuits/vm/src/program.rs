@@ -14,7 +14,7 @@ pub struct Program {
     pub(crate) base: u32,
     /// All words from the first segment to the last, with zeros in gaps.
     pub(crate) image: Vec<u32>,
-    /// What each word of code means, by its address: none outside of segments of code.
+    /// The decoded words of code, by address; `None` outside of segments of code.
     code: Vec<Option<Decoded>>,
     /// The addresses of segments that are not writable, in rising order, and where the first begins and the last ends.
     read_only: Vec<Range<u32>>,
@@ -22,7 +22,7 @@ pub struct Program {
     symbols: Vec<(u32, String)>,
 }
 
-/// What is in a program.
+/// A summary of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The address of the first instruction that is executed.
@@ -152,7 +152,7 @@ impl Program {
         self.read_only.get(before).filter(|segment| segment.start < end).cloned()
     }
 
-    /// What is executed at a pc; none where there is no code.
+    /// Returns what is executed at a pc; `None` where there is no code.
     #[inline]
     pub(crate) fn decoded(&self, pc: u32) -> Option<&Decoded> {
         if !pc.is_multiple_of(4) {
@@ -186,7 +186,7 @@ impl Program {
         Self { read_only: Vec::new(), read_only_bounds: 0..0, ..self }
     }
 
-    /// What is in the program.
+    /// Returns a summary of the program.
     pub fn summary(&self) -> Summary {
         let illegal = self.code().filter(|(_, decoded)| **decoded == Decoded::Illegal).count();
         Summary {

@@ -20,11 +20,11 @@ pub(crate) struct Buses {
     pub(crate) logic: TableId,
     pub(crate) powers: TableId,
     pub(crate) program: TableId,
-    /// Of RV32IM.
+    /// The tables of precompiles, for RV32IM.
     pub(crate) precompiles: Option<PrecompileTables>,
 }
 
-/// What the gadget of a precompile needs of an operation whose rows are synthesized.
+/// The variables of an operation whose rows are synthesized that the gadget of a precompile needs.
 pub(crate) struct Placed {
     pub(crate) enable: Bit,
     /// The words that the precompile is given, and those that it makes.

@@ -41,7 +41,7 @@ struct Checkpoint {
     totals: Totals,
 }
 
-/// A part of a run: from a checkpoint up to a cycle, before which there were so many operations.
+/// A part of a run: from a checkpoint up to a cycle, with the number of operations before that cycle.
 struct Part<'a> {
     from: &'a Checkpoint,
     end: u64,
@@ -64,7 +64,7 @@ pub struct Run {
     tape: Arc<[u32]>,
     /// The words of zero memory that have cells, once the circuit is known.
     pub(crate) zero_cells: Vec<u32>,
-    /// What a prover that lies says instead.
+    /// The operations that a prover that lies claims instead.
     #[cfg(test)]
     pub(crate) forged: Option<All>,
 }
@@ -177,7 +177,7 @@ impl Recorder for Select {
 pub(crate) struct All {
     /// By class.
     pub(crate) ops: Vec<Vec<Op>>,
-    /// Of the operations of precompiles, also by class.
+    /// The accesses of the operations of precompiles, also by class.
     pub(crate) accesses: Vec<Vec<Vec<Access>>>,
 }
 

@@ -99,7 +99,7 @@ impl Sizes {
         template_of(precompile.chip()).constraints() + function
     }
 
-    /// Whether subcircuits are so large that tables of long pieces pay off.
+    /// Reports whether subcircuits are so large that tables of long pieces pay off.
     fn has_long_pieces(self) -> bool {
         self.rows >= 1 << 16
     }

@@ -37,7 +37,7 @@ pub(crate) type OfOp = fn(&Op) -> i128;
 /// A value of an access of a precompile, which is an integer.
 pub(crate) type OfAccess = fn(&Access) -> i128;
 
-/// Where the value of a variable comes from.
+/// The source of the value of a variable.
 #[derive(Clone)]
 pub(crate) enum Source {
     /// The operation; the variable is committed.
@@ -53,11 +53,11 @@ pub(crate) enum Source {
 /// A variable of an operation.
 #[derive(Clone)]
 pub(crate) struct Variable {
-    /// What the search of the tests calls it.
+    /// The name of the variable in the search of the tests.
     #[cfg_attr(not(test), allow(dead_code, reason = "for tests and debugging"))]
     pub(crate) name: &'static str,
     pub(crate) source: Source,
-    /// Whether it is committed to before the challenges are drawn, as everything in entries must be.
+    /// `true` if it is committed to before the challenges are drawn, as everything in entries must be.
     pub(crate) committed: bool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Template {
     pub(crate) word: Word,
     pub(crate) variables: Vec<Variable>,
     pub(crate) rows: Vec<(&'static str, Row)>,
-    /// Of a precompile, the variables of the words that it is given, and of those that it makes.
+    /// The variables of the words that a precompile is given, and of those that it makes.
     pub(crate) given: Vec<usize>,
     pub(crate) made: Vec<usize>,
 }
@@ -221,8 +221,8 @@ impl Builder {
         self.ask(name, Asked::Range(bits), form, &constant(0));
     }
 
-    /// What is left of a form without its lower bits, divided by their number's power of two. It is an
-    /// integer if the form minus `low` is a multiple, and otherwise a fraction, which is in no range.
+    /// Returns what is left of a form without its lower bits, divided by two to the power of their number. It is an
+    /// integer if the form minus `low` is a multiple of that power, and otherwise a fraction, which is in no range.
     pub(crate) fn rest(&self, form: &Form, low: &Form, bits: u32) -> Form {
         (form - low) * power(bits).inverse().unwrap_or(Fr::one())
     }

@@ -1,4 +1,4 @@
-//! What stops a run without an exit, and so without a proof.
+//! Reasons why a run stops without an exit, and so without a proof.
 
 use std::ops::Range;
 
@@ -80,7 +80,7 @@ pub enum TrapReason {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("trap at pc {pc:#x}{place} in cycle {cycle}: {reason}{registers}")]
 pub struct Trap {
-    /// What happened.
+    /// The reason.
     pub reason: TrapReason,
     /// The address of the instruction.
     pub pc: u32,

@@ -21,7 +21,7 @@ fn guests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("guests")
 }
 
-/// Where the programs are: of the machine, and of Linux.
+/// Returns the folders of the programs: for the machine, and for Linux.
 fn built() -> &'static [PathBuf; 2] {
     static BUILT: OnceLock<[PathBuf; 2]> = OnceLock::new();
     BUILT.get_or_init(|| {

@@ -9,9 +9,9 @@ use crate::word::power;
 
 /// Which of the four bytes of a word an address is.
 pub(super) struct Offset {
-    /// Whether it is one of the odd bytes.
+    /// The bit that is 1 for the odd bytes.
     pub(super) odd: Form,
-    /// Whether it is in the upper half.
+    /// The bit that is 1 for the upper half.
     pub(super) upper: Form,
 }
 

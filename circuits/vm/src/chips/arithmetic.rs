@@ -7,7 +7,7 @@ use crate::op::{Op, low, sign};
 use crate::template::{Asked, Builder, OfOp};
 use crate::word::power;
 
-/// LI: rd = imm, both beside b_V.
+/// LI: rd = imm.
 pub(super) fn li(b: &mut Builder) {
     let step = step(b);
     step.next(b, &step.after());

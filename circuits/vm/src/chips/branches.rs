@@ -1,5 +1,5 @@
-//! Branches and jumps. A branch has two rows in the program, one for each outcome, with the place where
-//! the program goes on as immediate.
+//! Branches and jumps. A branch has two rows in the program, one for each outcome, with the place where the program
+//! continues as immediate.
 
 use super::common::{Fields, Step, imm, rd, rs1, rs2, step};
 use crate::chips::arithmetic::sum;

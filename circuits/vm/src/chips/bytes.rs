@@ -94,7 +94,7 @@ pub(super) fn lowest(b: &mut Builder, y: &Form) -> [Form; 2] {
     [half, byte]
 }
 
-/// What the place of a part is multiplied by: 1, or 2^bits with its bit.
+/// Returns the factor for the place of a part: 1, or 2^bits if the bit is 1.
 pub(super) fn place(bit: &Form, bits: u32) -> Form {
     constant(1) + bit * ((1i128 << bits) - 1)
 }

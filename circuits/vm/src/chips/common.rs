@@ -1,4 +1,4 @@
-//! What all chips have: state, fetch, registers, memory.
+//! The parts that all chips have: state, fetch, registers, memory.
 
 use crate::form::{Form, constant};
 use crate::isa::{self, Chip};
@@ -9,10 +9,10 @@ use crate::word::power;
 /// Ticks of a cycle: the accesses to registers of one instruction have times of their own.
 pub(crate) const TICKS: i128 = 4;
 
-/// What a time is multiplied by in the key of a register: more than the number of any register.
+/// The power of two that times are multiplied by in the keys of registers: 2^6, more than the number of any register.
 pub(crate) const REGISTERS: u32 = 6;
 
-/// What a time is multiplied by in the key of a word in memory: 2^32, more than any address.
+/// The power of two that times are multiplied by in the keys of words in memory: 2^32, more than any address.
 pub(crate) const ADDRESSES: u32 = 32;
 
 /// TinyRAM's registers that no instruction names: the flag, one that is always zero, and whether the tape is

@@ -73,7 +73,7 @@ pub(super) fn multiply_high(b: &mut Builder) {
 struct Division {
     quotient: u32,
     remainder: u32,
-    /// Whether the signed quotient and the signed remainder are negative.
+    /// The signs of the signed quotient and the signed remainder: `true` if negative.
     negative: [bool; 2],
     /// ay - 1 - R, plus 2^32 by 0.
     slack: u32,

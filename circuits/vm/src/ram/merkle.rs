@@ -39,7 +39,7 @@ fn hash(left: Fr, right: Fr) -> Result<Fr, CircuitError> {
     TwoToOneCRH::compress(&POSEIDON, left, right).map_err(|e| e.to_string().into())
 }
 
-/// What the rows that stand for an ALU do to a value.
+/// Returns the value that the rows that stand for an ALU compute from another one.
 fn alu(value: Fr) -> Fr {
     (0..ALU).fold(value, |x, _| x.square() + Fr::from(5u64))
 }
@@ -50,7 +50,7 @@ pub(super) struct Paths {
     subcircuits: usize,
     /// The number of cycles of each.
     cycles: usize,
-    /// What a prover that lies changes in the first access.
+    /// The change of the first access by a prover that lies.
     #[cfg(test)]
     pub(super) lie: Option<fn(&mut Access)>,
 }

@@ -42,7 +42,7 @@ enum Memory {
     Paths(Paths),
 }
 
-/// What the layout is about.
+/// The ids of the layout.
 #[derive(Debug)]
 pub struct RamPlan(PlanOf);
 
@@ -52,7 +52,7 @@ enum PlanOf {
     Paths(Vec<[WireId; 2]>),
 }
 
-/// What a run was.
+/// The trace of a run.
 #[derive(Debug)]
 pub struct RamTrace(TraceOf);
 
@@ -63,7 +63,7 @@ enum TraceOf {
     Paths(PathTrace),
 }
 
-/// What one subcircuit needs.
+/// The private data of one subcircuit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RamPrivate(PrivateOf);
 

@@ -74,7 +74,7 @@ impl<F: Fn(&Execution, &Input, &mut Run) + Sync> Circuit for Changed<F> {
     }
 }
 
-/// What refuses a lie.
+/// The check that refuses a lie.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
     Nothing,
@@ -242,8 +242,8 @@ fn lies_are_refused() {
     }
 }
 
-/// What verifiers refuse before anything is computed from it (adversarial test 85): counts over each bound.
-/// Among them those of refreshes, which could move a register's cell to another digit (adversarial test 78).
+/// Counts outside of their bounds are refused before anything is computed from them (adversarial test 85). Among them
+/// are those of refreshes, which could move a register's cell to another digit (adversarial test 78).
 #[test]
 fn counts_are_bounded() {
     type Change = fn(&mut Execution);

@@ -7,7 +7,7 @@ use crate::precompile::Precompile;
 use crate::{Chip, Input, Program, Run, RunError, TrapReason, run};
 use hekaton_circuit::check;
 
-/// Where states and blocks are, in memory that is zero at the beginning.
+/// The address of states and blocks, in memory that is zero at the beginning.
 const DATA: u32 = 0x1100_0000;
 
 /// Calls a precompile, with a0 at the data and a1 behind that by some bytes.
@@ -57,7 +57,7 @@ fn calls_compute_what_they_say() {
     }
 }
 
-/// What a call needs of its pointers.
+/// A call traps on pointers that are misaligned, overlap, or have no memory.
 #[test]
 fn calls_trap_on_their_pointers() {
     let at = |address: u32, count: u32| address.wrapping_add(4 * count);
@@ -125,7 +125,7 @@ fn follow(run: &mut Run) {
     }
 }
 
-/// Each lie goes on honestly after its change.
+/// Each lie continues honestly after its change.
 #[test]
 fn lies_about_calls_are_refused() {
     let bus = |name: &str| Refused::Buses(vec![name.into()]);

@@ -1,6 +1,6 @@
-//! The forgeries of the machine's model, on the rows of the chips and the sums of the buses as field elements:
-//! nothing here is bound to what the executor could do. Each one goes on honestly after its change, is refused,
-//! and is accepted as soon as the check that it is about is left out.
+//! The forgeries of the machine's model, on the rows of the chips and the sums of the buses as field elements: nothing
+//! here is bound to what the executor could do. Each one continues honestly after its change, is refused, and is
+//! accepted as soon as the check that it is about is left out.
 
 use super::assembler::*;
 use crate::address_space::{INPUT, OUTPUT, OUTPUT_WORDS};
@@ -18,10 +18,10 @@ use ark_ff::{BigInteger, Field, PrimeField, Zero};
 use hekaton_circuit::Fr;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Where the data of these programs is: memory that is zero at the beginning.
+/// The address of the data of these programs: memory that is zero at the beginning.
 const DATA: u32 = 0x1100_0000;
 
-/// Where the immediate was in the key of a row in an earlier design.
+/// The position of the immediate in the key of a row in an earlier design.
 const IMMEDIATE: u32 = 220;
 
 /// An operation, with the values of all variables.
@@ -46,7 +46,7 @@ impl Worked {
         self
     }
 
-    /// Whether what a precompile makes of its words is what it should.
+    /// Reports whether a precompile has made the right words from those that it was given.
     fn is_computed(&self) -> bool {
         let is_it = |which: &Precompile| std::ptr::eq(template_of(which.chip()), self.template);
         let Some(precompile) = Precompile::ALL.into_iter().find(is_it) else { return true };
@@ -273,7 +273,7 @@ impl Proof {
         }
     }
 
-    /// What is no chip: cells of memory, beginning and end.
+    /// Adds everything that is not a chip: cells of memory, beginning and end.
     fn boundary(
         &self,
         without: &str,

@@ -74,7 +74,7 @@ fn long_gaps_are_refreshed() {
     checked(&words, &input);
 }
 
-/// What stops a program without an exit.
+/// A program that stops without an exit has a trap with the reason.
 #[test]
 fn traps_are_named() {
     let cases: [(&[u32], TrapReason); 10] = [

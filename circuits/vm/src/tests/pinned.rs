@@ -26,9 +26,9 @@ fn rows_are_pinned() {
     assert_eq!([Sizes::LARGE, Sizes::SMALL].map(calls), [[5_004, 14_395], [8_172, 26_723]]);
 }
 
-/// What makes the digits of fetched rows exact, whatever values buses have: registers are apart from each other by
-/// the rises of their keys, all else in a key is bounded by rows of its own, and immediates are values. A value
-/// that is known to be a word only because digits are exact must bound none of them.
+/// The digits of fetched rows are exact, whatever values buses have: registers are apart from each other by the rises
+/// of their keys, all else in a key is bounded by rows of its own, and immediates are values. A value that is known to
+/// be a word only because digits are exact must bound none of them.
 #[test]
 fn keys_of_rows_depend_on_no_value() {
     let mut jumps = Vec::new();

@@ -9,7 +9,7 @@ fn put(file: &mut [u8], at: usize, number: u32, size: usize) {
     file[at..at + size].copy_from_slice(&number.to_le_bytes()[..size]);
 }
 
-/// Where fields of the header are, and of the one segment behind it.
+/// The offsets of fields of the header, and of the one segment behind it.
 const TYPE: usize = 16;
 const MACHINE: usize = 18;
 const ENTRY: usize = 24;

@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// What the programs leave at [`DATA`]: 32 words that they wrote, then registers.
+/// The number of bytes that the programs leave at [`DATA`]: 32 words that they wrote, then registers.
 const BYTES: usize = 256;
 
 /// The registers that are kept there: not x8, which points to it.

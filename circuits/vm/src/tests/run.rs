@@ -97,8 +97,8 @@ proptest! {
         }
     }
 
-    /// What the other simulator has no instruction for has no row here; the converse holds but for what
-    /// is left out: CSRs, which it does not have either, and the ignored fields of FENCE.
+    /// An instruction that the other simulator does not have has no row here. The converse holds except for what is
+    /// left out: CSRs, which it does not have either, and the ignored fields of FENCE.
     #[test]
     fn decodes_what_the_other_simulator_does(word in any::<u32>(), major in 0..12usize) {
         let opcodes = [0x37, 0x17, 0x13, 0x33, 0x63, 0x6f, 0x67, 0x03, 0x23, 0x0f, 0x73, 0x1b];

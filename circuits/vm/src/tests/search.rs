@@ -27,7 +27,7 @@ enum Constraint {
     Zero(Form),
     /// a b = c
     Product(Form, Form, Form),
-    /// The key, and the value beside it, are a row of a list.
+    /// The key and the value are a row of a list.
     InList(usize, Form, Form),
 }
 
@@ -134,14 +134,14 @@ impl Search {
     }
 }
 
-/// What is given to an operation.
+/// The input of an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Given {
     pub(super) x: i128,
     pub(super) y: i128,
     pub(super) imm: i128,
     pub(super) word: i128,
-    /// What the register that is written had, and the flag of TinyRAM.
+    /// The previous value of the register that is written, and the flag of TinyRAM.
     pub(super) old: i128,
     pub(super) flag: i128,
 }
@@ -238,7 +238,7 @@ pub(super) fn signed(value: i128) -> i128 {
     if value >= MODULUS / 2 { value - MODULUS } else { value }
 }
 
-/// What an instruction does, with words of four bits: `None` if it traps, or for the other outcome of a
+/// Returns the effect of an instruction, with words of four bits: `None` if it traps, or for the other outcome of a
 /// branch.
 fn expected(chip: Chip, variant: u8, given: Given) -> Option<Vec<i128>> {
     let Given { x, y, imm, word, .. } = given;
@@ -354,8 +354,8 @@ fn inputs(chip: Chip, variant: u8) -> Vec<Given> {
     }
 }
 
-/// What an ECALL does: all registers that it reads, then all words, at the pointers. What it leaves in words that
-/// it changes may be anything, as far as these rows are concerned.
+/// Returns the values of an ECALL: all registers that it reads, then all words, at the pointers. What it leaves in
+/// words that it changes may be anything, as far as these rows are concerned.
 fn wanted_of_call(call: Call, given: Given) -> BTreeSet<Vec<Option<Fr>>> {
     let Call { number: called, changed, read } = call;
     let mut values = vec![Some(4), Some(0)];

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 const MASK: i128 = MODULUS - 1;
 
-/// What an instruction does, with words of four bits: the next pc; the values of the registers, those that
-/// it only reads included; address and word of an access. There are several of `read`, whose tape is the
-/// prover's, and none for a branch with the flag of its other row.
+/// Returns the effects of an instruction, with words of four bits: the next pc; the values of the registers, including
+/// those that it only reads; address and word of an access. There are several for `read`, whose tape is the prover's,
+/// and none for a branch with the flag of its other row.
 fn expected(chip: Chip, variant: u8, given: Given) -> Vec<Vec<i128>> {
     let Given { x, y, imm, word, old, flag } = given;
     let a = y + imm;
@@ -90,7 +90,7 @@ fn variants(chip: Chip) -> &'static [u8] {
 fn inputs(chip: Chip, variant: u8) -> Vec<Given> {
     let nothing = Given::default();
     let pairs = || (0..MODULUS).flat_map(|a| (0..MODULUS).map(move |b| (a, b)));
-    // The operand is a register, or an immediate beside the register that is zero.
+    // The operand is a register, or an immediate with the register that is zero.
     let operand = |y: i128, x: i128, flag: i128| {
         [Given { x, y, flag, ..nothing }, Given { x, imm: y, flag, ..nothing }]
     };

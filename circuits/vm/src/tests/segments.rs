@@ -15,7 +15,7 @@ const RX: u32 = 5;
 const R: u32 = 4;
 const RW: u32 = 6;
 
-/// Where the code is in these tests, with room below.
+/// The address of the code in these tests, with room below.
 const TEXT: u32 = 0x2_0000;
 
 fn bytes(words: &[u32]) -> u32 {
@@ -80,8 +80,8 @@ fn stacks_that_overflow_trap() {
     assert_eq!(trap(&null), TrapReason::Unmapped(8));
 }
 
-/// What keeps a stack from going on where it overflows is the circuit, whatever a prover executes: there are no cells below the
-/// image. The prover here has an executor with memory there.
+/// The circuit stops a stack that overflows, whatever a prover executes: there are no cells below the image. The prover
+/// here has an executor with memory there.
 #[test]
 fn no_prover_has_memory_below_the_image() {
     // The private bytes are an address, whose word is the exit code.
@@ -191,7 +191,7 @@ fn segments_that_are_not_writable_are_not_written() {
     }
 }
 
-/// What the digest is about: not the order of segments, nor which are writable, nor those that have no memory.
+/// The digest does not depend on the order of segments, on which are writable, or on those that have no memory.
 #[test]
 fn the_digest_is_of_what_is_proven() {
     let code = exit();

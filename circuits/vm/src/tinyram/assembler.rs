@@ -16,7 +16,7 @@ const MAX_LABELS: usize = 1 << 20;
 pub struct AssemblyError {
     /// The number of the line.
     pub line: usize,
-    /// What is wrong.
+    /// A description of what is wrong.
     pub why: String,
 }
 

@@ -10,14 +10,14 @@ use crate::machine::{Machine, Recorder};
 use crate::op::{self, Op};
 use crate::trap::TrapReason;
 
-/// What an instruction writes to its register, and to the flag, as far as it does.
+/// The values that an instruction writes to its register and to the flag, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Effect {
     result: Option<u32>,
     flag: Option<bool>,
 }
 
-/// What an instruction does to the registers; of `read`, the word is that of the tape.
+/// Returns the effect of an instruction on the registers; for `read`, the word is that of the tape.
 fn effect(chip: Chip, op: &Op) -> Effect {
     let both = |(result, flag)| Effect { result: Some(result), flag: Some(flag) };
     let result = |result| Effect { result: Some(result), flag: None };
@@ -133,7 +133,7 @@ impl Machine<'_> {
 }
 
 impl Chip {
-    /// Whether instructions read the flag and do not write it.
+    /// Reports whether instructions read the flag and do not write it.
     pub(crate) fn reads_flag(self) -> bool {
         matches!(self, Self::TinyMoveIf | Self::TinyBranch | Self::TinyBranchReg)
     }

@@ -1,5 +1,5 @@
-//! What a Rust program needs to run on Hekaton's machine: its beginning, its input, its output. `cargo build
-//! --release` makes a program that `hekaton vm` runs and proves.
+//! The runtime of a Rust program on Hekaton's machine: its entry point, its input, its output. `cargo build --release`
+//! makes a program that `hekaton vm` runs and proves.
 //!
 //! Programs in other crates need `rustflags = ["-Clink-arg=-Tguest.ld"]` for the target in their `.cargo/config.toml`, as this
 //! one has it; the build script puts the link script where the linker finds it.
@@ -20,10 +20,10 @@
 
 use core::panic::PanicInfo;
 
-/// Where the input begins: words that verifiers see, then the number of the private bytes, then these.
+/// The address of the input: words that verifiers see, then the number of the private bytes, then these.
 const INPUT: *const u32 = 0x2000_0000 as *const u32;
 
-/// Where the output is.
+/// The address of the output.
 const OUTPUT: *mut u32 = 0x3000_0000 as *mut u32;
 
 /// The number of words of the output.

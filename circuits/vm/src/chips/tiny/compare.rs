@@ -35,17 +35,17 @@ fn signed(op: &Op) -> i128 {
     difference(op, op.x.cast_signed().into(), op.operand().cast_signed().into())
 }
 
-/// Whether the condition of cmpe holds.
+/// Reports whether the condition of cmpe holds.
 pub(crate) fn equal_of(op: &Op) -> bool {
     op.x == op.operand()
 }
 
-/// Whether the condition of cmpa or cmpae holds.
+/// Reports whether the condition of cmpa or cmpae holds.
 pub(crate) fn above_of(op: &Op) -> bool {
     unsigned(op) >= 0
 }
 
-/// Whether the condition of cmpg or cmpge holds.
+/// Reports whether the condition of cmpg or cmpge holds.
 pub(crate) fn greater_of(op: &Op) -> bool {
     signed(op) >= 0
 }

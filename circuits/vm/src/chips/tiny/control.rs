@@ -56,8 +56,7 @@ pub(in crate::chips) fn jump(b: &mut Builder) {
     step.fetch(b, Chip::TinyJump, &constant(0), &fields);
 }
 
-/// cjmp, cnjmp to an immediate: two rows in the program, one for each flag, with the place where the program
-/// goes on.
+/// cjmp, cnjmp to an immediate: two rows in the program, one for each flag, with the place where the program continues.
 pub(in crate::chips) fn branch(b: &mut Builder) {
     let step = step(b);
     let imm = imm(b);

@@ -42,7 +42,8 @@ impl Binary {
     }
 }
 
-/// Whether a form is zero: of an integer, the value of `of`.
+/// Returns a bit that is 1 if a form is zero. The bit and the inverse of the form are committed under these names;
+/// their functions return the bit, and the integer to invert.
 fn is_zero(b: &mut Builder, form: &Form, [bit, inverse]: [(&'static str, OfOp); 2]) -> Form {
     let is_zero = b.commit(bit.0, bit.1);
     let inverse = b.commit_inverse(inverse.0, inverse.1);

@@ -38,7 +38,8 @@ fn signed_halves(op: &Op) -> [u32; 2] {
     [signed(op) as u32, (signed(op) >> 32) as u32]
 }
 
-/// What the upper half is more than the sign of the lower one: zero if the product is a signed word.
+/// Returns the difference between the upper half and the sign extension of the lower one: zero if the product is a
+/// signed word.
 fn excess(op: &Op) -> i128 {
     let [lo, hi] = signed_halves(op);
     i128::from(hi) - sign(lo) * i128::from(u32::MAX)
