@@ -1,4 +1,4 @@
-//! Which string goes where: the honest prover.
+//! The honest prover's assignment of strings to subcircuits.
 
 use crate::blocks::BlockValues;
 use crate::error::WitnessError;
@@ -21,7 +21,7 @@ pub struct Assignment {
     pub(crate) hash: [u8; 32],
 }
 
-/// Strings by their digests. What is there twice is there once, and what is empty, which nodes send, too, is left out.
+/// Strings by their digests. Duplicates count once, and empty strings, which some nodes send, are left out.
 struct Strings {
     digests: Vec<[u8; 32]>,
     indices: HashMap<[u8; 32], usize>,
@@ -48,14 +48,14 @@ impl Strings {
     }
 }
 
-/// A string that is reached.
+/// A string that is reached from the state root.
 struct Reached {
     references: Vec<Option<Reference>>,
     kind: Kind,
 }
 
 impl Assignment {
-    /// Walks from the state root to everything.
+    /// Walks from the state root to all strings.
     pub(crate) fn new(witness: &Witness) -> Result<Self, WitnessError> {
         let header = witness.parent()?;
         let root = state_root(header, MAX_HEADER).map_err(WitnessError::Header)?;
@@ -93,7 +93,7 @@ impl Assignment {
         missing(&nodes, "node", &|index| reached.contains(index))?;
         missing(&codes, "code", &|index| asked_codes.contains(index))?;
 
-        // Each string asks once, and the first one that can gives.
+        // Each string asks once, and the first string that can give it does.
         let mut asked: HashMap<Reference, u64> = HashMap::new();
         for (index, tag) in found.keys() {
             *asked.entry((nodes.digests[*index], *tag)).or_default() += 1;
@@ -123,7 +123,7 @@ impl Assignment {
                 Kind::MixedBranch => starts(string),
             };
             if *kind == Kind::MixedBranch {
-                // Only what is a hash has a place for a count.
+                // Only hashes have a place for a count.
                 let mut is_hash = references.iter().map(Option::is_some);
                 counts.retain(|_| is_hash.next() == Some(true));
             }
@@ -143,7 +143,7 @@ impl Assignment {
         Ok(assignment)
     }
 
-    /// How many subcircuits it needs.
+    /// Returns the number of subcircuits that are needed.
     pub(crate) fn counts(&self, sizes: Sizes) -> Counts {
         let mixed_branches = self.mixed_branches.len().div_ceil(sizes.mixed_branches);
         let mixed_leaves = self.mixed_leaves.len().div_ceil(sizes.mixed_leaves);
@@ -155,7 +155,7 @@ impl Assignment {
         }
     }
 
-    /// Whether there is room for it.
+    /// Checks that the subcircuits have room for all strings.
     pub(crate) fn check(&self, sizes: Sizes, counts: Counts) -> Result<(), WitnessError> {
         let needed = self.counts(sizes).all();
         for ((kind, needed), (_, given)) in needed.into_iter().zip(counts.all()) {
@@ -167,7 +167,7 @@ impl Assignment {
     }
 }
 
-/// Where in a list its items begin.
+/// Returns the places in a list at which its items begin.
 fn starts(node: &[u8]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut rest = node;
@@ -184,7 +184,7 @@ fn starts(node: &[u8]) -> Vec<usize> {
     starts
 }
 
-/// How long a path is, if it has a header; where the value is; where the balance in it is.
+/// Returns the length of the path (0 without a header), the place of the value, and the place of the balance in it.
 fn places_of_short(node: &[u8], tag: Tag) -> Vec<usize> {
     let starts = starts(node);
     let (Some(&path), Some(&value)) = (starts.first(), starts.get(1)) else { return Vec::new() };

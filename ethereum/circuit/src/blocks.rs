@@ -21,12 +21,12 @@ pub(crate) const LANES: usize = 25;
 pub(crate) struct BlockValues {
     /// The bytes, padding included.
     pub(crate) bytes: Vec<u8>,
-    /// How many bytes of the string are in it, if it is the last one.
+    /// The number of bytes of the string in the block, if it is the last one.
     pub(crate) end: Option<usize>,
 }
 
 impl BlockValues {
-    /// The blocks of a string, padded.
+    /// Returns the blocks of a string, padded.
     pub(crate) fn of(string: &[u8]) -> Vec<Self> {
         let mut padded = string.to_vec();
         padded.push(1);
@@ -41,12 +41,12 @@ impl BlockValues {
             .collect()
     }
 
-    /// How many bytes of the string are in it.
+    /// Returns the number of bytes of the string in the block.
     pub(crate) fn len(&self) -> usize {
         self.end.unwrap_or(BLOCK)
     }
 
-    /// The bytes of the string, then zeros.
+    /// Returns the bytes of the string, followed by zeros.
     pub(crate) fn content(&self) -> Vec<Fr> {
         let mut content: Vec<Fr> = self.bytes.iter().map(|byte| Fr::from(*byte)).collect();
         if let Some(end) = self.end {
@@ -57,7 +57,7 @@ impl BlockValues {
     }
 }
 
-/// Whether permutations are proven. Tests of all else leave them out.
+/// The handling of permutations: proven, or trusted in tests of everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hashes {
     Proven,
@@ -65,7 +65,7 @@ pub(crate) enum Hashes {
     Trusted,
 }
 
-/// What is common to the gadgets of a subcircuit.
+/// Data that the gadgets of a subcircuit share.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) subcircuit: &'a Subcircuit,
@@ -79,13 +79,13 @@ pub(crate) struct Block {
     message: Message,
     /// The bytes, padding included.
     pub(crate) bytes: Vec<Var>,
-    /// For each byte, whether the string ends before it.
+    /// For each byte, 1 if the string ends before it.
     pub(crate) ends: Vec<Var>,
-    /// Whether it is the last one of its string.
+    /// A bit that is 1 if this is the last block of its string.
     pub(crate) is_last: Var,
-    /// If it is, how many bytes of the string are in it; zero if not.
+    /// The number of bytes of the string in its last block; zero in others.
     pub(crate) end: Var,
-    /// The bytes of the string, then zeros.
+    /// The bytes of the string, followed by zeros.
     pub(crate) content: Vec<Var>,
     /// The lanes after it.
     pub(crate) lanes: Vec<Var>,
@@ -99,8 +99,8 @@ impl Block {
 }
 
 impl Context<'_> {
-    /// A block that a bit switches on: its bits and bytes, where the string ends, that there is nothing but padding behind, and the
-    /// permutation of a state before it, or of zeros (spec: witness#blocks).
+    /// A block that a bit enables: its bits and bytes, the place where the string ends, only padding behind it, and the permutation of the
+    /// state before it, or of zeros (spec: witness#blocks).
     pub(crate) fn block(
         self,
         values: Option<&BlockValues>,
@@ -169,7 +169,7 @@ impl Context<'_> {
         look_ups.lanes(&after)
     }
 
-    /// The digest of a string, as two numbers of 128 bits, little-endian: of that of the blocks which is the last one. Zero if none is.
+    /// Returns the digest of a string, as two numbers of 128 bits, little-endian: that of its last block. Zero if no block is the last one.
     pub(crate) fn digest(self, blocks: &[Block]) -> Synthesized<[Var; 2]> {
         let (subcircuit, cs) = (self.subcircuit, self.subcircuit.cs());
         let mut words = Vec::with_capacity(4);
@@ -195,7 +195,7 @@ impl Context<'_> {
         Ok([half(&words[0], &words[1])?, half(&words[2], &words[3])?])
     }
 
-    /// A string of at most some blocks, of which each but the last one is full: its blocks, those behind it switched off.
+    /// Returns the blocks of a string of at most `most` blocks, of which each but the last is full; blocks behind the last are disabled.
     pub(crate) fn string(
         self,
         values: Option<&[BlockValues]>,
@@ -220,13 +220,13 @@ impl Context<'_> {
             let block = self.block(own, &active, Some(&before))?;
             blocks.push(block);
         }
-        // It ends once, if it is there.
+        // The string ends once, if it exists.
         let ended = total(&cs, blocks.iter().map(|block| &block.is_last))?;
         ended.mul_equals(&FieldVar::one(), enable.variable())?;
         Ok(blocks)
     }
 
-    /// How many bytes a string has: a form.
+    /// Returns the number of bytes of a string: a form.
     pub(crate) fn length(self, blocks: &[Block]) -> Synthesized<Var> {
         let mut terms: Vec<(Fr, &Var)> = Vec::new();
         for (at, block) in (0u64..).zip(blocks) {
@@ -236,7 +236,7 @@ impl Context<'_> {
         sum(&self.subcircuit.cs(), terms)
     }
 
-    /// A bit that is no entry's.
+    /// A bit that is not part of an entry.
     pub(crate) fn bit(self, value: Option<bool>) -> Synthesized<Var> {
         bit(&self.subcircuit.cs(), value)
     }
@@ -256,7 +256,7 @@ fn bits_of(number: Fr) -> Vec<bool> {
     (0..64).map(|at| lane >> at & 1 == 1).collect()
 }
 
-/// Permutations that are computed instead of proven.
+/// Computes permutations instead of proving them.
 #[cfg(test)]
 #[allow(clippy::cast_possible_truncation, reason = "bytes")]
 mod trusted {
@@ -275,7 +275,7 @@ mod trusted {
         let (bytes, is_active) = (bytes.collect::<Option<Vec<u8>>>(), active.variable().value());
         let zeros = vec![constant(Fr::zero()); LANES];
         let before = before.unwrap_or(&zeros);
-        // They may be slots, which must be in some row.
+        // They may be slots, which must be part of some row.
         before.iter().for_each(|lane| drop(lane * lane));
         let lanes = before.iter().map(|lane| Some(bits_of_number(lane.value().ok()?)));
         let lanes = bytes.zip(lanes.collect::<Option<Vec<u64>>>()).map(|(bytes, lanes)| {

@@ -1,4 +1,4 @@
-//! A branch all of whose children are hashes or nothing: 16 bits say which are there, and all places follow.
+//! A branch whose children are all hashes or empty: 16 bits say which exist, and all places follow.
 
 use crate::blocks::{Context, marked};
 use crate::chain::{ChainVar, StringKind};
@@ -8,7 +8,7 @@ use ark_ff::One;
 use ark_r1cs_std::fields::FieldVar;
 use hekaton_circuit::{BusId, Fr};
 
-/// The number of blocks of the largest one.
+/// The number of blocks of the largest branch.
 pub(crate) const BLOCKS: usize = 4;
 
 const CHILDREN: usize = 16;
@@ -33,7 +33,7 @@ pub(crate) fn branch(
         let by = &is_long * (far - &near);
         total(cs, [&near, &by])
     };
-    // `counts[k]`: whether k children are before the one that is looked at. All are zero if there is no branch.
+    // `counts[k]` is 1 if k children precede the current one. All are zero if there is no branch.
     let mut counts = vec![enable.clone()];
     for at in 0..CHILDREN {
         let is_there = context.bit(present(at))?;
@@ -46,7 +46,7 @@ pub(crate) fn branch(
             highs.push(shifted(&cs, &|byte| node.half(&cs, byte + 17), place)?);
             both.push(count * &is_there);
         }
-        // Nothing is 80, a hash is a0 and 32 bytes.
+        // An empty child is 80, a hash is a0 and 32 bytes.
         let prefix = select(&cs, counts.iter().zip(&prefixes))?;
         let wanted = [(Fr::from(0x80u64), enable), (Fr::from(0x20u64), &is_there)];
         prefix.mul_equals(&constant(Fr::one()), &sum(&cs, wanted)?)?;
@@ -68,7 +68,7 @@ pub(crate) fn branch(
         }
         counts = next;
     }
-    // There is no value, and nothing else.
+    // The branch has no value, and nothing follows.
     let mut last = Vec::new();
     for before in 0..=CHILDREN {
         last.push(shifted(&cs, &|byte| Ok(bytes[byte].clone()), CHILDREN + 32 * before)?);

@@ -19,10 +19,10 @@ static POSEIDON: LazyLock<PoseidonConfig<Fr>> = LazyLock::new(|| {
     PoseidonConfig::new(8, 57, 5, mds, ark, 8, 1)
 });
 
-/// The number of bytes that are one element.
+/// The number of bytes in an element.
 pub(crate) const ELEMENT: usize = 31;
 
-/// What a string is.
+/// The kind of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StringKind {
     /// A branch.
@@ -35,12 +35,12 @@ pub enum StringKind {
     Code = 4,
 }
 
-/// The chain so far: W, and how many strings are in it.
+/// The chain so far: W, and the number of strings in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The digest.
     pub digest: Fr,
-    /// How many strings.
+    /// The number of strings.
     pub count: u64,
 }
 
@@ -116,7 +116,7 @@ impl ChainVar {
             (Fr::one(), kind),
             (Fr::from(TAG), tag),
             (full, active),
-            // The last one has as many bytes as it has.
+            // The last block counts only the bytes of the string in it.
             (-full, &block.is_last),
             (Fr::from(LENGTH), &block.end),
         ];

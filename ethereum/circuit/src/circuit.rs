@@ -1,4 +1,4 @@
-//! The circuit: subcircuits of branches, leaves, codes and mixed strings in a chain, and the header that it all hangs from.
+//! The circuit: a chain of subcircuits for branches, leaves, codes and mixed strings, and the header from which all strings hang.
 
 use crate::assignment::Assignment;
 use crate::blocks::{BlockValues, Context, Hashes, LANES};
@@ -27,16 +27,16 @@ use std::ops::Range;
 /// The largest number of subcircuits of a type.
 pub(crate) const MAX_COUNT: usize = 1 << 20;
 
-/// The strings of a witness, each the node of the parent's state root or named by another one: see the [crate](crate).
+/// The strings of a witness, each of which is the node of the parent's state root or named by another one: see the [crate](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateWitness {
-    /// What a subcircuit holds.
+    /// The number of strings of each type that a subcircuit holds.
     pub sizes: Sizes,
-    /// How many subcircuits there are.
+    /// The number of subcircuits of each type.
     pub counts: Counts,
 }
 
-/// What a type holds.
+/// The kind of strings that a type holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Branches,
@@ -52,15 +52,15 @@ pub struct Plan {
     tables: Tables,
     links: BusId,
     groups: Vec<(TypeId, Part, Range<usize>)>,
-    /// The chain behind each subcircuit but the last one: W and the count.
+    /// The chain after each subcircuit but the last one: W and the count.
     chain: Vec<[WireId; 2]>,
-    /// The state behind each subcircuit of codes but the last one.
+    /// The state after each subcircuit of codes but the last one.
     states: Vec<Vec<WireId>>,
     /// Both halves of the hash, the number of strings, W.
     public: [WireId; 4],
 }
 
-/// What a subcircuit knows.
+/// The private values of a subcircuit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Private(Values);
 
@@ -77,7 +77,7 @@ impl Plan {
         self.groups.iter().find(|(id, ..)| *id == kind).map(|(_, part, _)| *part)
     }
 
-    /// Whether the layout has no subcircuit of a type.
+    /// Reports whether the layout has no subcircuit of a type.
     #[cfg(test)]
     pub(crate) fn is_unused(&self, kind: TypeId) -> bool {
         self.groups.iter().any(|(id, _, range)| *id == kind && range.is_empty())
@@ -90,24 +90,24 @@ impl Plan {
     }
 }
 
-/// The string in a place of a subcircuit; none at setup, and nothing in a place that is not used.
+/// Returns the string in a place of a subcircuit: `None` at setup, `Some(None)` in a place that is not used.
 fn at(strings: Option<&[StringValues]>, number: usize) -> Option<Option<&StringValues>> {
     strings.map(|strings| strings.get(number))
 }
 
-/// What a subcircuit gets of a list.
+/// Returns a subcircuit's share of a list.
 fn own<T: Clone>(all: &[T], number: usize, size: usize) -> Vec<T> {
     all.iter().skip(number * size).take(size).cloned().collect()
 }
 
 impl StateWitness {
-    /// The number of subcircuits.
+    /// Returns the number of subcircuits.
     pub fn subcircuits(&self) -> usize {
         let counts = self.counts.all().into_iter().map(|(_, count)| count);
         counts.fold(1 + self.sizes.tables(), usize::saturating_add)
     }
 
-    /// The strings of each subcircuit, in the order in which they are in the chain.
+    /// Returns the values of a subcircuit: its share of each list, in the order of the chain.
     fn private(&self, assignment: &Assignment, part: Part, number: usize) -> Option<Values> {
         let Sizes { branches, leaves, codes, mixed_branches, mixed_leaves, .. } = self.sizes;
         Some(match part {
@@ -123,7 +123,7 @@ impl StateWitness {
     }
 }
 
-/// The kind of a leaf or an extension, natively.
+/// Returns the kind of a leaf or an extension, natively.
 fn kind_of_short(string: &StringValues) -> StringKind {
     let bytes = string.blocks.first().map_or(&[][..], |block| block.bytes.as_slice());
     let header = if bytes.first() == Some(&0xf8) { 2 } else { 1 };
@@ -141,7 +141,7 @@ fn add_string(
     blocks.iter().try_for_each(|block| chain.add(kind, string.tag, block))
 }
 
-/// The chain behind a subcircuit.
+/// Appends the values of a subcircuit to the chain.
 fn add_all(chain: &mut Chain, values: &Values, part: Part) -> Result<(), CircuitError> {
     match values {
         Values::Strings(strings) => strings.iter().try_for_each(|string| {
@@ -242,7 +242,7 @@ impl Circuit for StateWitness {
 }
 
 impl StateWitness {
-    /// The layout. The codes begin with a state which is nothing but zeros: a state of the prover's choice would have any digest.
+    /// Builds the layout. The codes begin with a state of zeros: a state of the prover's choice would produce any digest.
     pub(crate) fn plan(
         &self,
         layout: &mut LayoutBuilder,
@@ -287,7 +287,7 @@ impl StateWitness {
                     layout.read(instance, slot, *wire);
                 }
                 if number == count {
-                    // No code is unfinished.
+                    // No code is left unfinished.
                     (4 + STATE..4 + 2 * STATE).for_each(|slot| layout.read(instance, slot, zero));
                     continue;
                 }

@@ -10,7 +10,7 @@ use ark_r1cs_std::fields::FieldVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{BusId, Fr};
 
-/// The slots beside those of the chain: whether a code continues, and the lanes.
+/// The slots in addition to those of the chain: a bit that is 1 if a code continues, and the lanes.
 pub(crate) const SLOTS: usize = 1 + LANES;
 
 /// Blocks of codes, from the state in the slots from `from` on to that in the slots from `to` on (spec: witness#code).

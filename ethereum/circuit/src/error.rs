@@ -1,47 +1,47 @@
-//! What is wrong with a witness.
+//! Errors in a witness.
 
-/// Why there is no proof of a witness.
+/// The reason for which a witness cannot be proven.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WitnessError {
-    /// It is not encoded as one.
+    /// Bytes that are not a witness in SSZ.
     #[error("it is not an execution witness in SSZ: {0}")]
     Ssz(String),
-    /// There is no header of the parent.
+    /// A witness without the header of the parent.
     #[error("it has no header, and the last one must be the parent's")]
     NoHeader,
-    /// The parent's header is not one.
+    /// A malformed header of the parent.
     #[error("its last header is not one: {0}")]
     Header(&'static str),
-    /// A node is not one.
+    /// A string that is not a node of a state trie.
     #[error("node {index} of {bytes} bytes is not one of a trie of the state: {why}")]
     Node {
-        /// Which one, counted from 0.
+        /// The index of the node, counted from 0.
         index: usize,
-        /// How long it is.
+        /// The length of the node, in bytes.
         bytes: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
-    /// Nothing refers to something.
+    /// A string to which no reference leads.
     #[error("nothing that hangs from the state root refers to {what} {index}")]
     Unreachable {
         /// `node` or `code`.
         what: &'static str,
-        /// Which one, counted from 0.
+        /// The index of the string, counted from 0.
         index: usize,
     },
-    /// The root of the state is missing.
+    /// A witness without the node of the state root.
     #[error("the node of the parent's state root is missing")]
     NoRoot,
-    /// There is more than the circuit has room for.
+    /// A witness that exceeds the room in the circuit.
     #[error("it takes {needed} subcircuits of type '{kind}', and the circuit has {given}")]
     Room {
-        /// The type.
+        /// The type of the subcircuits.
         kind: &'static str,
-        /// How many are needed.
+        /// The number of subcircuits that are needed.
         needed: usize,
-        /// How many there are.
+        /// The number of subcircuits that the circuit has.
         given: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Linear forms, and what is selected by bits of which one is 1.
+//! Linear forms, and selection by bits of which exactly one is 1.
 
 use ark_ff::{One, Zero};
 use ark_r1cs_std::alloc::AllocVar;
@@ -15,19 +15,19 @@ pub(crate) fn constant(value: impl Into<Fr>) -> Var {
     FpVar::Constant(value.into())
 }
 
-/// A variable that is no key, value or multiplicity of an entry.
+/// Allocates a variable that is not a key, value or multiplicity of an entry.
 pub(crate) fn witness(cs: &Cs, value: Option<Fr>) -> Synthesized<Var> {
     FpVar::new_witness(cs.clone(), || value.ok_or(SynthesisError::AssignmentMissing))
 }
 
-/// A bit: a variable with its row.
+/// Allocates a bit: a variable with its row.
 pub(crate) fn bit(cs: &Cs, value: Option<bool>) -> Synthesized<Var> {
     let bit = witness(cs, value.map(Fr::from))?;
     bit.mul_equals(&(FpVar::one() - &bit), &FpVar::zero())?;
     Ok(bit)
 }
 
-/// The sum of variables with factors: no row.
+/// Returns the sum of variables with factors, without a row.
 pub(crate) fn sum<'a>(cs: &Cs, terms: impl IntoIterator<Item = (Fr, &'a Var)>) -> Synthesized<Var> {
     let (mut constant, mut list, mut value) = (Fr::zero(), Vec::new(), Some(Fr::zero()));
     for (factor, term) in terms {
@@ -44,7 +44,7 @@ pub(crate) fn sum<'a>(cs: &Cs, terms: impl IntoIterator<Item = (Fr, &'a Var)>) -
     Ok(FpVar::Var(AllocatedFp::new(value.map(|value| value + constant), form, cs.clone())))
 }
 
-/// The sum of variables.
+/// Returns the sum of variables.
 pub(crate) fn total<'a>(cs: &Cs, terms: impl IntoIterator<Item = &'a Var>) -> Synthesized<Var> {
     sum(cs, terms.into_iter().map(|term| (Fr::one(), term)))
 }
@@ -60,7 +60,7 @@ pub(crate) fn digits<'a>(
     sum(cs, powers.zip(digits))
 }
 
-/// What bits select: the sum of products, a row each.
+/// Returns the value that bits select: the sum of products, one row for each.
 pub(crate) fn select<'a>(
     cs: &Cs,
     pairs: impl IntoIterator<Item = (&'a Var, &'a Var)>,

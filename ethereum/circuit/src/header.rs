@@ -11,10 +11,10 @@ use ark_r1cs_std::fields::FieldVar;
 use hekaton_circuit::{Bit, BusId, Fr};
 use serde::{Deserialize, Serialize};
 
-/// The number of blocks of the largest one.
+/// The number of blocks of the largest header.
 pub(crate) const BLOCKS: usize = 6;
 
-/// Where the root of the state is, behind its prefix: behind the list's header of 3 bytes, two hashes and an address.
+/// The place of the state root, behind its prefix: behind the list's header of 3 bytes, two hashes and an address.
 const ROOT: usize = 91;
 
 /// The largest header, in bytes.
@@ -26,13 +26,13 @@ pub(crate) const EMPTY_ROOT: [u8; 32] = [
     0x5b, 0x48, 0xe0, 0x1b, 0x99, 0x6c, 0xad, 0xc0, 0x01, 0x62, 0x2f, 0xb5, 0xe3, 0x63, 0xb4, 0x21,
 ];
 
-/// The digest of nothing.
+/// The digest of the empty string.
 pub(crate) const EMPTY_CODE: [u8; 32] = [
     0xc5, 0xd2, 0x46, 0x01, 0x86, 0xf7, 0x23, 0x3c, 0x92, 0x7e, 0x7d, 0xb2, 0xdc, 0xc7, 0x03, 0xc0,
     0xe5, 0x00, 0xb6, 0x53, 0xca, 0x82, 0x27, 0x3b, 0x7b, 0xfa, 0xd8, 0x04, 0x5d, 0x85, 0xa4, 0x70,
 ];
 
-/// The two numbers of 128 bits of a digest, little-endian.
+/// Returns a digest as two numbers of 128 bits, little-endian.
 pub(crate) fn halves(digest: &[u8; 32]) -> [u128; 2] {
     [0, 16].map(|at| {
         let mut half = [0; 16];
@@ -45,7 +45,7 @@ pub(crate) fn halves(digest: &[u8; 32]) -> [u128; 2] {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeaderValues {
     pub(crate) blocks: Vec<BlockValues>,
-    /// How often the state root is asked for.
+    /// The number of times that the state root is asked for.
     pub(crate) count: u64,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn header(
     }
     let bytes: Vec<&Var> = blocks.iter().flat_map(|block| &block.bytes).collect();
     let length = context.length(&blocks)?;
-    // f9 and two bytes of length, so that all fields up to the root are in their places.
+    // The header begins with f9 and two bytes of length, so that all fields up to the root are in their places.
     let number = |value: u64| constant(Fr::from(value));
     zero_if(&one, &(bytes[0] - number(0xf9)))?;
     let payload = sum(&cs, [(Fr::from(256u64), bytes[1]), (Fr::one(), bytes[2])])?;

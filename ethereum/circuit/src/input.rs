@@ -1,4 +1,4 @@
-//! An execution witness as it travels: SSZ of three lists of byte lists.
+//! An execution witness as it is transmitted: SSZ of three lists of byte lists.
 
 use crate::error::WitnessError;
 use libssz::{SszDecode as _, SszEncode as _};
@@ -16,7 +16,7 @@ struct Encoded {
     headers: Items,
 }
 
-/// What a stateless execution of a block needs: nodes of the tries before it, codes, and headers, the last of which is the parent's.
+/// The input of a stateless execution of a block: nodes of the tries before it, codes, and headers, the last of which is the parent's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
     /// Nodes of the account trie and of storage tries, RLP.
@@ -41,7 +41,7 @@ impl Witness {
         Ok(Self { state: items(state), codes: items(codes), headers: items(headers) })
     }
 
-    /// The encoding.
+    /// Returns the encoding in SSZ.
     ///
     /// # Errors
     /// If there are too many items, or they are too long.
@@ -61,13 +61,13 @@ impl Witness {
         Ok(bytes)
     }
 
-    /// The parent's header.
+    /// Returns the parent's header.
     pub(crate) fn parent(&self) -> Result<&[u8], WitnessError> {
         self.headers.last().map(Vec::as_slice).ok_or(WitnessError::NoHeader)
     }
 }
 
-/// Keccak-256.
+/// Returns the Keccak-256 digest.
 pub(crate) fn keccak(bytes: &[u8]) -> [u8; 32] {
     Keccak256::digest(bytes).into()
 }

@@ -1,14 +1,15 @@
 //! Proofs that the trie nodes and codes of an Ethereum block's execution witness hang from its parent's state root.
 //!
-//! Public are the hash of the parent block, the number N of strings, and W, a chain of Poseidon over the contents of all of them
-//! ([`Chain`]). A proof says: there are N strings with this W, and each of them is the node of the state root in the header with that
-//! hash, or named by its Keccak-256 digest, at a reference of the right kind, in another of them. So another circuit may open W, which
-//! costs a fortieth of hashing the strings again. **Not proven** are that none is missing (what is above each string is there), that none
-//! is there twice, which account a string belongs to, and that anything is used. A verifier who has all strings is quicker hashing
-//! them. It is assumed that nobody finds collisions or cycles of Keccak-256 (spec: witness#statement).
+//! The public inputs are the hash of the parent block, the number N of strings, and W, a chain of Poseidon over the contents of
+//! all strings ([`Chain`]). A proof states that there are N strings with this W, each of which is the node of the state root in
+//! the header with that hash, or named by its Keccak-256 digest, at a reference of the right kind, in another of them. Another
+//! circuit may therefore open W, which costs a fortieth of hashing the strings again. **Not proven**: that no string is missing
+//! (only those above each string are sure to be present), that no string occurs twice, which account a string belongs to, and
+//! that any string is used. A verifier that has all strings is faster hashing them. Collisions and cycles of Keccak-256 are
+//! assumed to be infeasible to find (spec: witness#statement).
 //!
-//! The subcircuits hold some strings each, in four types; how many there are of each is up to the prover, so that one key family
-//! serves witnesses of all sizes ([`Counts`]).
+//! Each subcircuit holds some strings of one of four types; the prover chooses the number of subcircuits of each type, so that
+//! one key family serves witnesses of all sizes ([`Counts`]).
 
 mod assignment;
 mod blocks;

@@ -1,4 +1,4 @@
-//! A branch some of whose children are inside it: its items have any lengths, so its bytes are looked at one by one.
+//! A branch some of whose children are inside it: its items may have any length, so its bytes are examined one by one.
 
 use crate::blocks::{BLOCK, Context, marked};
 use crate::branch::BLOCKS;
@@ -36,8 +36,8 @@ pub(crate) fn mixed(
     let two = sum(&cs, [(Fr::from(256u64), &bytes[1]), (Fr::one(), &bytes[2])])?;
     zero_if(&is_longer, &(two - length + number(3)))?;
 
-    // `left` is how many bytes of an item are left behind the byte; before the first item, none. It would not come back to zero if
-    // an item began later than the one before it ends.
+    // `left` is the number of bytes of the current item that are left after the byte; zero before the first item. It would not return to
+    // zero if an item began later than the previous one ends.
     let mut left = constant(Fr::zero());
     let mut ended = ends[0].clone();
     let (mut starts, mut hashes) = (Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ pub(crate) fn mixed(
         zero_if(&is_list, &bit(5)?)?;
         zero_if(&(&start - &is_list), &low)?;
         let in_list = &is_list * &low;
-        // Neither nothing nor 31 bytes: then it would be a hash.
+        // Neither empty nor 31 bytes long: a child of 32 bytes would be a hash.
         let some = &low * (&low - number(31));
         let inverse = some.value().ok().map(|some| some.inverse().unwrap_or_default());
         let inverse = inverse.zip(is_list.value().ok()).map(|(inverse, is)| inverse * is);
@@ -80,7 +80,7 @@ pub(crate) fn mixed(
         hashes.push(is_hash);
     }
     zero_if(&one, &left)?;
-    // 17 items, the last of which is nothing.
+    // 17 items, the last of which is empty.
     (enable * number(17)).mul_equals(&one, &total(&cs, &starts)?)?;
     let last = select(&cs, ends[2..].iter().zip(&starts))?;
     last.mul_equals(&one, enable)?;

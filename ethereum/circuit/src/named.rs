@@ -185,7 +185,7 @@ fn parse(text: &str) -> Option<Vec<Fr>> {
         return None;
     }
     let parsed: u64 = count.parse().ok()?;
-    // There is one text of each.
+    // Each has only one spelling.
     (parsed.to_string() == count)
         .then(|| vec![Fr::from(low), Fr::from(high), Fr::from(parsed), number])
 }
@@ -194,7 +194,7 @@ fn read(input: &InputFile) -> Result<Witness, CircuitError> {
     Ok(Witness::decode(&input.read()?)?)
 }
 
-/// A state of two accounts with a code, and a header.
+/// Returns a state of two accounts with a code, and its header.
 pub(crate) fn sample() -> Witness {
     let code = b"\x60\x00\x60\x00\xfd".to_vec();
     let account = |path: u8| {
@@ -222,7 +222,7 @@ pub(crate) fn sample() -> Witness {
     Witness { state: vec![root, first, second], codes: vec![code], headers: vec![header] }
 }
 
-/// A header with a state root, and as little else as there can be.
+/// Returns a header with a state root, and the shortest other fields.
 pub(crate) fn header_of(root: &[u8; 32]) -> Vec<u8> {
     let mut fields = Vec::new();
     let mut hash = |bytes: &[u8]| {

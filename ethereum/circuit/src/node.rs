@@ -1,4 +1,4 @@
-//! What all strings have in common: they are asked for by their digest, and give those of what they refer to.
+//! The common part of all strings: each asks for its own digest, and gives the digests that it refers to.
 
 use crate::blocks::{Block, BlockValues, Context};
 use crate::chain::{ChainVar, StringKind};
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct StringValues {
     pub(crate) blocks: Vec<BlockValues>,
     pub(crate) tag: Tag,
-    /// Where its parts are: of a branch, which children are there; of a leaf or an extension, how long its path, where its value and where
-    /// the balance in it; of a branch with small children, where its items begin.
+    /// The places of its parts: for a branch, the children that exist; for a leaf or an extension, the length of its path, the place of its
+    /// value and that of the balance in it; for a branch with small children, the places at which its items begin.
     pub(crate) places: Vec<usize>,
-    /// How often what it refers to is asked for, as far as this string gives it.
+    /// The number of times that each digest it refers to is asked for, as far as this string gives it.
     pub(crate) counts: Vec<u64>,
 }
 
 impl StringValues {
-    /// Whether it ends: what does not is not there.
+    /// Reports whether the string ends; a string without an end does not exist.
     pub(crate) fn is_there(&self) -> bool {
         self.blocks.iter().any(|block| block.end.is_some())
     }
@@ -38,20 +38,20 @@ pub(crate) struct Given {
 /// A node in the constraints.
 pub(crate) struct Node {
     pub(crate) enable: Bit,
-    /// Whether it is of a storage trie.
+    /// A bit that is 1 if the node belongs to a storage trie.
     pub(crate) is_storage: Var,
     pub(crate) tag: Var,
     pub(crate) blocks: Vec<Block>,
     /// The bytes of all blocks.
     pub(crate) bytes: Vec<Var>,
-    /// For each byte, whether the string ends before it.
+    /// For each byte, 1 if the string ends before it.
     pub(crate) ends: Vec<Var>,
-    /// How many bytes it has.
+    /// The number of bytes.
     pub(crate) length: Var,
 }
 
 impl Node {
-    /// A node of at most some blocks, which asks for its digest.
+    /// Builds a node of at most `most` blocks, which asks for its digest.
     pub(crate) fn new(
         context: Context<'_>,
         links: BusId,
@@ -82,17 +82,17 @@ impl Node {
         self.blocks[block].bit(context, byte, bit)
     }
 
-    /// Whether it has at least `bytes` bytes.
+    /// Returns 1 if the node has at least `bytes` bytes, and 0 otherwise.
     pub(crate) fn is_at_least(&self, cs: &Cs, bytes: usize) -> Synthesized<Var> {
         crate::forms::total(cs, &self.ends[bytes..])
     }
 
-    /// Half of a digest that begins at a byte.
+    /// Returns half of a digest that begins at a byte.
     pub(crate) fn half(&self, cs: &Cs, at: usize) -> Synthesized<Var> {
         crate::forms::digits(cs, 8, &self.bytes[at..at + 16])
     }
 
-    /// Appends it to the chain.
+    /// Appends the node to the chain.
     pub(crate) fn chain(
         &self,
         context: Context<'_>,
@@ -112,7 +112,7 @@ fn key(context: Context<'_>, low: &Var, tag: &Var) -> Synthesized<Var> {
     sum(&context.subcircuit.cs(), [(Fr::one(), low), (Fr::from(1u128 << 127).double(), tag)])
 }
 
-/// Asks for a digest, if a bit is 1.
+/// Asks for a digest if a bit is 1.
 pub(crate) fn ask(
     context: Context<'_>,
     links: BusId,
@@ -124,7 +124,7 @@ pub(crate) fn ask(
     context.subcircuit.bus(links)?.add(&key(context, low, tag)?, high, &minus)
 }
 
-/// Gives a digest, as often as its prover says.
+/// Gives a digest as often as its prover says.
 pub(crate) fn give(
     context: Context<'_>,
     links: BusId,
@@ -138,13 +138,13 @@ pub(crate) fn give(
     subcircuit.bus(links)?.add(&key, &given.high, &count)
 }
 
-/// The count of what a string gives in a place; none at setup, zero where there is no string.
+/// Returns the count of a digest that a string gives: `None` at setup, zero without a string.
 pub(crate) fn count_of(values: Option<Option<&StringValues>>, at: usize) -> Option<u64> {
     let values = values?;
     Some(values.and_then(|values| values.counts.get(at)).copied().unwrap_or(0))
 }
 
-/// A place of a string; none at setup, zero where there is no string.
+/// Returns a place of a string: `None` at setup, zero without a string.
 pub(crate) fn place_of(values: Option<Option<&StringValues>>, at: usize) -> Option<usize> {
     let values = values?;
     Some(values.and_then(|values| values.places.get(at)).copied().unwrap_or(0))

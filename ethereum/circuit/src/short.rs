@@ -1,5 +1,5 @@
-//! Leaves and extensions: a path, then an account, a word of storage or the hash of a child. What it refers to is at its end, so that
-//! nothing that a prover chooses says where.
+//! Leaves and extensions: a path, then an account, a word of storage or the hash of a child. References are at the end, so that their
+//! places do not depend on the prover's choices.
 
 use crate::blocks::{BLOCK, Context, marked};
 use crate::chain::{ChainVar, StringKind};
@@ -11,23 +11,23 @@ use ark_r1cs_std::fields::FieldVar;
 use hekaton_circuit::{BusId, Fr};
 use std::ops::RangeInclusive;
 
-/// Lengths of a node with a list of two bytes of header.
+/// The lengths of a node whose list has a header of two bytes.
 const LONG: usize = 58;
 
-/// Where the value may begin: behind the list's header and a path of 1 to 34 bytes.
+/// The places at which the value may begin: behind the list's header and a path of 1 to 34 bytes.
 const VALUES: RangeInclusive<usize> = 2..=36;
 
-/// Where the balance of an account may begin: behind two headers of two bytes and a nonce of 1 to 9 bytes.
+/// The places at which the balance of an account may begin: behind two headers of two bytes and a nonce of 1 to 9 bytes.
 const BALANCES: RangeInclusive<usize> = 8..=49;
 
-/// Lengths of an extension, and the least one of an account's leaf.
+/// The lengths of an extension, and the least length of an account's leaf.
 const EXTENSIONS: RangeInclusive<usize> = 35..=69;
 const LEAST_ACCOUNT: usize = 75;
 
-/// The largest leaf.
+/// The length of the largest leaf.
 const LARGEST: usize = 148;
 
-/// Bits of which one is 1, if `enable` is, with a number: the place of it.
+/// One bit for each possible place, of which exactly that of the place is 1, if `enable` is.
 struct Choice {
     bits: Vec<Var>,
     first: usize,
@@ -51,7 +51,7 @@ impl Choice {
         Ok(Self { bits, first })
     }
 
-    /// What is so far behind the place.
+    /// Selects the value at an offset behind the place.
     fn at(
         &self,
         context: Context<'_>,
@@ -121,7 +121,7 @@ pub(crate) fn short(
     })?;
     zero_if(&(enable - is_odd), &low)?;
 
-    // What it is.
+    // The kind of the node.
     let is_account = marked(context, &is_leaf, &(enable - &node.is_storage))?;
     let is_word = &is_leaf - &is_account;
     let is_extension = enable - &is_leaf;
@@ -135,15 +135,15 @@ pub(crate) fn short(
         at_value.push(value.at(context, offset, byte)?);
     }
     let rest = length - &place;
-    // An extension's is a0 and a hash. If there is no node, there is no length, so this is also what keeps `is_leaf` zero then.
+    // An extension's value is a0 and a hash. Without a node there is no length, so this also keeps `is_leaf` zero in that case.
     zero_if(&is_extension, &(&rest - number(33)))?;
     zero_if(&is_extension, &(&at_value[0] - number(0xa0)))?;
-    // A word's is a byte, or a string that is as long as the rest; a list is neither, as a branch could have one in its second place.
+    // A word's value is a byte, or a string as long as the rest; a list is neither, whereas a branch could have one as its second item.
     let is_string = value.at(context, 0, top)?;
     let is_list = &is_string * value.at(context, 0, |at| node.bit(context, at, 6))?;
     zero_if(&is_word, &is_list)?;
     zero_if(&is_word, &(string_length(&at_value[0], &is_string) - &rest))?;
-    // An account's is a string, and in it a list, which are as long as the rest.
+    // An account's value is a string that contains a list, both as long as the rest.
     for (at, wanted) in
         [(0, number(0xb8)), (1, &rest - number(2)), (2, number(0xf8)), (3, &rest - number(4))]
     {

@@ -1,4 +1,4 @@
-//! How many strings a subcircuit holds, and how many subcircuits there are.
+//! The number of strings in a subcircuit, and the number of subcircuits.
 
 use hekaton_standard::keccak::{Pieces, Tables};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The number of rows of one subcircuit of a table.
 const TABLE: usize = 3 * (1 << 14) - 3;
 
-/// What one subcircuit of each type holds.
+/// The capacity of one subcircuit of each type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Branches all of whose children are hashes.
@@ -15,9 +15,9 @@ pub struct Sizes {
     pub leaves: usize,
     /// Blocks of codes.
     pub codes: usize,
-    /// In a mixed one, branches that contain some of their children.
+    /// Branches of a mixed subcircuit, which contain some of their children.
     pub mixed_branches: usize,
-    /// In a mixed one, leaves of two blocks.
+    /// Leaves of two blocks of a mixed subcircuit.
     pub mixed_leaves: usize,
     /// The pieces of the Keccak tables.
     pub pieces: Pieces,
@@ -54,16 +54,16 @@ impl Sizes {
     }
 }
 
-/// How many subcircuits of each type there are. Any numbers prove the same statement.
+/// The number of subcircuits of each type. Any numbers prove the same statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Of [`Sizes::branches`].
+    /// Subcircuits of [`Sizes::branches`].
     pub branches: usize,
-    /// Of [`Sizes::leaves`].
+    /// Subcircuits of [`Sizes::leaves`].
     pub leaves: usize,
-    /// Of [`Sizes::codes`].
+    /// Subcircuits of [`Sizes::codes`].
     pub codes: usize,
-    /// Of mixed ones.
+    /// Subcircuits of mixed strings.
     pub mixed: usize,
 }
 
@@ -73,8 +73,8 @@ impl Counts {
         [("branches", branches), ("leaves", leaves), ("codes", codes), ("mixed", mixed)]
     }
 
-    /// The same or more: numbers with at most two binary digits of their own, 1, 2, 3, 4, 6, 8, 12 and so on, so that there are few
-    /// different layouts. Spare subcircuits prove nothing.
+    /// Rounds each number up to a power of two or three times one (1, 2, 3, 4, 6, 8, 12 and so on), so that there are few different
+    /// layouts. Spare subcircuits prove nothing.
     #[must_use]
     pub fn on_the_ladder(self) -> Self {
         let Self { branches, leaves, codes, mixed } = self;
@@ -83,7 +83,7 @@ impl Counts {
     }
 }
 
-/// The next number that is a power of two or three times one.
+/// Returns the next number that is a power of two or three times one.
 fn rung(count: usize) -> usize {
     let power = count.next_power_of_two();
     let less = power / 4 * 3;

@@ -1,9 +1,9 @@
-//! Nodes natively: what kind they are, and what they refer to.
+//! Nodes outside of the circuit: their kinds, and the digests that they refer to.
 
 use alloy_rlp::Header;
 use serde::{Deserialize, Serialize};
 
-/// What a string is reached as.
+/// The kind of reference by which a string is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Tag {
     /// A node of the account trie.
@@ -14,7 +14,7 @@ pub enum Tag {
     Code = 3,
 }
 
-/// How a node is proven.
+/// The way in which a node is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A branch all of whose children are hashes.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 /// A digest that a node contains.
 pub(crate) type Reference = ([u8; 32], Tag);
 
-/// A node with what it refers to: of a branch, in the order of its children, none where there is no hash.
+/// A node with its references; for a branch, in the order of its children, with `None` for a child that is not a hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
@@ -140,13 +140,13 @@ fn storage(mut value: &[u8]) -> Result<(), &'static str> {
     if value.is_empty() && (1..=32).contains(&word.len()) { Ok(()) } else { Err(why) }
 }
 
-/// The state root in a header, and what is wrong with the header otherwise.
+/// Returns the state root in a header, or the header's fault.
 pub(crate) fn state_root(header: &[u8], most: usize) -> Result<[u8; 32], &'static str> {
     let fields = items(header)?;
     if header.len() > most {
         return Err("it is longer than headers are");
     }
-    // Parent, ommers, beneficiary: so the root is always in the same place.
+    // The fields before the root are those of the parent, ommers and beneficiary, so the root is always in the same place.
     let lengths = [32, 32, 20, 32];
     let fits = fields.len() >= 15
         && fields

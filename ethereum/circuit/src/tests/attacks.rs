@@ -1,4 +1,4 @@
-//! Provers that cheat, each beside the honest one. Hashing is left out where it does not matter; where it does, it is proven.
+//! Provers that cheat, each next to the honest one. Hashing is left out where it does not matter, and proven where it does.
 
 use super::honest::{Changed, changed, circuit_of, is_accepted};
 use super::state::{Account, list, slot, string, trie, witness};
@@ -13,13 +13,13 @@ use crate::trie::Tag;
 use hekaton_circuit::{CheckReport, Fr, check};
 use std::collections::BTreeMap;
 
-/// What the checks say of a prover that lies, hashing included.
+/// Returns the report of the checks on a prover that lies, hashing included.
 fn proven(witness: &Witness, change: impl Fn(&mut Assignment) + Sync + 'static) -> CheckReport {
     let circuit = Changed::new(circuit_of(witness), change, Hashes::Proven);
     check(&circuit, witness, |_, _| {}).unwrap()
 }
 
-/// Which subcircuits do not hold.
+/// Returns the first three violations as text.
 fn violated(report: &CheckReport) -> Vec<String> {
     let mut kinds: Vec<String> =
         report.violations.iter().map(|violation| format!("{violation:?}")).collect();
@@ -31,13 +31,13 @@ fn refused(name: &str, report: &CheckReport) {
     assert!(!is_accepted(report), "{name} was accepted");
 }
 
-/// A string as its prover has it, with what it gives asked for once.
+/// Returns a string as its prover has it, whose references are asked for once each.
 fn values(bytes: &[u8], tag: Tag, places: &[usize], counts: &[u64]) -> StringValues {
     let blocks = BlockValues::of(bytes);
     StringValues { blocks, tag, places: places.to_vec(), counts: counts.to_vec() }
 }
 
-/// A state with one account that has storage and a code, and another account.
+/// Returns a state with one account that has storage and a code, and another account.
 fn world() -> Witness {
     let mut rich = Account::new();
     rich.storage = (0..3).map(|at| (slot(at), string(&[9; 32]))).collect();
@@ -45,12 +45,12 @@ fn world() -> Witness {
     witness(&[(slot(100), rich), (slot(101), Account::new())])
 }
 
-/// The header of a state whose root is a string.
+/// Returns the header of a state whose root is the digest of a string.
 fn under(root: &[u8]) -> HeaderValues {
     HeaderValues { blocks: BlockValues::of(&header_of(&keccak(root))), count: 1 }
 }
 
-/// What a prover says who has a root of its own, which is the only string.
+/// Changes an assignment to one under a root of the prover's choice, which is the only string.
 fn alone(
     leaf: bool,
     string: StringValues,
@@ -68,7 +68,7 @@ fn alone(
     }
 }
 
-/// All that the honest provers of the attacks below do is accepted.
+/// The honest counterparts of the attacks below are accepted.
 #[test]
 fn the_controls_are_accepted() {
     assert!(is_accepted(&changed(&world(), |_| {})));
@@ -95,7 +95,7 @@ fn what_is_not_linked_is_refused() {
         }
     };
     refused("a leaf twice, all of whose siblings are given twice, too", &changed(&world, twice));
-    // Asked for more often than it is there, and less often.
+    // Digests that are asked for more often than the string occurs, or less often.
     for more in [2, 0] {
         let report = changed(&world, move |it| {
             for branch in &mut it.branches {
@@ -136,13 +136,13 @@ fn w_is_of_the_contents() {
     let report = changed(&world, |it| it.codes[0].bytes[1] ^= 1);
     refused("another byte", &report);
     assert_ne!(report.public_values[3], honest[3]);
-    // Another order is another W, which the proof says.
+    // Another order is another W, which the proof reports.
     let report = changed(&world, |it| it.leaves.reverse());
     assert!(is_accepted(&report));
     assert_ne!(report.public_values[3], honest[3]);
 }
 
-/// What the checks say of a prover that proves something else with the wires of an honest one.
+/// Returns the report of the checks on a prover that proves another assignment with the wires of an honest one.
 fn with_kept_wires(witness: &Witness, change: fn(&mut Assignment)) -> CheckReport {
     let mut circuit = Changed::new(circuit_of(witness), change, Hashes::Trusted);
     circuit.keeps_wires = true;
@@ -178,8 +178,8 @@ fn w_and_n_do_not_stay_when_strings_change() {
     }
 }
 
-/// A code that begins with a state of its prover's choice has any digest that is wanted. The layout fixes the state; a layout that does
-/// not is the control.
+/// A code that begins with a state of the prover's choice can have any digest. The layout fixes the state; a layout that does not is the
+/// control.
 #[test]
 fn codes_do_not_begin_with_any_state() {
     let world = sample();
@@ -432,7 +432,7 @@ fn small_children_are_where_they_are() {
     refused("another header", &report(&wrong, &places));
 }
 
-/// What is in a place that is not used gives nothing, whatever its prover writes there.
+/// A place that is not used gives nothing, whatever its prover writes there.
 #[test]
 fn what_is_switched_off_gives_nothing() {
     let evil = list(&[string(&[0x35]), string(&[7; 80])]);
@@ -531,7 +531,7 @@ fn strings_end_where_their_padding_begins() {
     }
 }
 
-/// The rest of a code, as one of its own: a code that goes on does, and one that begins does so from zeros.
+/// The rest of a code cannot be a code of its own: a code that begins does so from zeros, and only a continued code has another state.
 #[test]
 fn codes_begin_and_go_on() {
     // A code whose first block is another code with its padding: C = pad(M1) || M2.

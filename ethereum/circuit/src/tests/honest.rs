@@ -1,4 +1,4 @@
-//! Witnesses that are accepted, and what the circuit costs.
+//! Witnesses that are accepted, and the cost of the circuit.
 
 use super::state::{Account, slot, string, witness};
 use crate::assignment::Assignment;
@@ -23,12 +23,12 @@ use rand_chacha::ChaCha8Rng;
 
 pub(super) const ONE_EACH: Counts = Counts { branches: 1, leaves: 1, codes: 1, mixed: 1 };
 
-/// A prover that changes what it proves, and may leave out the hashing.
+/// A prover that changes the assignment that it proves, and may leave out the hashing.
 pub(super) struct Changed<F> {
     circuit: StateWitness,
     change: F,
     hashes: Hashes,
-    /// Whether the wires have the values that they had before the change, W and N among them.
+    /// `true` if the wires keep the values that they had before the change, W and N among them.
     pub(super) keeps_wires: bool,
     /// The state that the first code begins with: the prover's choice, in a layout that lets it choose.
     pub(super) start: Option<Sponge>,
@@ -90,7 +90,7 @@ impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
         private: Option<&Private>,
     ) -> Result<(), SynthesisError> {
         if plan.is_unused(subcircuit.kind()) {
-            // Constraining it would take most of the time of a test.
+            // Proving it would take most of the time of a test.
             let one: FpVar<Fr> = FpVar::one();
             return subcircuit.slots().iter().try_for_each(|slot| slot.mul_equals(&one, slot));
         }
@@ -98,7 +98,7 @@ impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
     }
 }
 
-/// A circuit for a witness, with room for a branch and a leaf more.
+/// Returns a circuit for a witness, with room for one more branch and one more leaf.
 pub(super) fn circuit_of(witness: &Witness) -> StateWitness {
     let sizes = Sizes::SMALL;
     let Counts { branches, leaves, codes, mixed } = Assignment::new(witness).unwrap().counts(sizes);
@@ -106,7 +106,7 @@ pub(super) fn circuit_of(witness: &Witness) -> StateWitness {
     StateWitness { sizes, counts }
 }
 
-/// What the checks report of a prover that changes something, without the hashing.
+/// Returns the report of the checks on a prover that changes an assignment, without the hashing.
 pub(super) fn changed(
     witness: &Witness,
     change: impl Fn(&mut Assignment) + Sync + 'static,
@@ -150,7 +150,7 @@ fn the_sample_is_accepted() {
     assert!(Witness::decode(&bytes[..20]).is_err());
 }
 
-/// A state with all that there is: large codes, extensions, small nodes inside others, words of all lengths.
+/// Returns a state with everything: large codes, extensions, small nodes inside others, words of all lengths.
 fn varied(random: &mut ChaCha8Rng) -> Witness {
     let mut accounts = Vec::new();
     for number in 0..random.gen_range(1..12) {
@@ -188,7 +188,7 @@ fn varied(random: &mut ChaCha8Rng) -> Witness {
     witness(&accounts)
 }
 
-/// 1,000 random states whose tries `alloy-trie` made: each node is reached, and its parts are where the circuit looks for them.
+/// All nodes of 1,000 random states, whose tries `alloy-trie` makes, are reached, and their parts are where the circuit looks for them.
 #[test]
 fn random_tries_are_accepted() {
     let mut seen = [0; 5];
@@ -269,7 +269,7 @@ fn wrong_witnesses_are_refused_with_reasons() {
         let found = with(change);
         assert!(found.contains(why), "{found}, and not {why}");
     }
-    // What is there twice, or empty, as some nodes send it, is left out.
+    // Strings that occur twice or are empty, as some nodes send them, are left out.
     let mut more = good.clone();
     more.state.extend([vec![0x80], good.state[1].clone()]);
     more.codes.extend([vec![], good.codes[0].clone()]);
@@ -282,7 +282,7 @@ fn wrong_witnesses_are_refused_with_reasons() {
     assert!(error.contains("1 subcircuits of type 'leaves', and the circuit has 0"), "{error}");
 }
 
-/// Whatever a file says, it is read or refused; what is read has a place for everything.
+/// Any file is read or refused, and each string that is read has a place for everything.
 #[test]
 fn noise_is_refused() {
     let mut accepted = 0;
@@ -334,7 +334,7 @@ fn parameters_come_from_the_witness() {
     assert_eq!(family.circuit.counts, ONE_EACH);
 }
 
-/// Constraints are pinned, so that a change of them is noticed.
+/// The numbers of constraints are pinned, so that a change of them is noticed.
 #[test]
 fn rows_are_these() {
     let circuit = StateWitness { sizes: Sizes::LARGE, counts: ONE_EACH };

@@ -1,4 +1,4 @@
-//! States for tests: tries that `alloy-trie` makes, with all their nodes.
+//! States for tests: tries that `alloy-trie` makes, with all of their nodes.
 
 use crate::input::{Witness, keccak};
 use crate::named::header_of;
@@ -11,7 +11,7 @@ pub(super) fn string(bytes: &[u8]) -> Vec<u8> {
     alloy_rlp::encode(bytes)
 }
 
-/// A list of items that are encoded already.
+/// A list of items that are already encoded.
 pub(super) fn list(items: &[Vec<u8>]) -> Vec<u8> {
     let inside = items.concat();
     let mut bytes = Vec::new();
@@ -53,7 +53,7 @@ impl Account {
     }
 }
 
-/// All that there is of a state, as a witness.
+/// Returns the entire state as a witness.
 pub(super) fn witness(accounts: &[([u8; 32], Account)]) -> Witness {
     let (mut leaves, mut state, mut codes) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (key, account) in accounts {
