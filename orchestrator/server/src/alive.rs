@@ -34,7 +34,7 @@ pub(crate) type Gone = Arc<dyn Fn(&SessionId, &Session) -> bool + Send + Sync>;
 /// A session's own state, which its components change.
 pub(crate) type Own = Arc<Mutex<Session>>;
 
-/// When a session was last written, for whoever asks for it.
+/// The time at which a session was last written, shared with those that ask for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Pulse(Arc<Mutex<Instant>>);
 

@@ -124,7 +124,7 @@ impl Wanted {
 
 type ChainId = (Name, Name);
 
-/// Has jobs of bundles made.
+/// Submits the jobs of bundles, and tears off those that no longer belong.
 #[derive(Debug)]
 pub(crate) struct Bundler {
     intake: Intake,

@@ -37,7 +37,7 @@ pub enum ClientError {
     Problem {
         /// The address of the request.
         url: String,
-        /// Why.
+        /// The reason for the refusal.
         problem: Box<Problem>,
     },
     /// There is no answer, or one that cannot be understood.

@@ -60,7 +60,7 @@ struct State {
     owned: BTreeSet<u8>,
     /// Jobs to plan for, and when.
     due: BTreeMap<JobKey, Instant>,
-    /// When an output was added to a job.
+    /// The time at which an output was last added to a job.
     added: BTreeMap<JobKey, Duration>,
     observer: Observer,
     /// Leases of other sessions.
@@ -460,7 +460,7 @@ impl Collector {
             let Some(partition) = state.owned.last().copied() else { break };
             self.own(state, partition, None).await;
             if state.owned.contains(&partition) {
-                // Not known to be given back: once more at the next look.
+                // It is not known to be given back: the next look tries again.
                 break;
             }
         }

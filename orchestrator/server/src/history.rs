@@ -17,9 +17,9 @@ use std::time::Duration;
 /// A version of a record.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// The record and its revision.
+    /// The record as it was written.
     pub entry: Entry,
-    /// When, in milliseconds of one clock.
+    /// The time of the write, in milliseconds of one clock.
     pub at: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Violation {
     pub rev: u64,
     /// The record or log.
     pub key: String,
-    /// Which promise, and how.
+    /// The promise, and how it is broken.
     pub why: String,
 }
 
@@ -189,7 +189,7 @@ impl History {
     fn check_claims(&self, found: &mut Vec<Violation>) {
         // Free tasks, and since when.
         let mut free: BTreeMap<TaskKey, (Task, u64)> = BTreeMap::new();
-        // Since when blocks of a chain are not held up by a dead one.
+        // The times since which blocks of a chain are not held up by a dead one.
         let mut lifted: BTreeMap<(Name, Name), u64> = BTreeMap::new();
         let mut dead: BTreeSet<JobKey> = BTreeSet::new();
         for version in &self.records {

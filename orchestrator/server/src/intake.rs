@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A block that somebody wants proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: Name,
     /// The chain.
     pub chain: Name,
@@ -299,14 +299,14 @@ impl Intake {
         let state = JobState::Cancelled { reason, at: self.clock.wall() };
         let job = Job { state, ..job };
         match update(&*self.store, &job.key().to_string(), job, rev).await {
-            // It is looked at again.
+            // The caller looks at it again.
             Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Completes the cancellation of a job before its record is answered or replaced: whoever cancelled it may not have got further
-    /// than that, and once the record says something else, nobody would stop the publishers that have seen it done.
+    /// Completes the cancellation of a job before its record is answered or replaced: the process that cancelled it may not have got
+    /// further than that, and once the record says something else, nobody would stop the publishers that have seen it done.
     async fn free_place(&self, found: &Stored<Job>) -> Result<(), IntakeError> {
         if matches!(found.value.state, JobState::Cancelled { .. })
             && !self.are_publishers_stopped(found).await?
@@ -353,7 +353,7 @@ impl Intake {
             state: JobState::Live,
         };
         let size = encode(&job, u64::MAX).len();
-        // With room for how it ends.
+        // This leaves room for the end of the job.
         let most = MAX_VALUE - (12 << 10);
         if size > most {
             let why = format!("the job's record would have {size} bytes, more than {most}");
@@ -466,7 +466,7 @@ impl Intake {
         }
     }
 
-    /// Has a dead or cancelled job live again. What is done stays.
+    /// Makes a dead or cancelled job live again. What is done stays.
     ///
     /// # Errors
     /// If it is done or skipped.

@@ -61,12 +61,12 @@ struct Inner {
     standing_chains: Gauge,
 }
 
-/// From 50 microseconds to about 6 seconds.
+/// Makes a histogram from 50 microseconds to about 6 seconds.
 fn store_buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.000_05, 2.2, 16))
 }
 
-/// From a millisecond to about four hours.
+/// Makes a histogram from a millisecond to about four hours.
 fn buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 3.0, 16))
 }

@@ -27,7 +27,7 @@ pub enum Step {
 /// The outputs available to a stage.
 #[derive(Debug)]
 pub struct Sources<'a> {
-    /// For each source, its outputs by index as far as they are there.
+    /// The outputs of each source by index, as far as they are there.
     pub outputs: &'a [Vec<Option<Digest>>],
     /// `true` if the number of outputs of every source is final.
     pub complete: bool,

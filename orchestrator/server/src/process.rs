@@ -23,8 +23,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The configuration and dependencies of a process. Its session must be written by somebody
-/// ([`crate::alive::beat`]).
+/// The configuration and dependencies of a process. Somebody must write its session ([`crate::alive::beat`]).
 pub(crate) struct Process {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<dyn Store>,

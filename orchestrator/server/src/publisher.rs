@@ -391,7 +391,7 @@ impl Publisher {
         let log = log_name(&chain.tenant, &chain.chain);
         loop {
             let tail = store.tail(&log).await?.map(|tail| tail.rev);
-            // Whoever made the record may have appended before it died: then after the record.
+            // The process that made the record may have appended before it died: then after the record.
             if !is_logged(store, &log, record.rev, &record.value.publication).await? {
                 let entry = encode(&record.value.publication, crate::id::random());
                 match store.append(&log, entry, tail).await {

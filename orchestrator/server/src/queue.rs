@@ -196,6 +196,6 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) struct Next<'a> {
     pub(crate) task: Option<(TaskKey, &'a Task, Rev)>,
-    /// In milliseconds since 1970.
+    /// The time at which it may be claimed, in milliseconds since 1970.
     pub(crate) wait: Option<u64>,
 }

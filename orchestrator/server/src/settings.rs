@@ -27,7 +27,7 @@ pub struct Settings {
     /// The back-ends that run tasks, by the names that workflows have for them.
     #[serde(default)]
     pub backends: BTreeMap<Name, BackendSettings>,
-    /// Who may submit. Without any, everybody who can connect is the tenant `default`.
+    /// The tenants, who may submit. Without any, everybody who can connect is the tenant `default`.
     #[serde(default)]
     pub tenants: BTreeMap<Name, Tenant>,
 }
@@ -366,7 +366,7 @@ impl Settings {
     }
 }
 
-/// Makes the path of a program absolute, because programs run in folders of their own.
+/// Makes a path absolute, because programs run in folders of their own.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }

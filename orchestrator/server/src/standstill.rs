@@ -66,7 +66,7 @@ pub enum Cause {
     },
     /// It is dead, and its chain waits for an operator.
     Dead {
-        /// Why.
+        /// The reason why it is dead.
         reason: String,
     },
     /// It is too far behind a dead block of its chain to be run.
@@ -182,7 +182,7 @@ pub(crate) struct Chain<'a> {
     pub(crate) name: &'a Name,
     pub(crate) order: Order,
     pub(crate) tail: Option<Tail<'a>>,
-    /// When a block was published or skipped last, or the chain was first looked at.
+    /// The time at which a block was last published or skipped, or the chain was first looked at.
     pub(crate) moved: u64,
     /// Jobs that are not cancelled and not published, by their place.
     pub(crate) jobs: BTreeMap<&'a Name, Waiting<'a>>,
@@ -195,7 +195,7 @@ pub(crate) struct Chain<'a> {
 pub(crate) struct Waiting<'a> {
     pub(crate) job: &'a Job,
     pub(crate) tasks: Vec<&'a Task>,
-    /// When it, or a task of it, has changed last.
+    /// The time at which it, or a task of it, last changed.
     pub(crate) changed: u64,
     /// The events in its place.
     pub(crate) place: Place,
@@ -204,11 +204,11 @@ pub(crate) struct Waiting<'a> {
 /// The events in a place of a chain since the chain published something, whichever blocks were there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
-    /// When a job was first there.
+    /// The time at which a job was first there.
     since: u64,
-    /// When the job was written last.
+    /// The time at which the job was last written.
     written: u64,
-    /// Which generation it has now, and which one was there first.
+    /// The generation that it has now, and the one that was there first.
     generation: u32,
     first: u32,
 }
@@ -235,8 +235,7 @@ impl Place {
         self.generation.saturating_sub(self.first)
     }
 
-    /// Reports whether jobs have come and gone here for longer than the patience. One that is left to run for as long as that does not
-    /// count.
+    /// Reports whether jobs have come and gone here for longer than the patience. A job that is left to run that long does not count.
     fn is_tossed(&self, at: &Now<'_>) -> bool {
         self.restarts() >= MAX_RESTARTS
             && at.now.saturating_sub(self.since) >= at.patience
@@ -244,7 +243,7 @@ impl Place {
     }
 }
 
-/// When it is, and who is there.
+/// The time, and the processes that are there.
 #[derive(Debug)]
 pub(crate) struct Now<'a> {
     /// Milliseconds of the clock that changes were noted by.

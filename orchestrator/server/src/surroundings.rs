@@ -23,8 +23,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Returns the processes that take tasks for a back-end: those that trust it or, if there are none, those that have it all the
-    /// same.
+    /// Returns the processes that take tasks for a back-end: those that trust it or, if none does, all those that have it.
     pub(crate) fn takers<'a>(&'a self, backend: &'a Name) -> impl Iterator<Item = &'a SessionId> {
         let having = || {
             let sessions = self.sessions.iter();

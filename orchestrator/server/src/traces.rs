@@ -22,9 +22,9 @@ pub(crate) struct Span<'a> {
     pub(crate) name: &'a str,
     /// The `traceparent` of the job. Without it there is no span.
     pub(crate) parent: Option<&'a str>,
-    /// In milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     pub(crate) from: u64,
-    /// In milliseconds since 1970.
+    /// The end, in milliseconds since 1970.
     pub(crate) to: u64,
     /// Why it failed, if it did.
     pub(crate) failure: Option<&'a str>,

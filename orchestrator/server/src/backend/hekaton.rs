@@ -147,8 +147,7 @@ impl Events {
         Self::from(path, read)
     }
 
-    /// Also reads what was written before, to follow a run that another process has started. That process reported its
-    /// phases.
+    /// Also reads what was written before, to follow a run of another process. That process reported its phases.
     pub(super) fn of_all(path: PathBuf) -> Self {
         let mut events = Self::from(path, 0);
         events.news();

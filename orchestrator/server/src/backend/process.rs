@@ -278,7 +278,7 @@ fn last_of(stream: impl Read, line: impl Fn(&str)) -> String {
     String::from_utf8_lossy(&kept[kept.len().saturating_sub(MAX_PRINTED)..]).into_owned()
 }
 
-/// When a process was started, in ticks since the boot: tells it from a later one with the same number.
+/// Returns the time at which a process was started, in ticks since the boot, which tells it from a later one with the same number.
 fn started(process: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name is in parentheses and may contain anything.

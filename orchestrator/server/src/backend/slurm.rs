@@ -51,7 +51,7 @@ struct Note {
     name: String,
     /// The job's number, once it is known.
     number: Option<u64>,
-    /// When it was submitted, in milliseconds since 1970.
+    /// The time of the submission, in milliseconds since 1970.
     submitted: u64,
 }
 

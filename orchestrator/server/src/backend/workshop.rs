@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// The file in a task's folder that holds the task's key.
 const OWNER: &str = "task";
 
-/// For how long the folders of tasks that are dead or cancelled are kept, as they may be requeued.
+/// The time for which the folders of tasks that are dead or cancelled are kept, as they may be requeued.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// The largest output, in bytes.
@@ -32,7 +32,7 @@ pub(crate) struct Workshop {
     pub(crate) clock: Clock,
 }
 
-/// When a run reported last.
+/// The time of the last report of a run.
 #[derive(Debug)]
 struct Watched {
     progress: Progress,

@@ -56,7 +56,7 @@ pub(super) struct Returned {
 pub(super) enum Written {
     /// The task as it is now stored.
     Task(Box<Stored<Task>>),
-    /// Nothing: another session was the one to claim the task at this revision.
+    /// Nothing: this run was not the one to claim the task at this revision.
     Beaten(Rev),
     /// Nothing.
     Nothing,
@@ -129,7 +129,7 @@ impl OneRun {
             Some(Attempt::Done(_)) => Sign::Good,
             Some(Attempt::Wrong(why)) => Sign::Wrong(why.clone()),
             Some(Attempt::Failed(why) | Attempt::Again(why)) => Sign::Bad(why.clone()),
-            // Whoever submits tasks chooses their inputs and limits, and must not have back-ends put in quarantine by them.
+            // Those who submit tasks choose inputs and limits, and must not be able to put back-ends in quarantine by them.
             Some(Attempt::Unfit(_) | Attempt::Impossible(_) | Attempt::Stopped) | None => {
                 Sign::None
             }

@@ -40,7 +40,7 @@ pub(super) enum Sign {
     Bad(String),
     /// It made a wrong output, and which.
     Wrong(String),
-    /// Nothing.
+    /// It says nothing about the back-end.
     None,
 }
 
@@ -60,7 +60,7 @@ struct Seen {
 }
 
 struct Quarantine {
-    /// When a task is tried next.
+    /// The time at which a task is tried next.
     probe: Instant,
     pause: Duration,
     /// The time since which no other process trusts the back-end.

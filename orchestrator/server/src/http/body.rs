@@ -166,7 +166,7 @@ pub struct JobView {
 /// Open jobs, and the last ones that have ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobsBody {
-    /// In no order.
+    /// The jobs, in no order.
     pub jobs: Vec<JobView>,
     /// Blocks that wait in vain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

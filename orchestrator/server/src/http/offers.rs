@@ -8,8 +8,7 @@ use crate::store::Store;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The back-ends that were seen last; `None` before the first look, and while sessions cannot be
-/// read.
+/// The back-ends seen last; `None` before the first look and while sessions cannot be read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offers(Arc<Mutex<Option<BTreeSet<Name>>>>);
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// An error that a request got, as `application/problem+json` (RFC 9457).
+/// An error answer to a request, as `application/problem+json` (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, thiserror::Error)]
 #[error("{title}: {detail}")]
 pub struct Problem {

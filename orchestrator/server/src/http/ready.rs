@@ -1,4 +1,4 @@
-//! Readiness, which `/readyz` answers: the service can do its work now.
+//! Readiness, which `/readyz` reports: the service can do its work now.
 
 use super::board::Board;
 use super::problem::{Problem, UNAVAILABLE};
@@ -16,7 +16,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// The time that a part may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The number of blocks that are named when they stand still.
+/// The number of blocks that stand still and are named.
 const MAX_NAMED: usize = 3;
 
 /// The parts of the service that are tried.
@@ -29,8 +29,8 @@ pub(super) struct Parts<'a> {
     pub(super) watched: &'a Watched,
 }
 
-/// Chains that stand still. Where there are tenants, whoever asks must not learn of their blocks, and a tenant who leaves out a block must
-/// not make the service unready for the others: then only what the operator has to put right counts.
+/// Chains that stand still. Where there are tenants, callers must not learn of their blocks, and a tenant who leaves out a block must not
+/// make the service unready for the others: then only what the operator has to put right counts.
 fn standing(parts: &Parts<'_>) -> Vec<String> {
     let found = parts.watched.standstills();
     let halted = found.iter().filter(|one| one.halts);

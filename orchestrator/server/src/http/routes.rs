@@ -92,7 +92,7 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(Problem::new(INTERNAL, "the request could not be answered")))
 }
 
-/// Has this process claim no more tasks. It ends when the ones that it runs have ended.
+/// Makes this process claim no more tasks. It ends when the ones that it runs have ended.
 #[utoipa::path(
     post, path = "/v1/drain", tag = "service",
     responses(
@@ -121,8 +121,7 @@ async fn health(State(api): Shared) -> Json<HealthBody> {
     })
 }
 
-/// Reports whether the service can take jobs and publish: its records can be read and written, blobs can be stored, and its session is
-/// written.
+/// Reports whether the service can take jobs and publish: records can be read and written, blobs stored, and the session is written.
 ///
 /// It is tried, at most once a second. Reads may work nevertheless. A service with a chain that stands still is not ready, either: the
 /// detail names the block and what it waits for. Requests are answered all the same, so ask `/healthz` to find out where to send them.

@@ -1,4 +1,4 @@
-//! Who sends a request, and how much they may.
+//! Tenants: who sends a request, and how much they may.
 
 use super::problem::{BYTES, FULL, Problem, RATE, TOKEN, UNAUTHORIZED};
 use crate::feed::{Event, is_newer};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// The tenant where there are none.
+/// The name of the tenant where the settings name none.
 const ANYBODY: &str = "default";
 
 /// The tenants of a service, with what they have open.
@@ -94,8 +94,7 @@ impl Drop for Quota {
 
 const DAY: f64 = 86_400.0;
 
-/// The number of chains of bundles that a tenant may have: nobody submits their jobs, so these count after the
-/// fact.
+/// The number of bundle chains that a tenant may have: nobody submits their jobs, so these count after the fact.
 const MAX_BUNDLED: usize = 16;
 
 impl Tenants {
@@ -110,8 +109,7 @@ impl Tenants {
         Arc::new(Self { by_token, tenants, open, jobs, bytes, dead })
     }
 
-    /// Returns the tenant that sends a request. Tokens are compared by their digests, so timing reveals nothing
-    /// about them.
+    /// Returns the tenant that sends a request. Tokens are compared by digest, so timing reveals nothing.
     pub(crate) fn of(&self, headers: &HeaderMap) -> Result<(Name, &Tenant), Problem> {
         if self.by_token.is_empty() {
             let (name, tenant) = self.tenants.first_key_value().ok_or_else(wrong_token)?;

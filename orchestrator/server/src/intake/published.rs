@@ -159,7 +159,7 @@ impl Intake {
         if is_wanted {
             return Ok(());
         }
-        // By name, from here on: what takes their place in the meantime is of the new branch.
+        // From here on by name: blocks that take their place in the meantime are of the new branch.
         let mut torn: BTreeSet<Name> = after.into_iter().collect();
         if torn.is_empty() {
             torn.extend(follower.map(|follower| follower.id));

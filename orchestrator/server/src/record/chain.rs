@@ -4,7 +4,7 @@ use super::SessionId;
 use crate::id::{Digest, Name};
 use serde::{Deserialize, Serialize};
 
-/// In which order the blocks of a chain are published.
+/// The order in which the blocks of a chain are published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
@@ -105,7 +105,7 @@ impl Publication {
     }
 }
 
-/// Who makes the tasks of a partition's jobs.
+/// The owner of a partition, which makes the tasks of its jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Owner {

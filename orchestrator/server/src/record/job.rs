@@ -132,26 +132,26 @@ pub enum JobState {
     Done {
         /// Blobs, in the order of stages and indices.
         outputs: Vec<Digest>,
-        /// When, in milliseconds since 1970.
+        /// The time at which it was done, in milliseconds since 1970.
         at: u64,
     },
     /// A task of it cannot be done.
     Dead {
-        /// Which, and why.
+        /// The task, and the reason.
         reason: String,
-        /// When, in milliseconds since 1970.
+        /// The time at which it died, in milliseconds since 1970.
         at: u64,
     },
     /// It was dead, and an operator made its chain continue without it.
     Skipped {
-        /// When, in milliseconds since 1970.
+        /// The time at which it was skipped, in milliseconds since 1970.
         at: u64,
     },
     /// It is no longer wanted.
     Cancelled {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// When, in milliseconds since 1970.
+        /// The time at which it was cancelled, in milliseconds since 1970.
         at: u64,
     },
 }

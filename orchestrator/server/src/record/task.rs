@@ -14,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Which task of a job: its place in the workflow.
+/// The place of a task in the workflow of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskKey {
     /// The job's partition.
@@ -23,9 +23,9 @@ pub struct TaskKey {
     pub job: Digest,
     /// The stage of the workflow.
     pub stage: u16,
-    /// Which task of the stage.
+    /// The index of the task within the stage.
     pub index: u32,
-    /// Which of the copies that run at the same time.
+    /// The number of the copy, among those that run at the same time.
     pub copy: u8,
 }
 
@@ -132,7 +132,7 @@ pub struct Task {
     /// Sessions for which it is impossible.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub refused: BTreeSet<SessionId>,
-    /// Who made the last attempt, if nothing came of it.
+    /// The session that made the last attempt, if nothing came of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<SessionId>,
     /// Processes that died while they ran it.
@@ -156,32 +156,32 @@ pub enum TaskState {
     Ready,
     /// A session runs it.
     Leased {
-        /// Which.
+        /// The session.
         session: SessionId,
-        /// Since when, in milliseconds since 1970.
+        /// The time of the claim, in milliseconds since 1970.
         since: u64,
     },
     /// Its output is stored and was verified.
     Done {
         /// The blob.
         output: Digest,
-        /// Who has made it.
+        /// The session that made it.
         session: SessionId,
-        /// When, in milliseconds since 1970.
+        /// The time at which it was done, in milliseconds since 1970.
         at: u64,
-        /// The time that the attempt took.
+        /// The time that the attempt took, in milliseconds.
         millis: u64,
     },
     /// It failed too often, or cannot be done.
     Dead {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// When, in milliseconds since 1970.
+        /// The time at which it died, in milliseconds since 1970.
         at: u64,
     },
     /// It is no longer wanted.
     Cancelled {
-        /// When, in milliseconds since 1970.
+        /// The time at which it was cancelled, in milliseconds since 1970.
         at: u64,
     },
 }
@@ -445,7 +445,7 @@ fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-/// When a task may be claimed again, given how many times it came back before.
+/// Returns the time at which a task may be claimed again, given how many times it came back before.
 fn not_before(times: u32, now: u64) -> u64 {
     now.saturating_add(pause(times, Limits::MAX_PAUSE))
 }

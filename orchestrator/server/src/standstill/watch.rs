@@ -88,7 +88,7 @@ struct Known {
     path: VecDeque<(Name, Name)>,
     /// Places of blocks that were torn off, with the entry that did it.
     torn: BTreeMap<JobKey, u64>,
-    /// When a block was published or skipped last, or the log was first looked at.
+    /// The time at which a block was last published or skipped, or the log was first looked at.
     moved: u64,
     /// The last cancellation that no entry which tears the chain off has followed yet: the log is read until then.
     cancelled: Option<u64>,

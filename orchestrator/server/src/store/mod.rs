@@ -31,7 +31,7 @@ pub const MAX_KEY: usize = 400;
 /// A revision: the store's counter at a write. It rises over the whole store and is never reused, not even by a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rev {
-    /// Which store this is: drawn at random when it was made. A store that was restored or made again has another one.
+    /// The number of the store, drawn at random when it was made. A store that was restored or made again has another one.
     pub incarnation: u64,
     /// The counter.
     pub number: u64,

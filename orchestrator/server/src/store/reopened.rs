@@ -15,8 +15,7 @@ use tokio::sync::Notify;
 /// The interval between looks for the store while nothing fails.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The first pause before the store is looked for after an operation failed, or opening it did. It doubles each time, up to
-/// `MAX_PAUSE`.
+/// The first pause before the store is looked for after a failed operation or opening. It doubles each time, up to `MAX_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 

@@ -48,7 +48,7 @@ pub struct SqliteStore {
     incarnation: u64,
     writes: mpsc::Sender<Request>,
     reads: mpsc::Sender<Read>,
-    /// For reads of single records, which take less time than a thread takes to be woken.
+    /// A connection for reads of single records, which take less time than a thread takes to be woken.
     points: Mutex<Connection>,
     recent: Arc<recent::Recent>,
 }
@@ -571,7 +571,7 @@ impl Store for SqliteStore {
     }
 
     fn describe(&self) -> String {
-        // Not where it is: everybody who can connect may ask.
+        // The answer does not contain the path: everybody who can connect may ask.
         let name = self.place.path.file_name().unwrap_or_default();
         format!("the SQLite database {}", name.to_string_lossy())
     }

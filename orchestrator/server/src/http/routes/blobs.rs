@@ -123,7 +123,7 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
 /// The largest blob that is verified before its first byte is sent.
 const VERIFIED: u64 = 4 << 20;
 
-/// The number of bytes of a larger one that are read at a time.
+/// The number of bytes of a larger blob that are read at a time.
 const PART: usize = 256 << 10;
 
 /// A blob to send.

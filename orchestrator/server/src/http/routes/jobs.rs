@@ -27,7 +27,8 @@ const MAX_WAIT: u32 = 240;
 
 /// Submits a job.
 ///
-/// It is on disk when this answers. The same job sent again is the same job, so whoever gets no answer, or 503, sends it again.
+/// It is on disk when this answers. The same job sent again is the same job, so clients without an answer, or with 503,
+/// send it again.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", request_body = JobBody,
     responses(

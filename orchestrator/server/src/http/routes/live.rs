@@ -120,7 +120,7 @@ struct Live {
     tenant: Name,
     news: Receiver<JobKey>,
     started: bool,
-    /// When processes are looked at next.
+    /// The time at which processes are looked at next.
     look: Instant,
     /// The counters of sessions at the last look.
     counters: BTreeMap<String, u64>,

@@ -211,7 +211,7 @@ async fn find_or_make(
         let message = PublishMessage::build()
             .payload(format!("{new:016x}").into())
             .expected_last_subject_sequence(sequence);
-        // Of several that make one at the same time, the register keeps the first.
+        // If several make one at the same time, the register keeps the first.
         match publish(context, &subject, message).await {
             Ok(_) => {}
             Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {}

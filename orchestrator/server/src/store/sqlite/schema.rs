@@ -36,8 +36,7 @@ pub(super) fn connect(path: &Path, durability: Durability) -> rusqlite::Result<C
     Ok(connection)
 }
 
-/// Sets whether the commits of a connection are on disk when they return. Otherwise, they are with the next one
-/// that is.
+/// Sets whether the commits of a connection are on disk when they return, or only with the next one that is.
 pub(super) fn set_synced(connection: &Connection, synced: bool) -> rusqlite::Result<()> {
     // Takes effect when it is compiled, so it cannot be a cached statement.
     connection.pragma_update(None, "synchronous", if synced { "FULL" } else { "NORMAL" })
