@@ -1,25 +1,25 @@
-//! Jobs that have to be made again and again.
+//! Jobs that have to be made repeatedly.
 //!
-//! Whoever cancels what the intake wants, or puts something else in its place, may do so for ever: another intake with another last
-//! payload, or a script. Then nothing is published, and each round of both undoes what the other one has done. So records say so, and
-//! jobs are made less and less often, until the chain has published something.
+//! Another client that cancels the jobs that the intake makes, or puts other blocks in their place, may do so forever: another
+//! intake with another last payload, or a script. Then nothing is published, and each undoes what the other has done. Therefore
+//! records report it, and jobs are made less and less often, until the chain has published something.
 
 use alloy_primitives::B256;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// After how many times the record of a block says so.
+/// The number of repetitions after which the record of a block reports them.
 const SAID: u32 = 5;
 
-/// After how many times there is a pause before the next one: this, and twice as long each time.
+/// The number of repetitions without a pause; then the next one waits for this long, and for twice as long each time after that.
 const FREE: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(10);
 const MAX_PAUSE: Duration = Duration::from_secs(600);
 
-/// How often jobs had to be made again since the chain has published something.
+/// The number of times that the job of each block had to be made again since the chain last published something.
 #[derive(Debug, Default)]
 pub(crate) struct Again {
-    /// The entry with which it did.
+    /// The entry at which the chain last published something.
     moved: u64,
     blocks: HashMap<B256, Times>,
 }
@@ -27,19 +27,19 @@ pub(crate) struct Again {
 #[derive(Debug)]
 struct Times {
     count: u32,
-    /// When it may be made again.
+    /// The time from which on the job may be made again.
     next: Instant,
 }
 
 impl Again {
-    /// Begins anew where the chain has published something since.
+    /// Starts over if the chain has published something since.
     pub(crate) fn forget_before(&mut self, moved: u64) {
         if self.moved != moved {
             *self = Self { moved, blocks: HashMap::new() };
         }
     }
 
-    /// Takes note that the job of a block has to be made again. Returns false where that is to wait.
+    /// Takes note that the job of a block has to be made again. Returns `false` if it has to wait.
     pub(crate) fn is_time(&mut self, block: &B256, now: Instant) -> bool {
         let times = self.blocks.entry(*block).or_insert(Times { count: 0, next: now });
         if now < times.next {
@@ -52,7 +52,7 @@ impl Again {
         true
     }
 
-    /// Says that the job of a block was made again and again, if it was.
+    /// Reports that the job of a block was made repeatedly, if it was.
     pub(crate) fn why(&self, block: &B256) -> Option<String> {
         let times = self.blocks.get(block).map(|times| times.count).filter(|it| *it >= SAID)?;
         Some(format!(
@@ -73,7 +73,7 @@ mod tests {
             assert_eq!(again.why(&block).is_some(), time > SAID, "{time}");
             assert!(again.is_time(&block, start), "{time}");
         }
-        // From then on, in fewer and fewer of the rounds.
+        // From then on, the job is made in fewer and fewer rounds.
         let rounds = (1..=360).filter(|at| again.is_time(&block, start + *at * PAUSE)).count();
         assert!((8..=14).contains(&rounds), "{rounds} in an hour");
         assert!(
@@ -81,7 +81,7 @@ mod tests {
                 .why(&block)
                 .is_some_and(|why| why.contains(&format!("{} times", FREE as usize + rounds)))
         );
-        // Others do not wait for it, and it does not once the chain has published something.
+        // Other blocks do not wait for it, nor does it once the chain has published something.
         assert!(again.is_time(&B256::repeat_byte(2), start));
         again.forget_before(7);
         assert!(!again.is_time(&block, start));

@@ -7,35 +7,35 @@
 use alloy_primitives::B256;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// How many published blocks a branch may take back. One that forks off further below is left to an operator.
+/// The number of published blocks that a branch may take back. One that forks off further below is left to an operator.
 pub const DEPTH: usize = 1_024;
 
-/// When a payload was accepted, compared with others.
+/// The position of a payload in the order in which they were accepted.
 pub(crate) type Order = (u64, u64);
 
-/// What is known of a block without reading its record.
+/// The part of a record that the choice of a branch needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// The block before it.
+    /// The hash of the parent.
     pub(crate) parent: B256,
     /// Its height.
     pub(crate) number: u64,
     /// Rises with each payload that is accepted: its number, and the time, as records of earlier versions have no number.
     pub(crate) order: Order,
-    /// Whether a job is to be made of it.
+    /// `true` if a job is to be made of the block.
     pub(crate) pending: bool,
-    /// Whether a job was made of it.
+    /// `true` if a job was made of the block.
     pub(crate) job: bool,
-    /// Whether the orchestrator has refused the job itself.
+    /// `true` if the orchestrator has refused the job itself.
     pub(crate) refused: bool,
-    /// Whether another branch is followed, and its job was cancelled.
+    /// `true` if another branch is followed and the job was cancelled.
     pub(crate) aside: bool,
 }
 
 /// The last blocks that a chain has published, as far down as a branch may fork off.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    /// Never empty: at first the genesis, which has no height of its own. Names of others need not be hashes.
+    /// The published blocks, never empty: at first the genesis, which has no height of its own. Other clients' names need not be hashes.
     blocks: VecDeque<(Option<B256>, Option<u64>)>,
 }
 
@@ -45,7 +45,7 @@ impl Path {
         Self { blocks: [(hash(genesis), None)].into() }
     }
 
-    /// Adds a block that follows.
+    /// Adds the next block.
     pub(crate) fn push(&mut self, id: &str, height: u64) {
         self.blocks.push_back((hash(id), Some(height)));
         while self.blocks.len() > DEPTH + 1 {
@@ -53,7 +53,7 @@ impl Path {
         }
     }
 
-    /// Takes back what follows a block. One that is further below than the path reaches is all that is left.
+    /// Takes back the blocks after a given one. If that is further below than the path reaches, it becomes the only block.
     pub(crate) fn revert(&mut self, id: &str, height: u64) {
         let to = hash(id);
         match self.blocks.iter().rposition(|(block, _)| *block == to && to.is_some()) {
@@ -62,7 +62,7 @@ impl Path {
         }
     }
 
-    /// The height of the last block; none where that is the genesis.
+    /// Returns the height of the last block; `None` if that is the genesis.
     pub(crate) fn height(&self) -> Option<u64> {
         self.blocks.back().and_then(|(_, height)| *height)
     }
@@ -73,26 +73,26 @@ impl Path {
     }
 }
 
-/// Reads the one spelling of a hash that records and jobs have.
+/// Reads a hash in the only spelling that records and jobs have.
 pub fn hash(text: &str) -> Option<B256> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     (text.len() == 64 && text.bytes().all(is_digit)).then(|| text.parse().ok()).flatten()
 }
 
-/// What is to become of the blocks that are known.
+/// The steps to take for the known blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// The published block that the branch follows, with its height; none where nothing is to be done.
+    /// The published block that the branch follows, with its height; `None` if there is nothing to do.
     pub(crate) base: Option<(B256, u64)>,
-    /// How many published blocks are not on the branch.
+    /// The number of published blocks that are not on the branch.
     pub(crate) torn: usize,
     /// The blocks of the branch that are not published, lowest first.
     pub(crate) wanted: Vec<B256>,
-    /// Published blocks of the branch whose records say something else.
+    /// Published blocks of the branch whose records say otherwise.
     pub(crate) published: Vec<B256>,
-    /// Blocks whose link to the chain has not come, lowest first. Those that are not above `floor` never get one.
+    /// Blocks without a link to the chain so far, lowest first. Those that are not above `floor` never get one.
     pub(crate) floating: Vec<B256>,
-    /// The height up to which blocks can only belong to what is published.
+    /// The height up to which only published blocks can be part of the chain.
     pub(crate) floor: Option<u64>,
     /// Blocks of other branches.
     pub(crate) aside: Vec<B256>,
@@ -102,13 +102,13 @@ pub(crate) struct Plan {
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     links: HashMap<B256, Link>,
-    /// By height, those that are too far below the last published one, until the chain is taken back so far.
+    /// Blocks that are too far below the last published one, by height, until the chain is taken back far enough.
     below: BTreeMap<(u64, B256), Link>,
     last: u64,
 }
 
 impl Tree {
-    /// The order of the next payload.
+    /// Returns the order of the next payload.
     pub(crate) fn next(&self) -> u64 {
         self.last.saturating_add(1)
     }
@@ -128,7 +128,7 @@ impl Tree {
         self.links.get(block)
     }
 
-    /// The pending blocks, lowest first.
+    /// Returns the pending blocks, lowest first.
     pub(crate) fn pending(&self) -> Vec<B256> {
         let pending = self.links.iter().filter(|(_, link)| link.pending);
         let mut pending: Vec<(u64, B256)> = pending.map(|(id, link)| (link.number, *id)).collect();
@@ -137,7 +137,7 @@ impl Tree {
     }
 
     /// Leaves out blocks that are too far below the last published one to matter. Those that matter again, since the chain was taken
-    /// back, are there again: their jobs may have to be made again, too.
+    /// back, are restored: their jobs may have to be made again, too.
     pub(crate) fn trim(&mut self, path: &Path) {
         let floor = path.height().map_or(0, |height| height.saturating_sub(DEPTH as u64));
         let again = self.below.split_off(&(floor, B256::ZERO));
@@ -148,7 +148,7 @@ impl Tree {
         self.links.retain(|_, link| !is_below(link));
     }
 
-    /// All blocks, with those that are published and of which there is no record, lowest first.
+    /// Returns all blocks, including published ones that have no record, lowest first.
     fn nodes(&self, path: &Path) -> Vec<(B256, Link)> {
         let mut nodes: Vec<(B256, Link)> =
             self.links.iter().map(|(id, link)| (*id, *link)).collect();
@@ -163,7 +163,7 @@ impl Tree {
             }
             before = *block;
         }
-        // Each height is one above the parent's: that was checked with the witness.
+        // Each height is one above the parent's, which was checked with the witness.
         nodes.sort_unstable_by_key(|(block, link)| (link.number, *block));
         nodes
     }
@@ -182,7 +182,7 @@ impl Tree {
                 linked.insert(*block);
             }
         }
-        // Of each block, the child that the last payload belongs to, and when that came.
+        // For each block, the child that the last payload belongs to, and the order of that payload.
         let mut heirs: HashMap<B256, (Order, B256)> = HashMap::new();
         for (block, link) in nodes.iter().rev() {
             let own = link.order.max(heirs.get(block).map_or(link.order, |(order, _)| *order));
@@ -229,12 +229,12 @@ impl Tree {
         Plan { base, torn, wanted, published, floating, floor, aside }
     }
 
-    /// How many blocks wait for a job.
+    /// Returns the number of blocks that wait for a job.
     pub(crate) fn count_pending(&self) -> usize {
         self.links.values().filter(|link| link.pending).count()
     }
 
-    /// The lowest block of which a job is to be made, or else the lowest one.
+    /// Returns the lowest block of which a job is to be made, or else the lowest one.
     pub(crate) fn lowest(&self) -> Option<(B256, Link)> {
         let key = |(block, link): &(&B256, &Link)| (!link.pending, link.number, **block);
         let lowest = self.links.iter().min_by_key(key).map(|(block, link)| (*block, *link));
@@ -254,7 +254,7 @@ mod tests {
         alloy_primitives::hex::encode(block(name))
     }
 
-    /// Blocks as (name, parent, height), in the order of their payloads.
+    /// Makes blocks of (name, parent, height), in the order of their payloads.
     fn tree(blocks: &[(u64, u64, u64)]) -> Tree {
         let mut tree = Tree::default();
         for (name, parent, number) in blocks {
@@ -270,7 +270,7 @@ mod tests {
         blocks.iter().map(|it| u64::from_be_bytes(it.0[24..].try_into().unwrap())).collect()
     }
 
-    /// What is wanted, aside, and floats, after a genesis 1 and what is published.
+    /// Returns the wanted, aside and floating blocks, after genesis 1 and the published blocks.
     fn plan(blocks: &[(u64, u64, u64)], published: &[(u64, u64)]) -> [Vec<u64>; 3] {
         let mut path = Path::new(&text(1));
         published.iter().for_each(|(name, height)| path.push(&text(*name), *height));
@@ -291,16 +291,16 @@ mod tests {
         // A competing block, and one that comes back by its child.
         assert_eq!(plan(&[a, b, c, x], &[]), [vec![2, 13], vec![3, 4], none.clone()]);
         assert_eq!(plan(&[a, b, x, c], &[]), [vec![2, 3, 4], vec![13], none.clone()]);
-        // The child of a competing block was there first.
+        // The child of a competing block comes first.
         assert_eq!(plan(&[a, b, y, c, x], &[]), [vec![2, 13, 14], vec![3, 4], none.clone()]);
         // A common ancestor that comes last decides nothing.
         assert_eq!(plan(&[b, c, x, a], &[]), [vec![2, 13], vec![3, 4], none.clone()]);
         assert_eq!(plan(&[x, b, c, a], &[]), [vec![2, 3, 4], vec![13], none.clone()]);
-        // What is published is not wanted again, and what others have published is known.
+        // Published blocks are not wanted again, and those that other clients have published are known.
         assert_eq!(plan(&[a, b, c], &[(2, 1), (3, 2)]), [vec![4], none.clone(), none.clone()]);
         assert_eq!(plan(&[c], &[(2, 1), (3, 2)]), [vec![4], none.clone(), none.clone()]);
         assert_eq!(plan(&[a, b, c, x], &[(2, 1), (3, 2)]), [vec![13], vec![3, 4], none.clone()]);
-        // A published block that comes again does not tear off what others have published after it.
+        // A published block that comes again does not tear off the blocks that other clients have published after it.
         assert_eq!(plan(&[a], &[(2, 1), (3, 2)]), [none.clone(), none.clone(), none]);
     }
 
@@ -329,7 +329,7 @@ mod tests {
         let deeper = forks(lowest - 1);
         assert_eq!((deeper.torn, deeper.wanted.len(), deeper.floating.len()), (0, 0, 1));
         assert_eq!(deeper.floor, Some(count));
-        // One that is taken back further than is known is all that is known.
+        // A block further below than is known becomes the only known one.
         path.revert(&text(3), 2);
         assert_eq!(path.height(), Some(2));
         assert_eq!(names(&tree(&[(1 << 40, 3, 3)]).follow(&path).wanted), [1 << 40]);
@@ -344,11 +344,11 @@ mod tests {
         path.push(&text(2), 1);
         path.push(&text(9), DEPTH as u64 + 2);
         known.trim(&path);
-        // One that is pending stays.
+        // A pending block stays.
         assert!(known.get(&block(2)).is_none() && known.get(&block(3)).is_some());
         assert_eq!((known.count_pending(), known.next()), (2, 4));
         assert_eq!(known.lowest().map(|it| it.0), Some(block(3)));
-        // Taken back so far, or all the way, the chain needs it again.
+        // Taken back that far, or entirely, the chain needs it again.
         for (to, height) in [(2, 1), (5, 4), (1, 0)] {
             let mut back = path.clone();
             back.revert(&text(to), height);
@@ -357,12 +357,12 @@ mod tests {
             known.trim(&path);
             assert_eq!(known.get(&block(2)), None, "{to}");
         }
-        // There is a block where all are left out, too.
+        // The tree has a lowest block even if all blocks are left out.
         let mut all = tree(&[(2, 1, 1)]);
         all.insert(block(2), Link { pending: false, ..link });
         all.trim(&path);
         assert_eq!((all.get(&block(2)), all.lowest().map(|it| it.0)), (None, Some(block(2))));
-        // One that comes again is there, and one that is removed is not.
+        // A block that comes again is restored, and one that is removed is not.
         known.insert(block(2), link);
         known.trim(&path);
         assert_eq!(known.get(&block(2)), Some(&link));

@@ -1,8 +1,8 @@
-//! Brings a witness into its canonical form: one rule for all ways in.
+//! Brings a witness into its canonical form: one rule for all sources.
 //!
-//! Nodes of the execution layer also send the empty node, the empty code, and nodes and codes that the block itself makes; some send
-//! items unsorted or twice. The canonical form (execution-apis 847) has none of that: a stateless execution starts without them, and
-//! the circuit has no place for them.
+//! Nodes of the execution layer also send the empty node, the empty code, and nodes and codes that the block itself makes; some
+//! send items unsorted or twice. The canonical form (execution-apis 847) excludes all of that: a stateless execution starts
+//! without such items, and the circuit has no place for them.
 
 use crate::check::{CheckError, Hashes, Summary, Walk, check_headers, check_witness, walk};
 use crate::codec::{Witness, encode_witness};
@@ -12,16 +12,16 @@ use alloy_rlp::Decodable;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The empty node: RLP of nothing.
+/// The empty node: RLP of an empty string.
 const EMPTY_NODE: &[u8] = &[0x80];
 
-/// What a canonical witness does not have.
+/// The items that a canonical witness does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
     /// Empty nodes and empty codes.
     pub empty: usize,
-    /// Nodes and codes that are there more than once.
+    /// Nodes and codes that occur more than once.
     pub repeats: usize,
     /// Nodes that are not reached from the root of the parent's state: the block makes them.
     pub nodes: usize,
@@ -30,7 +30,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Whether nothing was left out.
+    /// Reports whether nothing was left out.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -46,7 +46,7 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// How strict to be.
+/// The strictness of the checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Bring witnesses into canonical form instead of refusing those that are not in it.
@@ -56,11 +56,11 @@ pub struct Options {
 /// A witness that was checked.
 #[derive(Clone, Debug)]
 pub struct Admitted {
-    /// What was counted.
+    /// The counts of its items.
     pub summary: Summary,
-    /// The canonical form; none where the witness that came is in it already.
+    /// The canonical form; `None` if the witness is already in it.
     pub changed: Option<Vec<u8>>,
-    /// What was left out of it.
+    /// The items that were left out of it.
     pub left_out: LeftOut,
 }
 
@@ -87,11 +87,11 @@ pub fn admit(
     }
 }
 
-/// Makes the canonical form of a witness, and counts what it does not have.
+/// Makes the canonical form of a witness, and counts the items that are left out.
 fn canonical(witness: &Witness<'_>, parent: [u8; 32]) -> Result<(Vec<u8>, LeftOut), CheckError> {
     let mut left_out = LeftOut::default();
     let mut headers: Vec<&[u8]> = witness.headers.iter().collect();
-    // One that cannot be read is refused below.
+    // A witness that cannot be read is refused below.
     headers.sort_by_cached_key(|header| Header::decode(&mut &header[..]).map_or(0, |it| it.number));
     let mut sort = |items: &mut Vec<&[u8]>, empty: &[u8]| {
         let all = items.len();
@@ -129,7 +129,7 @@ fn encode(state: &[&[u8]], codes: &[&[u8]], headers: &[&[u8]]) -> Vec<u8> {
     encode_witness(state, codes, headers)
 }
 
-/// Reads what was just encoded: it has no more and no longer items than what came.
+/// Reads a witness that was just encoded: it has at most as many items, of at most the same lengths, as the one that came.
 fn decode(bytes: &[u8]) -> Result<Witness<'_>, CheckError> {
     Witness::decode(bytes).map_err(|error| CheckError::Encoding(error.to_string()))
 }

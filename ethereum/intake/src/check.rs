@@ -1,6 +1,6 @@
-//! Checks a witness against the block that it is for, with an error for each thing that may be wrong.
+//! Checks a witness against its block, with an error for each possible fault.
 //!
-//! Checked is that all that is there belongs there. That nothing is missing would take an execution of the block.
+//! The checks establish that every item belongs to the witness; to establish that none is missing would take an execution of the block.
 
 use crate::codec::Witness;
 use crate::codec::b::{Envelope, PUBLIC_KEY};
@@ -13,146 +13,146 @@ use alloy_primitives::keccak256;
 use alloy_rlp::Decodable;
 use std::collections::HashSet;
 
-/// How many headers a witness may have: as far as `BLOCKHASH` reaches.
+/// The largest number of headers in a witness: as far as `BLOCKHASH` reaches.
 const MAX_HEADERS: usize = 256;
 
-/// How long a code may be: as EIP-7907 draws the limit, above that of all forks so far.
+/// The largest code, in bytes: the limit of EIP-7907, which is above that of all forks so far.
 const MAX_CODE: usize = 1 << 18;
 
-/// What an operator can do about a witness that is not in canonical form.
+/// The advice to an operator about a witness that is not in canonical form.
 const LENIENT: &str = "--lenient leaves it out";
 
-/// What is wrong with a block or its witness.
+/// An error in a block or its witness.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// The payload cannot have a header.
+    /// A payload that cannot have a header.
     #[error("baseFeePerGas has more than 64 bits")]
     BaseFee,
-    /// The block is not the one that it says.
+    /// A block whose hash is not the one in the payload.
     #[error("the block says its hash is {}, and it is {}", hex(.said), hex(.found))]
     BlockHash {
-        /// What the payload says.
+        /// The hash in the payload.
         said: [u8; 32],
-        /// What its header hashes to.
+        /// The hash of the block's header.
         found: [u8; 32],
     },
-    /// The height is not that of the parent and one more.
+    /// A height that is not one above the parent's.
     #[error("the block says its height is {number}, and its parent's is {parent}")]
     Number {
-        /// What the payload says.
+        /// The height in the payload.
         number: u64,
-        /// What the last header says.
+        /// The height in the last header.
         parent: u64,
     },
-    /// Requests of the beacon chain are not sorted by their types, or are empty.
+    /// Requests of the beacon chain that are empty, or not sorted by their types.
     #[error("execution request {0} is empty, or its type is not above that of the one before it")]
     Requests(usize),
-    /// A transaction with blobs cannot be read.
+    /// A transaction with blobs that cannot be read.
     #[error("transaction {0} is not a transaction with blobs, as its type says")]
     Transaction(usize),
-    /// The blobs are others than expected.
+    /// Blobs that differ from the expected ones.
     #[error(
         "the block has {found} blobs, and their hashes are not the {expected} that are expected"
     )]
     Blobs {
-        /// How many the block has.
+        /// The number of blobs in the block.
         found: usize,
-        /// How many hashes were given.
+        /// The number of hashes that were given.
         expected: usize,
     },
-    /// Not one public key for each transaction.
+    /// A number of public keys that differs from that of the transactions.
     #[error("there are {keys} public keys for {transactions} transactions")]
     Keys {
-        /// How many keys.
+        /// The number of public keys.
         keys: usize,
-        /// How many transactions.
+        /// The number of transactions.
         transactions: usize,
     },
-    /// A public key is not an uncompressed one.
+    /// A public key that is not an uncompressed one.
     #[error("public key {0} does not begin with 4, as uncompressed ones do")]
     Key(usize),
     /// Too few or too many headers.
     #[error("there are {0} headers, and must be 1 to {MAX_HEADERS}")]
     Headers(usize),
-    /// A header cannot be read.
+    /// A header that cannot be read.
     #[error("header {at}: {why}")]
     Header {
-        /// Which.
+        /// The index of the header.
         at: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A header is not the parent of the next one.
+    /// A header that is not the parent of the next one.
     #[error("header {0} is not the parent of the one after it")]
     Chain(usize),
-    /// The last header is not the block's parent.
+    /// A last header that is not the block's parent.
     #[error("the last header is {}, and the block's parent is {}", hex(.found), hex(.parent))]
     Parent {
         /// The hash of the last header.
         found: [u8; 32],
-        /// What the block says.
+        /// The hash of the parent in the payload.
         parent: [u8; 32],
     },
-    /// An item is empty: no trie hangs on it.
+    /// An empty item: no trie hangs from it.
     #[error("{part} {at} is the empty {part}, which a canonical witness leaves out: {LENIENT}")]
     Empty {
         /// `node` or `code`.
         part: &'static str,
-        /// Which.
+        /// The index of the item.
         at: usize,
     },
-    /// Items are not sorted, or the same one is there twice.
+    /// Items that are not sorted, or occur twice.
     #[error(
         "{part} {at} is not above the one before it, and a canonical witness is sorted by bytes, without repeats: --lenient sorts it"
     )]
     Order {
         /// `node` or `code`.
         part: &'static str,
-        /// Which.
+        /// The index of the item.
         at: usize,
     },
-    /// The root is missing.
+    /// A witness without the root.
     #[error("no node is the root of the parent's state, {}", hex(.0))]
     Root([u8; 32]),
-    /// A node cannot be read.
+    /// A node that cannot be read.
     #[error("node {at}: {why}")]
     Node {
-        /// Which.
+        /// The index of the node.
         at: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: NodeError,
     },
-    /// A node is under different numbers of nibbles, which cannot both be right.
+    /// A node below different numbers of nibbles, which cannot both be right.
     #[error("node {0} is at two depths of its trie")]
     Depth(usize),
-    /// No other node leads to a node.
+    /// A node to which no other node leads.
     #[error(
         "node {0} is not reached from the root of the parent's state, so it does not belong to the witness, or the block itself makes it: {LENIENT}"
     )]
     Unreached(usize),
-    /// A code is too long.
+    /// A code that is too long.
     #[error("code {0} has more than {MAX_CODE} bytes")]
     CodeLength(usize),
-    /// No account has a code.
+    /// A code that no account has.
     #[error(
         "code {0} is not that of an account in the witness, so it does not belong there, or the block itself makes it: {LENIENT}"
     )]
     Code(usize),
-    /// Its items cannot be encoded.
+    /// Items that cannot be encoded.
     #[error("{0}")]
     Encoding(String),
 }
 
-/// What was checked.
+/// The counts of what was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Summary {
-    /// Headers.
+    /// The number of headers.
     pub headers: usize,
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// Codes.
+    /// The number of codes.
     pub codes: usize,
-    /// References to nodes that are not there: they were not read, or are missing.
+    /// The number of references to absent nodes, which were not read, or are missing.
     pub absent: usize,
 }
 
@@ -165,7 +165,7 @@ pub fn check_block(
     blob_hashes: Option<&[[u8; 32]]>,
 ) -> Result<(), CheckError> {
     let payload = &envelope.payload;
-    // Else one block would have several envelopes: the hash leaves empty ones out, and sorts.
+    // Otherwise one block would have several envelopes: the hash leaves out empty requests, and sorts.
     let requests = &envelope.execution_requests;
     let rises = |at: usize| at == 0 || requests[at - 1][..1] < requests[at][..1];
     if let Some(at) = (0..requests.len()).find(|&at| requests[at].len() < 2 || !rises(at)) {
@@ -241,13 +241,13 @@ pub fn check_witness(
     })
 }
 
-/// What hangs from a root.
+/// The nodes and codes that hang from a root.
 pub(crate) struct Walk {
-    /// At which depth each node is, in the trie of accounts and in those of storage.
+    /// The depth of each node, in the trie of accounts and in those of storage.
     pub(crate) reached: Vec<[Option<u8>; 2]>,
     /// The codes of all accounts.
     pub(crate) named: HashSet<[u8; 32]>,
-    /// References to nodes that are not there.
+    /// The number of references to nodes that are absent.
     absent: usize,
 }
 
@@ -273,7 +273,7 @@ pub(crate) fn walk(
                 absent += 1;
                 return;
             };
-            // Nodes of different tries may be the same, but what hangs from them says how deep they are.
+            // Nodes of different tries may be the same, but the nodes below them determine their depth.
             match &mut reached[next][place.trie as usize] {
                 Some(depth) if *depth == place.depth => {}
                 Some(_) => elsewhere = Some(next),
@@ -301,12 +301,12 @@ pub(crate) fn walk(
 /// The hashes of items with their places, sorted: a table of hashes would take twice the memory.
 pub(crate) struct Hashes {
     sorted: Vec<([u8; 32], u32)>,
-    /// Where the hashes with each first two bytes begin. Most of what is looked for is not there, and this says so at once.
+    /// The places at which the hashes with each first two bytes begin. Most look-ups fail, and this makes them fast.
     begins: Vec<u32>,
 }
 
 impl Hashes {
-    /// Hashes items, of which no two may be the same.
+    /// Hashes items, no two of which may be the same.
     pub(crate) fn of(items: &Items<'_>, part: &'static str) -> Result<Self, CheckError> {
         let hashes = (0u32..).zip(items.iter()).map(|(at, item)| (keccak256(item).0, at));
         let mut hashes: Vec<([u8; 32], u32)> = hashes.collect();
@@ -332,7 +332,7 @@ impl Hashes {
     }
 }
 
-/// The first two bytes of a hash.
+/// Returns the first two bytes of a hash.
 fn first(hash: &[u8; 32]) -> usize {
     usize::from(u16::from_be_bytes([hash[0], hash[1]]))
 }
@@ -354,7 +354,7 @@ pub(crate) fn check_headers(
         if !rest.is_empty() {
             return Err(bad("there are bytes behind its list".into()));
         }
-        // What was read must be all that there is, in its one encoding.
+        // The fields that were read must be the whole header, in its only encoding.
         if alloy_rlp::encode(&header) != bytes {
             return Err(bad("it is not in the one encoding of a header".into()));
         }
@@ -369,7 +369,7 @@ pub(crate) fn check_headers(
     }
 }
 
-/// The block that a witness leads to by itself: its hash is that of the last header, and a block for it is one above that.
+/// Returns the hash of the last header of a witness, and the height of a block that follows it.
 ///
 /// # Errors
 /// If no header can be read.
@@ -394,7 +394,7 @@ fn check_order(items: &Items<'_>, part: &'static str) -> Result<(), CheckError> 
     }
 }
 
-/// Refuses what nodes send although nothing needs it, by its name: what else is said of it would mislead.
+/// Refuses items that nodes send although nothing needs them, each by its name: any other error would mislead.
 fn check_not_empty(witness: &Witness<'_>) -> Result<(), CheckError> {
     let node = witness.state.iter().position(|node| node == [0x80]);
     let code = witness.codes.iter().position(<[u8]>::is_empty);

@@ -1,4 +1,4 @@
-//! What happens to a witness that has arrived: it is checked and stored. Jobs are made of the records ([`Desk::submit`]).
+//! The handling of witnesses that have arrived: each is checked and stored. Jobs are made of the records ([`Desk::submit`]).
 
 use crate::branch::Tree;
 use crate::canonical::{Admitted, Options, admit};
@@ -19,54 +19,54 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use crate::jobs::Jobs;
 
-/// How many bytes are written to see whether there is space: as many as a record has.
+/// The number of bytes that are written to see whether there is space: the size of a record.
 const PROBE: usize = 4_096;
 
-/// Why a witness is not accepted.
+/// The reason for which a witness is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
-    /// It is not in SSZ.
+    /// A witness that is not in SSZ.
     #[error(transparent)]
     Ssz(#[from] SszError),
-    /// It does not belong to the block.
+    /// A witness that does not belong to the block.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// The node says that the block is not right, or has not executed it.
+    /// A block that the node found invalid, or did not execute.
     #[error("the node says {status}{}", .why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     Status {
-        /// What the node says.
+        /// The status that the node reports.
         status: &'static str,
-        /// Its reason.
+        /// The node's reason.
         why: Option<String>,
     },
-    /// The node has no witness.
+    /// An answer without a witness.
     #[error("the node says that the block is right and sends no witness")]
     NoWitness,
-    /// It cannot be stored.
+    /// A witness that cannot be stored.
     #[error(transparent)]
     Blob(#[from] BlobError),
-    /// Another process has the folder.
+    /// A folder that another process uses.
     #[error(
         "{0}: another process uses it; send the block to that one (POST /v1/fetch, POST /v1/witness)"
     )]
     Held(String),
-    /// An orchestrator has the folder, whose blobs would be removed with blocks.
+    /// A folder of an orchestrator, whose blobs would be removed with blocks.
     #[error("{0} is an orchestrator's folder: name another one")]
     Foreign(String),
-    /// The disk is full.
+    /// A full disk.
     #[error("there is no space left for records in {0}")]
     Full(String),
-    /// A record cannot be read or written.
+    /// A record that cannot be read or written.
     #[error("{path}: {why}")]
     Record {
         /// The file.
         path: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
 }
 
-/// Counts, for metrics.
+/// Counters for metrics.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Witnesses that were accepted.
@@ -75,39 +75,39 @@ pub struct Counts {
     pub refused: AtomicU64,
     /// Jobs that were made.
     pub jobs: AtomicU64,
-    /// How often the chain was reverted to follow another branch.
+    /// The number of times that the chain was reverted to follow another branch.
     pub reverts: AtomicU64,
-    /// Bytes of accepted witnesses.
+    /// The number of bytes of accepted witnesses.
     pub bytes: AtomicU64,
     /// Records that were removed because of their age.
     pub removed: AtomicU64,
 }
 
-/// Checks, stores and submits.
+/// A folder of witnesses, which checks and stores them and submits their jobs.
 #[derive(Debug)]
 pub struct Desk {
     folder: PathBuf,
     pub(crate) blobs: Blobs,
     options: Options,
     pub(crate) jobs: Option<Jobs>,
-    /// The blocks that may still matter. Whoever changes records holds the lock.
+    /// The blocks that may still matter. The lock is held while records are changed.
     tree: Mutex<Tree>,
-    /// What is known of the orchestrator's chain. Whoever makes jobs holds the lock.
+    /// The state of the orchestrator's chain. The lock is held while jobs are made.
     pub(crate) follower: Mutex<Follower>,
-    /// Below this height, the chain has nothing left to publish.
+    /// The height below which the chain has nothing left to publish.
     pub(crate) passed: AtomicU64,
-    /// Held while the blobs of a record are there, and the record is not.
+    /// Held while the blobs of a record exist and the record does not.
     storing: RwLock<()>,
-    /// While old records are removed, the blobs that new ones name.
+    /// The blobs that new records name while old records are removed.
     fresh: Mutex<Option<HashSet<String>>>,
     /// Locked for as long as the process lives.
     _lock: std::fs::File,
-    /// What it has done.
+    /// Counters since the process started.
     pub counts: Counts,
 }
 
 impl Desk {
-    /// Uses a folder, and makes it if it does not exist. Only one process may.
+    /// Opens a folder, and makes it if it does not exist. Only one process may use it.
     ///
     /// # Errors
     /// If it cannot be made, or another process uses it.
@@ -146,17 +146,17 @@ impl Desk {
         Ok(desk)
     }
 
-    /// The blocks that may still matter, for as long as the lock is held.
+    /// Returns the blocks that may still matter, for as long as the lock is held.
     pub(crate) fn tree(&self) -> MutexGuard<'_, Tree> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many blocks wait for a job.
+    /// Returns the number of blocks that wait for a job.
     pub fn waiting(&self) -> usize {
         self.tree().count_pending()
     }
 
-    /// Where bodies are written on their way in.
+    /// Returns the store that bodies are written to on their way in.
     pub fn blobs(&self) -> &Blobs {
         &self.blobs
     }
@@ -248,7 +248,7 @@ impl Desk {
             None
         });
         let record = match known {
-            // Of several witnesses, the one that is being proven counts, else the larger one: nobody has checked that it suffices.
+            // Of several witnesses, the one that is being proven counts, else the larger one: no check has shown that it suffices.
             Some(known)
                 if known.job.is_some()
                     || known.nodes + known.codes >= record.nodes + record.codes =>
@@ -263,7 +263,7 @@ impl Desk {
         };
         let record = Record { order: tree.next(), ..record };
         self.write(&record)?;
-        // Only once the record is there: so `prune` either lists it or finds it noted.
+        // Only once the record exists: thus `prune` either lists it or finds it noted.
         if let Some(fresh) = &mut *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) {
             fresh.extend(record.blobs());
         }
@@ -289,7 +289,7 @@ impl Desk {
         self.folder.join("blocks").join(format!("{block}.json"))
     }
 
-    /// What is known of a block.
+    /// Returns the record of a block.
     ///
     /// # Errors
     /// If its record cannot be read.
@@ -306,7 +306,7 @@ impl Desk {
         }
     }
 
-    /// Writes a record: on disk, whole, when this returns.
+    /// Writes a record, which is on disk as a whole when this returns.
     fn write(&self, record: &Record) -> Result<(), DeskError> {
         let path = self.path(&record.block);
         let part = path.with_extension("part");
@@ -319,13 +319,13 @@ impl Desk {
             std::fs::File::open(self.folder.join("blocks"))?.sync_all()
         };
         write().map_err(|error| {
-            // It would hold what little space there is.
+            // A leftover would hold what little space there is.
             let _ = std::fs::remove_file(&part);
             failed(&path, error)
         })
     }
 
-    /// Replaces a record by what `change` makes of it, unless it was replaced meanwhile. Returns what it is then.
+    /// Replaces a record by the result of `change`, unless it was replaced meanwhile. Returns its final state.
     pub(crate) fn change(
         &self,
         known: &Record,
@@ -346,7 +346,7 @@ impl Desk {
         Ok(next)
     }
 
-    /// Writes and removes a file as a record is written, to see whether there is space.
+    /// Writes and removes a file in the same way as a record, to see whether there is space.
     ///
     /// # Errors
     /// If nothing can be stored.
@@ -366,7 +366,7 @@ impl Desk {
         }
     }
 
-    /// The names of all records.
+    /// Returns the names of all records.
     fn names(&self) -> Result<Vec<String>, DeskError> {
         let path = self.folder.join("blocks");
         let files = std::fs::read_dir(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -375,7 +375,7 @@ impl Desk {
         Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
     }
 
-    /// All blocks that may still matter.
+    /// Returns all blocks that may still matter.
     fn known(&self) -> Result<Tree, DeskError> {
         let mut tree = Tree::default();
         for name in self.names()? {
@@ -391,7 +391,8 @@ impl Desk {
         Ok(tree)
     }
 
-    /// Whether a record may be removed: its job is not outstanding, the orchestrator does not want it, or its height is published.
+    /// Reports whether a record may be removed: if no jobs are made, if the orchestrator has refused its job for good, or if its
+    /// height is published and it does not wait for a job.
     fn is_over(&self, record: &Record) -> bool {
         let waits = record.pending && record.refused.is_none();
         let is_dropped = !record.pending && record.job.is_none() && record.refused.is_some();
@@ -399,9 +400,9 @@ impl Desk {
         self.jobs.is_none() || (!waits && (is_dropped || is_passed))
     }
 
-    /// Removes the records that were last accepted at least so long ago, and the blobs that they alone name. Where jobs are made, those
-    /// stay whose height the chain has not published, since their jobs may have to be made again, unless the orchestrator has refused
-    /// them; so call it when [`submit`](Self::submit) has reached the orchestrator. Returns how many records were removed.
+    /// Removes the records that were last accepted at least `age` ago, and the blobs that they alone name. With an orchestrator,
+    /// records above the published height stay, since their jobs may have to be made again, unless the orchestrator has refused them;
+    /// so call this once [`submit`](Self::submit) has reached the orchestrator. Returns the number of records that were removed.
     ///
     /// # Errors
     /// If a record cannot be read: it may name any blob, so nothing is removed.
@@ -409,14 +410,14 @@ impl Desk {
         refuse_foreign(&self.folder)?;
         let before = now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         let note = |fresh| *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
-        // Witnesses are accepted meanwhile, and what their records name is noted.
+        // Witnesses are accepted meanwhile, and the blobs that their records name are noted.
         note(Some(HashSet::new()));
         let removed = self.remove(before);
         note(None);
         removed
     }
 
-    /// Removes what was accepted before a time.
+    /// Removes records that were accepted before a time.
     fn remove(&self, before: u64) -> Result<usize, DeskError> {
         let is_old = |record: &Record| self.is_over(record) && record.accepted <= before;
         let (mut old, mut named, mut unreadable) = (Vec::new(), HashSet::new(), None);
@@ -438,7 +439,7 @@ impl Desk {
         for name in old {
             let _storing = self.storing.write().unwrap_or_else(PoisonError::into_inner);
             let mut tree = self.tree();
-            // It may have come again.
+            // The block may have come again.
             let Some(record) = self.record(&name)?.filter(is_old) else { continue };
             let path = self.path(&name);
             std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
@@ -468,7 +469,7 @@ fn refuse_foreign(folder: &Path) -> Result<(), DeskError> {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the time in milliseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
@@ -487,7 +488,7 @@ fn bad(path: &Path, why: impl ToString) -> DeskError {
     DeskError::Record { path: path.display().to_string(), why: why.to_string() }
 }
 
-/// A hash as records and jobs name it: without `0x`.
+/// Returns a hash as records and jobs name it: without `0x`.
 fn name(hash: &[u8; 32]) -> String {
     hex(hash).split_off(2)
 }

@@ -1,8 +1,9 @@
 //! Makes jobs of records, and keeps the chain of the orchestrator on the branch of the last payload.
 //!
-//! What is wanted follows from the records and from what the chain has published ([`Tree::follow`]). Each round compares that with the
-//! jobs that are there, so it does not matter where the last one ended, who cancelled a job or which of the processes died: records
-//! are written first, then the chain is reverted, then jobs are made, lowest first, and a repetition of any of it is harmless.
+//! The wanted jobs follow from the records and from what the chain has published ([`Tree::follow`]). Each round compares them
+//! with the existing jobs, so it does not matter where the last round ended, who cancelled a job or which of the processes died:
+//! records are written first, then the chain is reverted, then jobs are made, lowest first, and repeating any of this is
+//! harmless.
 
 use crate::again::Again;
 use crate::branch::{Link, Plan, hash};
@@ -18,37 +19,37 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often what is old is removed.
+/// The interval at which old records are removed.
 const PRUNE: Duration = Duration::from_secs(3_600);
 
-/// How often jobs are compared with records when nothing arrives.
+/// The interval at which jobs are compared with records when nothing arrives.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// How long to wait after the orchestrator has failed for the first time, and twice as long each time after that.
+/// The pause after the first failure of the orchestrator, doubled with each further failure.
 const SOON: Duration = Duration::from_millis(500);
 
-/// Why a block is not followed that is not above what is published.
+/// The reason that records report for a block that is not followed, because it is not above the published ones.
 const NOT_LINKED: &str = "its branch does not meet the last 1,024 blocks that the chain has published: if it is right, revert the chain to where they part";
 
-/// What became of a block that is to be in its place.
+/// The outcome for a block whose job is to be in its place.
 enum Placed {
-    /// Its job was there.
+    /// The job already existed.
     There,
-    /// Its job was made, or made again.
+    /// The job was made, or made again.
     Made,
     /// The job itself is wrong, or dead.
     Refused,
-    /// Another block is in its place.
+    /// Another block is in the place.
     Taken(String),
 }
 
 impl Desk {
-    /// Makes the jobs that are wanted and not there: those of the branch of the last payload, and of blocks whose link to it has not
-    /// come. Where another branch is in their place, the chain is reverted. Jobs have fixed names, so what was submitted before an
-    /// answer was lost is found. Returns how many jobs were made.
+    /// Makes the jobs that are wanted and missing: those of the branch of the last payload, and of blocks whose link to it has not
+    /// come. If another branch is in their place, the chain is reverted. Jobs have fixed names, so a job whose answer was lost is
+    /// found. Returns the number of jobs that were made.
     ///
     /// # Errors
-    /// If the orchestrator does not answer, or takes no more now; what is left is submitted the next time.
+    /// If the orchestrator does not answer, or takes no more now; the remaining jobs are submitted the next time.
     pub fn submit(&self) -> Result<usize, ClientError> {
         let Some(jobs) = &self.jobs else { return Ok(0) };
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,17 +79,17 @@ impl Desk {
         );
         self.note(&plan);
         let made = self.follow(jobs, &chain, &plan, again);
-        // Also if it takes no more jobs now; but not if it is away.
+        // Even if it takes no more jobs now; but not if it is away.
         if !matches!(made, Err(ClientError::Failed { .. })) {
             self.cancel_aside(jobs, &plan)?;
         }
         made
     }
 
-    /// Asks the orchestrator for the chain, where jobs are made.
+    /// Asks the orchestrator for the chain, if jobs are made.
     ///
     /// # Errors
-    /// If it does not answer, or refuses. A chain that is not there yet is made with the first job.
+    /// If it does not answer, or refuses. A missing chain is made with the first job.
     pub fn reach(&self) -> Result<(), ClientError> {
         let Some(jobs) = &self.jobs else { return Ok(()) };
         match jobs.client.chain(&jobs.chain) {
@@ -97,12 +98,12 @@ impl Desk {
         }
     }
 
-    /// Notes up to which height everything is published.
+    /// Notes the height up to which everything is published.
     fn pass(&self, height: Option<u64>) {
         self.passed.store(height.map_or(0, |height| height.saturating_add(1)), Ordering::Relaxed);
     }
 
-    /// The orchestrator's chain, which is made if it is not there.
+    /// Returns the orchestrator's chain, which is made if it does not exist.
     fn chain(&self, jobs: &Jobs, (lowest, link): (B256, Link)) -> Result<ChainState, ClientError> {
         match jobs.client.chain(&jobs.chain) {
             Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {}
@@ -114,7 +115,7 @@ impl Desk {
         });
         let body = ChainBody { order: Order::Strict, genesis, bundles: None };
         match jobs.client.make_chain(&jobs.chain, &body) {
-            // Somebody else was faster.
+            // Another client was faster.
             Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {
                 jobs.client.chain(&jobs.chain)
             }
@@ -126,7 +127,7 @@ impl Desk {
         self.tree().get(block).copied()
     }
 
-    /// Writes into the records which blocks are wanted again.
+    /// Notes in the records which blocks are wanted again.
     fn note(&self, plan: &Plan) {
         for block in plan.wanted.iter().chain(&plan.published) {
             if self.link(block).is_some_and(|link| link.aside)
@@ -140,20 +141,20 @@ impl Desk {
         }
     }
 
-    /// Changes a record, unless its block has come again meanwhile. Where that fails, the next round does it again.
+    /// Changes a record, unless its block has come again meanwhile. If that fails, the next round repeats it.
     fn revise(&self, record: &Record, change: impl FnOnce(Record) -> Record) {
         if let Err(error) = self.change(record, change) {
             tracing::error!(%error, "what became of a block is not noted");
         }
     }
 
-    /// Reads a record of which jobs are made; none where it was removed meanwhile, or cannot be read.
+    /// Reads a record of which jobs are made; `None` if it was removed meanwhile, or cannot be read.
     fn read_known(&self, block: &B256) -> Option<Record> {
         let found = self.record(&name(block));
         found.inspect_err(|error| tracing::error!(%error, "send the block again")).ok().flatten()
     }
 
-    /// Has the chain follow the branch.
+    /// Makes the chain follow the branch.
     fn follow(
         &self,
         jobs: &Jobs,
@@ -169,7 +170,7 @@ impl Desk {
             }
         }
         let tip = chain.tip.as_deref().and_then(hash);
-        // Up to the orchestrator's tip, all jobs are there.
+        // Up to the orchestrator's tip, all jobs exist.
         let is_tip = |block: &B256| Some(*block) == tip;
         let mut there = match plan.torn {
             0 => plan.wanted.iter().position(is_tip).map_or(0, |at| at + 1),
@@ -177,7 +178,7 @@ impl Desk {
         };
         for block in &plan.published {
             let Some(link) = self.link(block) else { continue };
-            // Somebody else may have submitted it, or the process died before it was noted.
+            // Another client may have submitted it, or the process died before it was noted.
             if !link.job {
                 let link = Link { refused: false, ..link };
                 self.place(jobs, block, link, Order::Strict, again)?;
@@ -189,7 +190,7 @@ impl Desk {
         let mut before = plan.base;
         for (at, block) in plan.wanted.iter().enumerate() {
             let Some(link) = self.link(block) else { continue };
-            // The next one to be published is always looked at, for what it waits for; others, if that is not the same any more.
+            // The next block to be published is always looked up, for what it waits for; others, if their state has changed.
             let is_settled = at > 0 && at < there && link.job && !link.pending && !link.refused;
             if !is_settled {
                 let mut placed = self.place(jobs, block, link, Order::Strict, again)?;
@@ -224,7 +225,7 @@ impl Desk {
         Ok(made)
     }
 
-    /// Gives up a block that is not above what is published, and whose link to it has not come.
+    /// Gives up a block that is not above the published ones, and whose link to them has not come.
     fn leave(&self, jobs: &Jobs, block: &B256) -> Result<(), ClientError> {
         let Some(record) = self.read_known(block) else { return Ok(()) };
         if record.refused.as_deref() == Some(NOT_LINKED) {
@@ -243,7 +244,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Tears the chain off after a block, unless the next one follows it already.
+    /// Tears the chain off after a block, unless the right one already follows it.
     fn revert(&self, jobs: &Jobs, to: &B256, height: u64, next: &B256) -> Result<(), ClientError> {
         tracing::warn!(to = name(to), height, "the chain is reverted to follow another branch");
         let body = ReorgBody { to: name(to), block: height, next: Some(name(next)) };
@@ -252,7 +253,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Notes why a block has no job yet.
+    /// Notes the reason for which a block has no job yet.
     fn refuse(&self, block: &B256, why: &str) {
         if let Some(record) = self.read_known(block) {
             let refused = Some(why.to_owned());
@@ -260,7 +261,7 @@ impl Desk {
         }
     }
 
-    /// Sees that the job of a block is there.
+    /// Makes sure that the job of a block exists.
     fn place(
         &self,
         jobs: &Jobs,
@@ -319,14 +320,14 @@ impl Desk {
                 self.counts.jobs.fetch_add(1, Ordering::Relaxed);
                 Ok(Placed::Made)
             }
-            // A blob that is gone is no reason to hold up other blocks: sending its block again brings it back.
+            // A missing blob is not a reason to hold up other blocks: sending its block again brings it back.
             Err(ClientError::File { .. }) => Ok(Placed::Refused),
             Err(error) if is_final(&error) => Ok(Placed::Refused),
             Err(error) => Err(error),
         }
     }
 
-    /// Notes what became of a submission, and what there is to say of a job that was made.
+    /// Notes the outcome of a submission; for a job that was made, `refused` is what else there is to report.
     fn settle(
         &self,
         record: &Record,
@@ -350,7 +351,7 @@ impl Desk {
         });
     }
 
-    /// Takes note of a job that is under way, and of what it waits for, or what else there is to say of it.
+    /// Takes note of a job that is under way, with what it waits for, or else `said`.
     fn heed(&self, record: &Record, found: &JobStatus, said: Option<String>) {
         let missing = found.missing.join("', '");
         let refused = (!missing.is_empty()).then(|| {
@@ -365,13 +366,13 @@ impl Desk {
         }
     }
 
-    /// The job of the same block with another witness, which somebody else has submitted: it is as good.
+    /// Returns the job of the same block with another witness, which another client has submitted: it is as good.
     fn same_block(&self, jobs: &Jobs, record: &Record) -> Result<Option<String>, ClientError> {
         let mut found = jobs.client.jobs()?.jobs.into_iter().map(|view| view.job);
         Ok(found.find(|job| is_of(job, jobs, record)).map(|job| job.job))
     }
 
-    /// Cancels what is left of the jobs of other branches, and notes that nothing more is to be made of these blocks.
+    /// Cancels the remaining jobs of other branches, and notes that no more are to be made of these blocks.
     fn cancel_aside(&self, jobs: &Jobs, plan: &Plan) -> Result<(), ClientError> {
         let mut known = None;
         for block in &plan.aside {
@@ -390,7 +391,7 @@ impl Desk {
                 }
                 (job, _) => job.clone(),
             };
-            // One that is published is taken back with the next revert, and its proof is kept for the branch to come back.
+            // A published job is taken back with the next revert, and its proof is kept in case the branch comes back.
             if let Some(job) = job {
                 withdraw(jobs, &job)?;
             }
@@ -448,8 +449,8 @@ impl Desk {
         Ok(client.submit(&job)?.job)
     }
 
-    /// Makes jobs whenever `wake` says so, and every ten seconds, until the other side of it is gone. With an age, prunes
-    /// ([`prune`](Self::prune)) every hour, the first time after one, when the clock is likely to be right.
+    /// Makes jobs whenever `wake` is signaled, and every ten seconds, until its sender is dropped. With an age, prunes
+    /// ([`prune`](Self::prune)) every hour, for the first time after one hour, when the clock is likely to be right.
     pub fn keep_submitting(&self, wake: &std::sync::mpsc::Receiver<()>, keep: Option<Duration>) {
         let mut pruned = Instant::now();
         let mut soon = SOON;
@@ -486,8 +487,8 @@ impl Desk {
     }
 }
 
-/// Whether a job is wrong in itself: it is not sent again before its block is. Anything else, such as a full queue or a wrong token,
-/// somebody may change.
+/// Reports whether a job is wrong in itself, so that it is only sent again with its block. An operator may fix anything else,
+/// such as a full queue or a wrong token.
 fn is_final(error: &ClientError) -> bool {
     match error {
         ClientError::Problem { problem, .. } => [400, 413, 422].contains(&problem.status),
@@ -497,7 +498,7 @@ fn is_final(error: &ClientError) -> bool {
     }
 }
 
-/// Cancels a job. Returns false where that is too late: it is published.
+/// Cancels a job. Returns `false` if it is too late, as the job is published.
 fn withdraw(jobs: &Jobs, job: &str) -> Result<bool, ClientError> {
     match jobs.client.cancel(job) {
         Ok(_) => Ok(true),
@@ -508,12 +509,12 @@ fn withdraw(jobs: &Jobs, job: &str) -> Result<bool, ClientError> {
     }
 }
 
-/// Whether a job is one of a block.
+/// Reports whether a job is one of a block.
 fn is_of(job: &JobStatus, jobs: &Jobs, record: &Record) -> bool {
     job.chain == jobs.chain && job.id == record.block && job.state != "cancelled"
 }
 
-/// A hash as records and jobs name it.
+/// Returns a hash as records and jobs name it.
 fn name(hash: &B256) -> String {
     hex::encode(hash)
 }

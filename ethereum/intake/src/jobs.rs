@@ -2,15 +2,15 @@
 
 use hekaton_orchestrator::Client;
 
-/// Where jobs go.
+/// The orchestrator and the chain that jobs go to.
 #[derive(Debug)]
 pub struct Jobs {
     /// The orchestrator.
     pub client: Client,
     /// The chain. A new one has strict order.
     pub chain: String,
-    /// The block before the first one of a new chain: without it, the parent of the lowest block that is there.
+    /// The block before the first one of a new chain; by default, the parent of the lowest known block.
     pub genesis: Option<String>,
-    /// What proves.
+    /// The back-end that proves.
     pub backend: String,
 }

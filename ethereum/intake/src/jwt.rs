@@ -11,10 +11,10 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How far the clocks of both sides may be apart, in seconds.
+/// The largest difference between the clocks of both sides, in seconds.
 const WINDOW: u64 = 60;
 
-/// How much of a file is read, in bytes: it has one line.
+/// The number of bytes that are read of a file, which has one line.
 const MAX_FILE: u64 = 4_096;
 
 /// A secret that a node and its callers share.
@@ -27,19 +27,19 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Why a secret or a token is refused.
+/// The reason for which a secret or a token is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// The file has no secret.
+    /// A file without a secret.
     #[error("{0}: it must contain 64 hexadecimal digits, with or without 0x in front")]
     Secret(String),
-    /// There is no header `Authorization: Bearer`.
+    /// A request without the header `Authorization: Bearer`.
     #[error("there is no header 'Authorization: Bearer TOKEN'")]
     Missing,
-    /// Not a token, or of another secret.
+    /// A token that is malformed, or of another secret.
     #[error("the token is not one of this secret: {0}")]
     Wrong(String),
-    /// Too old, or from the future.
+    /// A token that is too old, or from the future.
     #[error(
         "the token was made {0} s ago by its own account, and at most {WINDOW} s apart is allowed"
     )]
@@ -52,7 +52,7 @@ struct Claims {
 }
 
 impl Secret {
-    /// A secret of 32 bytes.
+    /// Makes a secret of 32 bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         install();
         Self(bytes)
@@ -73,12 +73,12 @@ impl Secret {
         bytes.try_into().map(Self::new).map_err(|_| bad(String::new()))
     }
 
-    /// A token from now.
+    /// Returns a token from now.
     pub fn token(&self) -> String {
         self.token_at(now())
     }
 
-    /// A token from a time, in seconds since 1970.
+    /// Returns a token from a time, in seconds since 1970.
     pub fn token_at(&self, iat: u64) -> String {
         let (header, key) = (Header::new(Algorithm::HS256), EncodingKey::from_secret(&self.0));
         // Signing with a secret cannot fail.
@@ -128,7 +128,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 };
 
 fn install() {
-    // Somebody else's is fine, too.
+    // Tokens of another implementation are accepted, too.
     let _ = PROVIDER.install_default();
 }
 

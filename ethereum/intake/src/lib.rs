@@ -1,10 +1,10 @@
 //! Takes the execution witness of an Ethereum block over HTTP, checks it, keeps it and has it proven.
 //!
-//! A witness is what a stateless execution of a block needs: nodes of the state's tries, codes, headers. Nodes of the execution layer
-//! send it in SSZ, in one of two codecs ([`codec::a`], [`codec::b`]), or as JSON ([`codec::json`]). It can be asked for
-//! ([`node::Node`]), be copied as it goes past or be sent by others ([`service`]). Each that belongs to its block
-//! ([`check`], [`canonical`]) is stored, and becomes a job of an orchestrator ([`desk::Desk`]), whose chain follows the branch of the
-//! last payload.
+//! A witness is the input of a stateless execution of a block: nodes of the state's tries, codes, headers. Nodes of the execution
+//! layer send it in SSZ, in one of two codecs ([`codec::a`], [`codec::b`]), or as JSON ([`codec::json`]). It can be fetched
+//! ([`node::Node`]), copied as it goes past or sent by other programs ([`service`]). Each witness that belongs to its block
+//! ([`check`], [`canonical`]) is stored, and becomes a job of an orchestrator ([`desk::Desk`]), whose chain follows the branch of
+//! the last payload.
 
 mod again;
 mod branch;

@@ -15,13 +15,13 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an answer may take: what the text allows for the whole of it, and some time for the largest witnesses.
+/// The time that an answer may take: the limit of the specification, plus some for the largest witnesses.
 const TIME: Duration = Duration::from_secs(60);
 
-/// How long a connection may take to be made.
+/// The time that it may take to connect.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// The largest witness, in bytes, unless somebody wants more.
+/// The largest witness, in bytes, by default.
 pub const MAX_WITNESS: u64 = 640_000_000;
 
 /// The window of HTTP/2, in bytes: the default of 64 KiB makes large answers wait.
@@ -33,7 +33,7 @@ pub(crate) const OCTETS: &str = "application/octet-stream";
 /// The media type of JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// How a node is asked.
+/// The protocol in which a node is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Codec {
     /// `POST /new-payload-with-witness`.
@@ -44,76 +44,76 @@ pub enum Codec {
     Json,
 }
 
-/// Why there is no witness.
+/// The reason for which there is no witness.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The node does not answer.
+    /// A node that does not answer.
     #[error("{url}: {why}")]
     Failed {
-        /// What was asked.
+        /// The address that was asked.
         url: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
-    /// The node refuses.
+    /// A refusal by the node.
     #[error("{url}: status {status}: {body}")]
     Refused {
-        /// What was asked.
+        /// The address that was asked.
         url: String,
         /// The status of the answer.
         status: u16,
-        /// The begin of its body.
+        /// The beginning of its body.
         body: String,
     },
-    /// The answer is longer than is allowed.
+    /// An answer that is longer than allowed.
     #[error("{url}: the answer has more than {limit} bytes")]
     TooLong {
-        /// What was asked.
+        /// The address that was asked.
         url: String,
-        /// How many are allowed.
+        /// The number of bytes that are allowed.
         limit: u64,
     },
-    /// The answer is of another kind.
+    /// An answer of another media type.
     #[error("{url}: the answer is '{found}', not {OCTETS}")]
     Kind {
-        /// What was asked.
+        /// The address that was asked.
         url: String,
-        /// What came.
+        /// The media type of the answer.
         found: String,
     },
-    /// The answer is not in SSZ.
+    /// An answer that is not in SSZ.
     #[error("the answer: {0}")]
     Ssz(#[from] SszError),
-    /// JSON-RPC says no.
+    /// An error of JSON-RPC.
     #[error("{method}: {error}")]
     Rpc {
-        /// What was called.
+        /// The method that was called.
         method: &'static str,
-        /// Why not.
+        /// The error.
         error: RpcError,
     },
-    /// What came as JSON is not what it must be.
+    /// An answer in JSON that is malformed.
     #[error("{method}: {error}")]
     Json {
-        /// What was called.
+        /// The method that was called.
         method: &'static str,
-        /// What is wrong.
+        /// The fault.
         error: json::JsonError,
     },
 }
 
-/// What a node has answered.
+/// A node's answer.
 #[derive(Debug)]
 pub enum Fetched {
-    /// In a codec, as it came.
+    /// An answer in a codec, as it came.
     Encoded(Codec, Received),
-    /// In JSON.
+    /// An answer in JSON.
     Json {
-        /// What became of the payload.
+        /// The status of the payload.
         status: Status,
-        /// The last block that is right.
+        /// The hash of the last valid block.
         latest_valid_hash: Option<[u8; 32]>,
-        /// What is wrong.
+        /// The error, if the payload is invalid.
         validation_error: Option<String>,
         /// The witness in SSZ, with its items as they came.
         witness: Option<Vec<u8>>,
@@ -121,7 +121,7 @@ pub enum Fetched {
 }
 
 impl Fetched {
-    /// Whether it came as JSON, whose witnesses have no canonical form.
+    /// Reports whether the answer came as JSON, whose witnesses have no canonical form.
     pub fn is_json(&self) -> bool {
         matches!(self, Self::Json { .. })
     }
@@ -152,14 +152,14 @@ pub struct Node {
     secret: Option<Secret>,
     client: Client<HttpConnector, Full<Bytes>>,
     limit: u64,
-    /// Who knows the methods of `debug_`, if it is not the node itself.
+    /// The node that has the methods of `debug_`, if it is not this one.
     debug: Option<Arc<Node>>,
 }
 
-/// What a node says it is: `ClientVersionV1` of the Engine API.
+/// A node's identity: `ClientVersionV1` of the Engine API.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
-    /// Two letters.
+    /// The code of two letters.
     pub code: String,
     /// The name of the program.
     pub name: String,
@@ -176,7 +176,7 @@ impl std::fmt::Display for Identity {
 }
 
 impl Node {
-    /// A node at an address such as `http://127.0.0.1:8551`. With `http2`, it is asked by HTTP/2 without TLS (h2c).
+    /// Makes a client of the node at an address such as `http://127.0.0.1:8551`. With `http2`, it uses HTTP/2 without TLS (h2c).
     pub fn new(address: &str, secret: Option<Secret>, http2: bool, limit: u64) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -192,13 +192,13 @@ impl Node {
         Self { address, secret, client: builder.build(connector), limit, debug: None }
     }
 
-    /// Asks another node for witnesses in JSON: many serve the methods of `debug_` on another port than the Engine API's.
+    /// Uses another node for witnesses in JSON: many serve the methods of `debug_` on another port than the Engine API's.
     #[must_use]
     pub fn with_debug(self, node: Self) -> Self {
         Self { debug: Some(Arc::new(node)), ..self }
     }
 
-    /// How long an answer may be.
+    /// Returns the largest answer, in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -207,7 +207,7 @@ impl Node {
         format!("{}{path}", self.address)
     }
 
-    /// Passes a request on and returns the answer as it begins. Only the path of its address counts: it goes to the node.
+    /// Passes a request on and returns the answer as it begins. Only the path of its address matters: it goes to the node.
     ///
     /// # Errors
     /// If the node does not begin to answer within a minute, or the request has no path.
@@ -309,7 +309,7 @@ impl Node {
         json::result(&text).map_err(|error| NodeError::Rpc { method, error })
     }
 
-    /// What the node is: of several behind one address, the first. None if it does not say.
+    /// Returns the node's identity: the first of several behind one address. `None` if it does not report one.
     pub async fn identity(&self) -> Option<Identity> {
         let asked = self.ask(Method::GET, b::IDENTITY, JSON, &[], vec![]).await;
         let found = asked.ok().and_then(|text| serde_json::from_slice::<Vec<Identity>>(&text).ok());
@@ -326,7 +326,7 @@ impl Node {
         found.into_iter().next()
     }
 
-    /// The best codec that the node speaks.
+    /// Returns the best codec that the node speaks.
     pub async fn best_codec(&self) -> Codec {
         #[derive(serde::Deserialize)]
         struct Capabilities {
@@ -383,7 +383,7 @@ impl Node {
 }
 
 impl Node {
-    /// Asks for the witness alone. Nodes differ in what they call it by.
+    /// Asks for the witness alone. Nodes differ in the parameters that they take.
     async fn witness_json(&self, parameters: &Parameters) -> Result<Vec<u8>, NodeError> {
         let payload = &parameters.envelope.payload;
         let hash = crate::values::hex(&payload.block_hash);
@@ -393,7 +393,7 @@ impl Node {
         let node = self.debug.as_deref().unwrap_or(self);
         let mut refused = None;
         for (method, call) in [
-            // Without what the block itself makes, sorted.
+            // Canonical: sorted, without the items that the block itself makes.
             (by_hash, serde_json::json!([hash, "canonical"])),
             (by_hash, serde_json::json!([hash])),
             (method, serde_json::json!([hash])),
@@ -401,7 +401,7 @@ impl Node {
         ] {
             let found: json::JsonWitness = match node.rpc(method, &call).await {
                 Ok(found) => found,
-                // It does not know the method, or not with these parameters.
+                // The node does not know the method, or not with these parameters.
                 Err(
                     error @ NodeError::Rpc {
                         error: RpcError { code: -32_601 | -32_602, .. }, ..
@@ -426,7 +426,7 @@ fn kind_of(path: &str) -> &'static str {
     }
 }
 
-/// Receives a body of at most `limit` bytes. What is announced is believed only up to that.
+/// Receives a body of at most `limit` bytes. An announced length counts only up to that.
 async fn receive(
     mut body: hyper::body::Incoming,
     announced: Option<u64>,

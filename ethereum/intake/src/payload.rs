@@ -1,4 +1,4 @@
-//! The payload of a block of the fork Amsterdam, and the header that its hash is of.
+//! The payload of a block of the fork Amsterdam, and the header that its hash is computed from.
 
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
 use crate::values::{self as json, JsonError};
@@ -17,11 +17,11 @@ use std::borrow::Cow;
 /// `ExecutionPayload` of Amsterdam (refactor-ssz.md), `ExecutionPayloadV4` in JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// The hash of the block before it.
+    /// The hash of the parent.
     pub parent_hash: [u8; 32],
-    /// Who gets the fees.
+    /// The recipient of the fees.
     pub fee_recipient: [u8; 20],
-    /// The root of the state after it.
+    /// The state root after the block.
     pub state_root: [u8; 32],
     /// The root of its receipts.
     pub receipts_root: [u8; 32],
@@ -31,36 +31,36 @@ pub struct Payload {
     pub prev_randao: [u8; 32],
     /// Its height.
     pub block_number: u64,
-    /// How much gas it may use.
+    /// The limit of the gas that it may use.
     pub gas_limit: u64,
-    /// How much gas it uses.
+    /// The gas that it uses.
     pub gas_used: u64,
-    /// When it was made, in seconds since 1970.
+    /// The time at which it was made, in seconds since 1970.
     pub timestamp: u64,
     /// At most 32 bytes.
     pub extra_data: Vec<u8>,
     /// The price of gas, little-endian.
     pub base_fee_per_gas: [u8; 32],
-    /// The hash that it says it has.
+    /// The hash that it claims to have.
     pub block_hash: [u8; 32],
     /// Its transactions, as EIP-2718 encodes them.
     pub transactions: Vec<Vec<u8>>,
     /// Withdrawals from the beacon chain.
     pub withdrawals: Vec<Withdrawal>,
-    /// How much gas its blobs use.
+    /// The gas that its blobs use.
     pub blob_gas_used: u64,
-    /// How much gas blobs before it used beyond the target.
+    /// The gas that blobs before it used beyond the target.
     pub excess_blob_gas: u64,
-    /// What it reads and writes, as EIP-7928 encodes it.
+    /// The accounts and slots that it reads and writes, as EIP-7928 encodes them.
     pub block_access_list: Vec<u8>,
     /// The slot of the beacon chain.
     pub slot_number: u64,
 }
 
-/// How long an envelope may be, in bytes.
+/// The largest envelope, in bytes.
 pub(crate) const MAX_ENVELOPE: usize = 64 << 20;
 
-/// How many transactions a payload may have.
+/// The largest number of transactions in a payload.
 pub(crate) const MAX_TRANSACTIONS: usize = 1 << 20;
 
 const MAX_EXTRA: usize = 32;
@@ -168,7 +168,7 @@ impl Payload {
             .end()
     }
 
-    /// The same as JSON.
+    /// Returns the payload as JSON.
     pub(crate) fn to_json(&self) -> Value {
         let withdrawals: Vec<Value> = self
             .withdrawals
@@ -207,7 +207,7 @@ impl Payload {
         })
     }
 
-    /// The header of the block. None if the price of gas has more than 64 bits, which no header has.
+    /// Returns the header of the block; `None` if the price of gas has more than 64 bits, which no header has.
     pub fn header(
         &self,
         parent_beacon_block_root: [u8; 32],
@@ -242,7 +242,7 @@ impl Payload {
         })
     }
 
-    /// The hashes of all blobs that its transactions carry, in order.
+    /// Returns the hashes of all blobs that its transactions carry, in order.
     ///
     /// # Errors
     /// The number of the first blob transaction that cannot be read.
@@ -271,10 +271,10 @@ impl Payload {
     }
 }
 
-/// Many texts.
+/// A list of texts.
 pub(crate) type Texts<'a> = Vec<Cow<'a, str>>;
 
-/// `ExecutionPayloadV4`: bytes and numbers as text. What is not a text where one must be is refused as it is read.
+/// `ExecutionPayloadV4`: bytes and numbers as text. A field that is not a text where one is required is refused as it is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JsonPayload<'a> {
@@ -371,7 +371,7 @@ fn withdrawal(bytes: &[u8]) -> Withdrawal {
     }
 }
 
-/// A block and what belongs to it: the body of a request.
+/// A block with the data that belongs to it: the body of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// The block.
@@ -382,7 +382,7 @@ pub struct Envelope {
     pub execution_requests: Vec<Vec<u8>>,
 }
 
-/// How many requests a block may have: their types are bytes.
+/// The largest number of requests in a block: their types are bytes.
 const MAX_REQUESTS: usize = 256;
 
 impl Envelope {
@@ -395,7 +395,7 @@ impl Envelope {
     }
 
     pub(crate) fn read(part: Part<'_>) -> Result<Self, SszError> {
-        // It is copied, unlike witnesses.
+        // The payload is copied, unlike witnesses.
         part.list(MAX_ENVELOPE)?;
         let [payload, root, requests] = part.container([
             Field::Variable("payload"),
@@ -410,7 +410,7 @@ impl Envelope {
         })
     }
 
-    /// The encoding.
+    /// Encodes the envelope.
     pub fn encode(&self) -> Vec<u8> {
         self.write(Vec::new())
     }

@@ -9,15 +9,15 @@ use axum::response::{IntoResponse, Response};
 use hekaton_orchestrator::BlobError;
 use serde::{Deserialize, Serialize};
 
-/// What was wrong with a request.
+/// The problem with a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// The kind of problem, which stays the same.
+    /// The kind of problem, which is stable.
     #[serde(rename = "type")]
     pub kind: String,
     /// The status of the answer.
     pub status: u16,
-    /// What was wrong with this request.
+    /// The explanation of this occurrence.
     pub detail: String,
     /// Headers of the answer.
     #[serde(skip)]
@@ -30,19 +30,19 @@ impl Problem {
         Self { kind, status: status.as_u16(), detail: detail.to_string(), headers: Vec::new() }
     }
 
-    /// The same with a header in its answer.
+    /// Adds a header to the answer.
     pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// The same, which may be tried again after some seconds.
+    /// Adds the number of seconds after which the request may be repeated.
     pub(crate) fn after(self, seconds: &'static str) -> Self {
         self.with("retry-after", seconds)
     }
 
     pub(crate) fn unauthorized(error: TokenError) -> Self {
-        // A token that is there is named as the reason (RFC 6750, 3).
+        // A token that is present is named as the reason (RFC 6750, 3).
         let challenge = match error {
             TokenError::Missing => "Bearer",
             _ => "Bearer error=\"invalid_token\"",
@@ -70,7 +70,7 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request-too-large", why)
     }
 
-    /// What went wrong here is for the log alone: it names files.
+    /// Logs an internal error, which the answer does not contain because it names files.
     pub(crate) fn internal(error: impl std::fmt::Display) -> Self {
         tracing::error!(%error, "a request cannot be answered");
         let why = "the service cannot answer: its log says why";

@@ -1,4 +1,4 @@
-//! What the orchestrator's chain has published, read entry by entry.
+//! The blocks that the orchestrator's chain has published, read entry by entry.
 
 use crate::again::Again;
 use crate::branch::Path;
@@ -6,14 +6,14 @@ use crate::jobs::Jobs;
 use hekaton_orchestrator::ClientError;
 use hekaton_orchestrator::http::ChainState;
 
-/// What is known of the orchestrator's chain.
+/// The state of the orchestrator's chain.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     published: Option<Published>,
     again: Again,
 }
 
-/// What a chain has published, as far as it was read.
+/// The blocks that a chain has published, as far as they were read.
 #[derive(Debug)]
 pub(crate) struct Published {
     genesis: String,
@@ -22,7 +22,7 @@ pub(crate) struct Published {
     tail: String,
     /// The last entry that was read.
     next: u64,
-    /// The last one that was not one of a revert.
+    /// The last entry that was not a revert.
     moved: u64,
 }
 
@@ -54,9 +54,9 @@ impl Published {
 }
 
 impl Follower {
-    /// Reads what the chain has published since the last time. A log that does not lead to the chain's tail is another one, of an
-    /// orchestrator whose folder was restored or replaced, and is read from its beginning. With it comes which jobs had to be made again
-    /// since it has published something.
+    /// Reads the entries that the chain has published since the last time. A log that does not lead to the chain's tail is another
+    /// one, of an orchestrator whose folder was restored or replaced, and is read from its beginning. Also returns the jobs that had
+    /// to be made again since the chain last published something.
     pub(crate) fn read(
         &mut self,
         jobs: &Jobs,

@@ -1,4 +1,4 @@
-//! The body of `POST /v1/witness`: a block with its witness, from somebody who has both.
+//! The body of `POST /v1/witness`: a block with its witness, from a sender that has both.
 
 use crate::codec::Witness;
 use crate::codec::b::PUBLIC_KEY;
@@ -20,7 +20,7 @@ pub struct Push<'a> {
     pub envelope: Envelope,
     /// Its witness.
     pub witness: Witness<'a>,
-    /// The public keys of the senders, or nothing.
+    /// The public keys of the senders; may be empty.
     pub public_keys: &'a [u8],
 }
 
@@ -40,7 +40,7 @@ impl<'a> Push<'a> {
         })
     }
 
-    /// The encoding.
+    /// Encodes the body.
     pub fn encode(&self) -> Vec<u8> {
         let capacity = self.witness.encoded_len() + self.public_keys.len() + 4_096;
         Writer::new(Vec::with_capacity(capacity), 3 * OFFSET)

@@ -3,10 +3,10 @@
 use memmap2::MmapMut;
 use std::ops::Deref;
 
-/// From how many bytes on a body has pages of its own.
+/// The size from which on a body has pages of its own, in bytes.
 const LARGE: usize = 1 << 22;
 
-/// A body that has arrived, or the part of it that has so far.
+/// A body that has arrived, or the part of it that has arrived so far.
 ///
 /// A large body whose length is announced goes into huge pages where the system has them: faulting in 100 MB page by page takes
 /// longer than copying it. Pages are taken as they are written, so announcing a length costs nothing.
@@ -26,7 +26,7 @@ impl Received {
     /// Reserves memory for a body of the announced length, in bytes. It may turn out longer.
     pub(crate) fn with_room(announced: usize) -> Self {
         let memory = match announced {
-            // If so much cannot be mapped, it grows as the body arrives.
+            // If that much cannot be mapped, it grows as the body arrives.
             LARGE.. => pages(announced).map_or_else(|| Memory::Heap(Vec::new()), Memory::Pages),
             small => Memory::Heap(Vec::with_capacity(small)),
         };

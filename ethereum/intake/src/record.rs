@@ -1,4 +1,4 @@
-//! What is known of a block and of the witness that came with it.
+//! The record of a block and of the witness that came with it.
 
 use crate::branch::{Link, hash};
 use crate::canonical::LeftOut;
@@ -9,24 +9,24 @@ use std::collections::BTreeSet;
 /// The version of records.
 pub(crate) const VERSION: u32 = 1;
 
-/// How a witness came.
+/// The way in which a witness came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// It was asked for.
+    /// The service fetched it from a node.
     Fetch,
     /// It went past, from a node to its caller.
     Proxy,
-    /// Somebody sent it.
+    /// A client sent it.
     Push,
 }
 
-/// How a witness came, and the `traceparent` of the request, if it had one.
+/// The way in which a witness came, and the `traceparent` of the request, if it had one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// How it came.
+    /// The source of the witness.
     pub source: Source,
-    /// Whether it came as JSON, which has no canonical form, so that one is made of it in any case.
+    /// `true` if it came as JSON, which has no canonical form, so that one is made of it in any case.
     pub json: bool,
     /// The `traceparent` (W3C Trace Context).
     pub trace: Option<String>,
@@ -42,83 +42,83 @@ impl From<Source> for Origin {
 const MAX_TRACE: usize = 128;
 
 impl Origin {
-    /// What came with these headers.
+    /// Returns the origin of a witness whose request has these headers.
     pub(crate) fn of(source: Source, headers: &axum::http::HeaderMap) -> Self {
         let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
         let trace = trace.filter(|trace| trace.len() <= MAX_TRACE).map(str::to_owned);
         Self { source, json: false, trace }
     }
 
-    /// The same, of a witness that came as JSON.
+    /// Returns the same origin, with the given value of `json`.
     pub(crate) fn with_json(self, json: bool) -> Self {
         Self { json, ..self }
     }
 }
 
-/// What is known of a block: `blocks/HASH.json`.
+/// The record of a block: `blocks/HASH.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// 1.
+    /// The version, which is 1.
     pub version: u32,
-    /// How it came.
+    /// The way in which the witness came.
     pub source: Source,
     /// The hash of the block, as 64 hexadecimal digits.
     pub block: String,
     /// Its height.
     pub number: u64,
-    /// The hash of the block before it.
+    /// The hash of its parent.
     pub parent: String,
     /// The blob of the witness, in SSZ.
     pub witness: String,
     /// The blob of the block: an `ExecutionPayloadEnvelope`.
     pub envelope: String,
-    /// How many bytes the witness has.
+    /// The number of bytes of the witness.
     pub bytes: u64,
-    /// Headers, nodes, codes.
+    /// The number of headers.
     pub headers: usize,
-    /// Nodes of tries.
+    /// The number of trie nodes.
     pub nodes: usize,
-    /// Codes of contracts.
+    /// The number of codes.
     pub codes: usize,
-    /// When it was accepted, the last time if it came several times, in milliseconds since 1970.
+    /// The time at which it was last accepted, in milliseconds since 1970.
     pub accepted: u64,
     /// Rises with each payload that is accepted: the branch of the last one is followed. Records of earlier versions have none.
     #[serde(default)]
     pub order: u64,
-    /// Whether a job is to be made of it, or made again: it was cancelled, or the block has come back.
+    /// `true` if a job is to be made of it, or made again: it was cancelled, or the block has come back.
     pub pending: bool,
-    /// Whether another branch is followed, so that its job is cancelled. It is made again when this branch comes back.
+    /// `true` if another branch is followed, so that its job is cancelled. It is made again when this branch comes back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aside: bool,
     /// The job that proves it, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// The `traceparent` of the request that it came with, which its job has, too.
+    /// The `traceparent` of the request that it came with, which its job has as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// The blob of the senders' public keys, where they came with the block.
+    /// The blob of the senders' public keys, if they came with the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_keys: Option<String>,
     /// The blobs of other witnesses of the block, which are not used.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub others: BTreeSet<String>,
-    /// What was left out of the witness that came, where it was not in canonical form.
+    /// The items that were left out of the witness that came, if it was not in canonical form.
     #[serde(default, skip_serializing_if = "LeftOut::is_nothing")]
     pub left_out: LeftOut,
-    /// Why there is no job: none yet, or none before the block is sent again; or why the job does not end.
+    /// The reason for which there is no job yet, or none before the block is sent again, or for which the job does not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
 impl Record {
-    /// All blobs that it names.
+    /// Returns all blobs that the record names.
     pub(crate) fn blobs(&self) -> impl Iterator<Item = String> {
         let own = [&self.witness, &self.envelope].into_iter().chain(&self.public_keys);
         own.chain(&self.others).cloned()
     }
 
-    /// What the choice of a branch needs of it; none where its hashes are none.
+    /// Returns the fields that the choice of a branch needs; `None` if the hashes are malformed.
     pub(crate) fn link(&self) -> Option<(B256, Link)> {
         let link = Link {
             parent: hash(&self.parent)?,
@@ -132,7 +132,7 @@ impl Record {
         Some((hash(&self.block)?, link))
     }
 
-    /// The record with another witness of the block noted.
+    /// Returns the record with another witness of the block noted.
     pub(crate) fn beside(mut self, witness: String) -> Self {
         if witness != self.witness {
             self.others.insert(witness);

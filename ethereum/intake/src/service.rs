@@ -27,57 +27,57 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// How many bodies are worked on at the same time. As many of the largest ones have room in memory while they come.
+/// The number of bodies that are worked on at the same time. Memory holds as many of the largest ones while they arrive.
 const MAX_BODIES: usize = 8;
 
-/// How many requests may be on their way to the node at the same time.
+/// The number of requests that may be on their way to the node at the same time.
 const MAX_PASSING: usize = 32;
 
-/// How long a request waits for memory, and for its turn.
+/// The time that a request waits for memory, and again for its turn.
 const TURN: Duration = Duration::from_secs(20);
 
-/// How long a body may go without a byte.
+/// The time that may pass without a byte of a body.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// How many bytes of a body must come a second, after a time to begin.
+/// The number of bytes of a body that must arrive per second, after a time to begin.
 const SLOWEST: u32 = 200_000;
 
-/// How many connections may be open.
+/// The number of connections that may be open.
 const MAX_CONNECTIONS: usize = 256;
 
-/// How long a connection may be open: callers of a proxy keep theirs.
+/// The time that a connection may be open: callers of a proxy keep theirs.
 const MAX_LIFE: Duration = Duration::from_secs(86_400);
 
-/// What the service is made of.
+/// The service with its limits and its state.
 #[derive(Debug)]
 pub struct Service {
-    /// What becomes of witnesses.
+    /// The desk that checks and stores witnesses.
     pub desk: Arc<Desk>,
-    /// Whose tokens requests carry. Without it, everybody may ask.
+    /// The secret of the tokens that requests carry. Without it, any client may send requests.
     pub secret: Option<Secret>,
     /// The node that is asked.
     pub node: Option<Node>,
-    /// How the node is asked; the best that it speaks where nothing is said.
+    /// The protocol in which the node is asked; by default, the best that it speaks.
     pub codec: Option<Codec>,
-    /// Whether all other requests are passed on to the node.
+    /// `true` if all other requests are passed on to the node.
     pub proxy: bool,
     /// The largest body, in bytes, before and after it is expanded.
     pub limit: u64,
-    /// Told of each new record.
+    /// The channel that signals each new record.
     pub wake: Sender<()>,
     /// Memory for bodies.
     memory: Room,
-    /// Places to work on bodies.
+    /// Permits to work on bodies.
     room: Arc<Semaphore>,
     /// Memory for requests that pass.
     passing_memory: Room,
-    /// Places for requests that pass.
+    /// Permits for requests that pass.
     passing: Arc<Semaphore>,
     readiness: Readiness,
 }
 
 impl Service {
-    /// A service with room for its bodies.
+    /// Makes a service with room for its bodies.
     pub fn new(desk: Arc<Desk>, secret: Option<Secret>, limit: u64, wake: Sender<()>) -> Self {
         let [room, passing] =
             [MAX_BODIES, MAX_PASSING].map(|count| Arc::new(Semaphore::new(count)));
@@ -112,7 +112,7 @@ impl Service {
     }
 
     fn wake(&self) {
-        // Whoever submits ends with the service.
+        // The receiver ends with the service.
         let _ = self.wake.send(());
     }
 }
@@ -123,13 +123,13 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(Problem::internal)?
 }
 
-/// The media type of a body, without parameters, which do not matter.
+/// Returns the media type of a body, without parameters, which do not matter.
 fn media_type(headers: &HeaderMap) -> &str {
     let found = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     found.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-/// Which of some media types a body has.
+/// Checks that a body has one of several media types, and returns that one.
 fn needs<'a>(headers: &HeaderMap, kinds: &[&'a str]) -> Result<&'a str, Problem> {
     let found = media_type(headers);
     kinds.iter().find(|kind| found.eq_ignore_ascii_case(kind)).copied().ok_or_else(|| {
@@ -156,7 +156,7 @@ async fn push(
     let load = service.body(&headers, body, service.limit).await?;
     let desk = Arc::clone(&service.desk);
     let origin = Origin::of(Source::Push, &headers).with_json(is_json);
-    // Also if the caller has gone.
+    // The witness is accepted even if the caller is gone.
     let record = blocking(move || match is_json {
         true => push_json(&desk, origin, &load.bytes),
         false => {
@@ -239,7 +239,7 @@ async fn health() -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// Says whether the service can do its work.
+/// Reports whether the service can do its work.
 async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
     match service.readiness.check(&service.desk).await {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
@@ -247,7 +247,7 @@ async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
     }
 }
 
-/// Metrics for Prometheus.
+/// Returns metrics for Prometheus.
 async fn metrics(State(service): Shared) -> ([(header::HeaderName, &'static str); 1], String) {
     use prometheus_client::encoding::text::encode;
     use prometheus_client::metrics::counter::ConstCounter;
@@ -275,13 +275,13 @@ async fn metrics(State(service): Shared) -> ([(header::HeaderName, &'static str)
     ([(header::CONTENT_TYPE, kind)], text)
 }
 
-/// The paths of the service itself are never passed on.
+/// Refuses other methods on paths of the service itself, which are never passed on.
 async fn other_method() -> Problem {
     let why = "the path has no such method: the header Allow names those that it has";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-found", why)
 }
 
-/// The whole service.
+/// Returns the routes of the service.
 pub fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/v1/witness", post(push))

@@ -8,11 +8,11 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}, {part}: {why}")]
 pub struct SszError {
-    /// Where, in bytes from the begin of the message.
+    /// The place, in bytes from the beginning of the message.
     pub at: usize,
-    /// Which part of the message.
+    /// The part of the message.
     pub part: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub why: String,
 }
 
@@ -23,7 +23,7 @@ pub(crate) const OFFSET: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part<'a> {
     bytes: &'a [u8],
-    /// Where it begins in the message.
+    /// The place in the message at which it begins.
     at: usize,
     name: &'static str,
 }
@@ -31,9 +31,9 @@ pub(crate) struct Part<'a> {
 /// A field of a container.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field {
-    /// Of so many bytes.
+    /// A field of the given number of bytes.
     Fixed(&'static str, usize),
-    /// Of any length.
+    /// A field of any length.
     Variable(&'static str),
 }
 
@@ -217,29 +217,29 @@ pub struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// How many there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Reports whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// An item.
+    /// Returns an item.
     pub fn get(&self, at: usize) -> Option<&'a [u8]> {
         let offset = |at: usize| match at == self.count {
             true => Some(self.part.bytes.len()),
             false => self.part.offset(at * OFFSET).ok(),
         };
         (at < self.count).then(|| offset(at).zip(offset(at + 1)))?.and_then(|(from, to)| {
-            // Checked when it was made.
+            // The offsets were checked when the list was read.
             self.part.bytes.get(from..to)
         })
     }
 
-    /// All of them, in order.
+    /// Returns all items, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let items = *self;
         (0..self.count).map(move |at| items.get(at).unwrap_or_default())
@@ -250,7 +250,7 @@ impl<'a> Items<'a> {
         self.part.bytes.len() - self.count * OFFSET
     }
 
-    /// The encoding.
+    /// Returns the encoding.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.part.bytes
     }
@@ -268,17 +268,17 @@ impl Eq for Items<'_> {}
 #[derive(Debug)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
-    /// Where the container begins.
+    /// The place at which the container begins.
     from: usize,
-    /// How long its fixed part is.
+    /// The length of its fixed part.
     fixed: usize,
-    /// Where the offsets of its variable fields are.
+    /// The places of the offsets of its variable fields.
     offsets: Vec<usize>,
     written: usize,
 }
 
 impl Writer {
-    /// A container whose fixed part has so many bytes, behind what is written already.
+    /// Starts a container whose fixed part has `fixed` bytes, behind the bytes that are already written.
     pub(crate) fn new(bytes: Vec<u8>, fixed: usize) -> Self {
         let from = bytes.len();
         Self { bytes, from, fixed, offsets: vec![], written: 0 }

@@ -1,7 +1,7 @@
 //! A block with a witness of any size, and a node that answers with it: for tests, benchmarks and demonstrations.
 //!
-//! Nothing is executed. The witness is a real one in all that the checks look at: nodes hash to what others refer to them by,
-//! and the root is that of the parent's state.
+//! Nothing is executed. The witness is a real one in every respect that the checks examine: nodes hash to the references of other
+//! nodes, and the root is that of the parent's state.
 
 mod node;
 
@@ -18,7 +18,7 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::keccak256;
 use alloy_rlp::Encodable;
 
-/// Small, fast and the same everywhere: what is random here protects nothing.
+/// A random generator that is small, fast and the same everywhere; nothing depends on its being secure.
 #[derive(Debug)]
 struct Random(u64);
 
@@ -65,7 +65,7 @@ struct Tries {
 }
 
 impl Tries {
-    /// About so many bytes: a quarter of them are codes, the rest is nodes, a branch for each leaf.
+    /// Makes tries and codes of about `bytes` bytes: a quarter are codes, the rest are nodes, with a branch for each leaf.
     fn new(random: &mut Random, bytes: usize) -> Self {
         let (mut nodes, mut codes): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (vec![], vec![]);
         let accounts = (bytes / 935).max(2);
@@ -113,13 +113,13 @@ impl Tries {
 }
 
 impl Block {
-    /// A block at a height with a witness of about so many bytes.
+    /// Makes a block at a height, with a witness of about `bytes` bytes.
     pub fn new(seed: u64, number: u64, bytes: usize) -> Self {
-        // There is one.
+        // The chain has one block.
         Self::chain(seed, number, 1, bytes).swap_remove(0)
     }
 
-    /// Blocks that follow each other.
+    /// Makes blocks that follow each other.
     pub fn chain(seed: u64, first: u64, count: usize, bytes: usize) -> Vec<Self> {
         let mut random = Random(seed ^ (first << 32));
         let mut state = Tries::new(&mut random, bytes);
@@ -139,7 +139,7 @@ impl Block {
         let mut headers = [before, parent];
         let mut blocks = Vec::with_capacity(count);
         for number in first..first + count as u64 {
-            // What the next block reads is the state after this one.
+            // The next block reads the state after this one.
             let next = match blocks.len() + 1 < count {
                 true => Tries::new(&mut random, bytes),
                 false => Tries { root: array(&mut random), nodes: vec![], codes: vec![] },
@@ -153,7 +153,7 @@ impl Block {
         blocks
     }
 
-    /// A competing branch: the same blocks with other extra data, each after the one before it, the first one after the same parent.
+    /// Returns a competing branch: the same blocks with other extra data, each after the previous one, the first one after the same parent.
     pub fn branch(blocks: &[Self], extra_data: &[u8]) -> Vec<Self> {
         let mut branch: Vec<Self> = Vec::with_capacity(blocks.len());
         for block in blocks {
@@ -245,7 +245,7 @@ fn array(random: &mut Random) -> [u8; 32] {
 }
 
 impl Block {
-    /// The body of `POST /v1/witness`.
+    /// Returns the body of `POST /v1/witness`.
     pub fn push(&self) -> Vec<u8> {
         let envelope = self.parameters.envelope.clone();
         match Witness::decode(&self.witness) {
@@ -276,7 +276,7 @@ fn leaf(path: &[u8], value: &[u8]) -> Vec<u8> {
     list(&inside)
 }
 
-/// Adds the nodes of a trie with so many leaves, of two under each branch. Returns its root.
+/// Adds the nodes of a trie with `leaves` leaves, two under each branch. Returns its root.
 fn trie(
     random: &mut Random,
     leaves: usize,
@@ -307,7 +307,7 @@ fn trie(
                         at if at == second => children.get(1).copied(),
                         _ => None,
                     };
-                    // What the block has not read is only known by its hash.
+                    // Nodes that the block has not read are only known by their hashes.
                     let child = child.unwrap_or_else(|| array(random));
                     child[..].encode(&mut inside);
                 }

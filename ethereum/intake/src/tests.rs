@@ -1,4 +1,4 @@
-//! Each check with one thing wrong.
+//! Tests of each check with a single fault.
 
 use crate::canonical::{Admitted, LeftOut, Options, admit};
 use crate::check::{CheckError, Summary, check_block, check_keys, check_witness};
@@ -9,7 +9,7 @@ use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::keccak256;
 
-/// A witness in pieces.
+/// A witness in parts.
 #[derive(Clone)]
 struct Pieces {
     state: Vec<Vec<u8>>,
@@ -45,14 +45,14 @@ impl Pieces {
         self.check().unwrap_err()
     }
 
-    /// Leniently: the summary, the canonical form, and what was left out.
+    /// Checks a witness leniently. Returns the summary, the canonical form, and the items that were left out.
     fn admit(&self) -> Result<Admitted, CheckError> {
         let bytes = self.encode();
         let witness = Witness::decode(&bytes).unwrap();
         admit(&witness, self.parent, self.number, Options { lenient: true })
     }
 
-    /// Replaces the last header, and what the block says of it.
+    /// Replaces the last header, and the fields of the block that depend on it.
     fn parent(&mut self, change: impl FnOnce(&mut Header)) {
         let mut header: Header = alloy_rlp::decode_exact(&self.headers[1]).unwrap();
         change(&mut header);
@@ -94,7 +94,7 @@ fn blocks_are_what_their_hashes_say() {
         check_block(&changed, None).unwrap_err()
     };
     let is_hash = |error: CheckError| matches!(error, CheckError::BlockHash { .. });
-    // Each part of the block is in its hash.
+    // Each part of the block affects its hash.
     assert!(is_hash(refused(&|it| it.payload.parent_hash[0] ^= 1)));
     assert!(is_hash(refused(&|it| it.payload.fee_recipient[0] ^= 1)));
     assert!(is_hash(refused(&|it| it.payload.state_root[0] ^= 1)));
@@ -117,7 +117,7 @@ fn blocks_are_what_their_hashes_say() {
     assert!(is_hash(refused(&|it| it.parent_beacon_block_root[0] ^= 1)));
     assert!(is_hash(refused(&|it| it.execution_requests[0][1] ^= 1)));
     assert_eq!(refused(&|it| it.payload.base_fee_per_gas[8] = 1), CheckError::BaseFee);
-    // What the hash does not tell apart: order, and requests of nothing.
+    // The order of requests and empty requests do not affect the hash, so these are checked separately.
     assert_eq!(refused(&|it| it.execution_requests.swap(0, 1)), CheckError::Requests(1));
     assert_eq!(refused(&|it| it.execution_requests.push(vec![9])), CheckError::Requests(2));
     assert_eq!(refused(&|it| it.execution_requests[1][0] = 0), CheckError::Requests(1));
@@ -183,7 +183,7 @@ fn everything_there_belongs_there() {
     let mut shuffled = pieces.clone();
     shuffled.state.reverse();
     assert!(matches!(shuffled.check(), Err(CheckError::Order { part: "node", .. })));
-    // A node whose parent is gone, and one from elsewhere.
+    // A node whose parent is gone, and a foreign one.
     let root: Header = alloy_rlp::decode_exact(&pieces.headers[1]).unwrap();
     let root = root.state_root;
     let at = pieces.state.iter().position(|node| keccak256(node) == root).unwrap();
@@ -196,7 +196,7 @@ fn everything_there_belongs_there() {
     foreign.state.sort();
     let place = foreign.state.iter().position(|it| *it == node).unwrap();
     assert_eq!(foreign.refused(), CheckError::Unreached(place));
-    // Each node is needed: without one, what hangs from it is not reached, or it is a leaf, which may be absent.
+    // Each node is needed: without one, its descendants are not reached, or it is a leaf, which may be absent.
     let mut unreached = 0;
     for at in 0..pieces.state.len() {
         let mut less = pieces.clone();
@@ -210,7 +210,7 @@ fn everything_there_belongs_there() {
         }
     }
     assert!(unreached > pieces.state.len() / 3);
-    // Each byte of a node is in the hash by which others know it.
+    // Each byte of a node affects the hash by which others refer to it.
     let mut changed = pieces.clone();
     let length = changed.state[at].len();
     changed.state[at][length - 5] ^= 1;
@@ -238,7 +238,7 @@ fn an_empty_state_has_no_nodes() {
     assert_eq!(pieces.admit().unwrap().summary.nodes, 0);
 }
 
-/// Nodes send more than a stateless execution needs, in any order; what is stored is the same whatever they send.
+/// The stored witness is the same whatever nodes send: they send more than a stateless execution needs, in any order.
 #[test]
 fn the_canonical_form_is_the_same_whatever_nodes_send() {
     let (_, pieces) = Pieces::new();
@@ -281,7 +281,7 @@ fn the_canonical_form_is_the_same_whatever_nodes_send() {
         LeftOut { nodes: 1, ..none },
         CheckError::Unreached(node),
     );
-    // One that no trie could have does not matter either: nothing leads to it.
+    // A node that no trie could have does not matter either: nothing leads to it.
     same(&|it| it.state.insert(0, vec![0]), LeftOut { nodes: 1, ..none }, CheckError::Unreached(0));
     // Order and repeats, of all three parts.
     same(&|it| it.state.reverse(), none, CheckError::Order { part: "node", at: 1 });
@@ -292,10 +292,10 @@ fn the_canonical_form_is_the_same_whatever_nodes_send() {
         LeftOut { repeats: 1, ..none },
         CheckError::Order { part: "node", at: 2 },
     );
-    // What is canonical is stored as it came.
+    // A canonical witness is stored as it came.
     let admitted = pieces.admit().unwrap();
     assert_eq!((admitted.changed, admitted.left_out), (None, none));
-    // Nothing that is needed may be missing, and nothing that is reached may be wrong.
+    // No item that is needed may be missing, and no item that is reached may be wrong.
     let mut cut = pieces.clone();
     let root: Header = alloy_rlp::decode_exact(&pieces.headers[1]).unwrap();
     cut.state.retain(|node| keccak256(node) != root.state_root);

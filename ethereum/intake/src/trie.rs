@@ -1,32 +1,32 @@
-//! Nodes of Merkle Patricia tries: strict RLP of the three kinds, nothing else.
+//! Nodes of Merkle Patricia tries: strict RLP of the three kinds, and nothing else.
 
 use alloy_rlp::Header;
 
-/// What is wrong with a node.
+/// A fault of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodeError {
-    /// It is not RLP, or not in the one way that RLP allows.
+    /// Bytes that are not RLP, or not in its only valid encoding.
     #[error("it is not strict RLP: {0}")]
     Rlp(alloy_rlp::Error),
-    /// There is something behind it.
+    /// Bytes behind the node.
     #[error("there are bytes behind its list")]
     Longer,
-    /// It has neither 2 nor 17 items.
+    /// A list of neither 2 nor 17 items.
     #[error("it has {0} items, and a node has 2 or 17")]
     Items(usize),
-    /// Its path does not begin as one does.
+    /// A path that does not begin as one does.
     #[error("its path is not in hex-prefix encoding")]
     Path,
-    /// A child is neither a hash nor a small node nor nothing.
+    /// A child that is neither a hash nor a small node nor empty.
     #[error("child {0} is neither nothing nor a hash of 32 bytes nor a node of less than 32")]
     Child(usize),
     /// A branch with fewer than two children and values.
     #[error("a branch has fewer than two children")]
     Lonely,
-    /// An extension whose child is nothing.
+    /// An extension whose child is empty.
     #[error("an extension has no child")]
     Extension,
-    /// A branch with a value, which no trie of the state has: all its keys have one length.
+    /// A branch with a value, which no trie of the state has: all of its keys have one length.
     #[error("a branch has a value")]
     Value,
     /// A leaf of the account trie without an account in it.
@@ -49,7 +49,7 @@ impl From<alloy_rlp::Error> for NodeError {
     }
 }
 
-/// Which trie a node is in.
+/// The trie that a node is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trie {
     /// The trie of accounts.
@@ -58,28 +58,28 @@ pub enum Trie {
     Storage,
 }
 
-/// Where a node is in its trie.
+/// The place of a node in its trie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which trie.
+    /// The trie.
     pub trie: Trie,
-    /// How many nibbles of the path are above it.
+    /// The number of nibbles of the path above it.
     pub depth: u8,
-    /// Whether it must be a branch, as it is under an extension.
+    /// `true` if it must be a branch, as it is under an extension.
     pub branch: bool,
 }
 
 impl Place {
-    /// The root of a trie.
+    /// Returns the root of a trie.
     pub fn root(trie: Trie) -> Self {
         Self { trie, depth: 0, branch: false }
     }
 }
 
-/// What a node refers to.
+/// A reference from a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference<'a> {
-    /// Another node of the same trie, and where it is.
+    /// Another node of the same trie, and its place.
     Node(&'a [u8; 32], Place),
     /// The root of an account's storage.
     Root(&'a [u8; 32]),
@@ -87,7 +87,7 @@ pub enum Reference<'a> {
     Code(&'a [u8; 32]),
 }
 
-/// How long all paths are, in nibbles: keys are hashes.
+/// The length of all paths, in nibbles: keys are hashes.
 const PATH: usize = 64;
 
 /// Reads a node and reports what it refers to.
@@ -105,7 +105,7 @@ pub fn read<'a>(
 }
 
 impl Place {
-    /// A place so many nibbles further down, where something must be: a path ends in a leaf, which may have no nibbles left.
+    /// Returns the place that is `nibbles` further down, where a node must be: a path ends in a leaf, which may have no nibbles left.
     fn below(self, nibbles: usize, branch: bool) -> Result<Self, NodeError> {
         let depth = usize::from(self.depth) + nibbles;
         let least = usize::from(branch);
@@ -118,9 +118,9 @@ impl Place {
 
 /// An item of a node: a string, or a small node with its header.
 struct Item<'a> {
-    /// With the header.
+    /// The item with its header.
     whole: &'a [u8],
-    /// Without.
+    /// The item without its header.
     payload: &'a [u8],
     list: bool,
 }
@@ -208,7 +208,7 @@ fn short<'a>(
     }
 }
 
-/// Reads a child. Returns whether there is one.
+/// Reads a child. Returns `false` if there is none.
 fn read_child<'a>(
     child: &Item<'a>,
     place: Place,

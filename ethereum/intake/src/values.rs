@@ -2,13 +2,13 @@
 
 use alloy_primitives::{U256, hex as hexadecimal};
 
-/// JSON that is not what it must be.
+/// JSON that does not have the required form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part}: {why}")]
 pub struct JsonError {
-    /// Which part.
+    /// The part of the message.
     pub part: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub why: String,
 }
 
@@ -16,7 +16,7 @@ pub(crate) fn wrong(part: &'static str, why: impl Into<String>) -> JsonError {
     JsonError { part, why: why.into() }
 }
 
-/// Bytes of `0x` and an even number of digits; none where it is something else.
+/// Reads `0x` and an even number of digits. Returns nothing for any other text.
 pub fn decode_hex(text: &str) -> Vec<u8> {
     bytes(text, "data").unwrap_or_default()
 }
@@ -30,14 +30,14 @@ pub(crate) fn bytes(text: &str, part: &'static str) -> Result<Vec<u8>, JsonError
     hexadecimal::decode(digits).map_err(|error| wrong(part, error.to_string()))
 }
 
-/// Bytes of a fixed length.
+/// Reads bytes of a fixed length.
 pub(crate) fn array<const N: usize>(text: &str, part: &'static str) -> Result<[u8; N], JsonError> {
     let found = bytes(text, part)?;
     let length = found.len();
     found.try_into().map_err(|_| wrong(part, format!("it has {length} bytes, and must have {N}")))
 }
 
-/// A number: `0x` and digits without a zero in front.
+/// Reads a number: `0x` and digits without a zero in front.
 pub(crate) fn quantity(text: &str, part: &'static str) -> Result<u64, JsonError> {
     let number = big_quantity(text, part)?;
     u64::try_from(number).map_err(|_| wrong(part, "it has more than 64 bits"))
@@ -62,7 +62,7 @@ pub(crate) fn hex_number(number: u64) -> String {
     format!("{number:#x}")
 }
 
-/// The longest prefix of a text that has at most `most` bytes and ends on a character boundary.
+/// Returns the longest prefix of a text that has at most `most` bytes and ends on a character boundary.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

@@ -1,4 +1,4 @@
-//! The codecs against two libraries of SSZ: what one writes the other reads, and what one refuses the other refuses.
+//! The codecs against two libraries of SSZ: each reads what the others write, and refuses what they refuse.
 
 use hekaton_intake::codec::{Answer, Status, Witness, a, b};
 use hekaton_intake::stand_in::Block;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 type Bytes = Vec<u8>;
 
-/// As `ethereum_ssz` has it. It knows no limits.
+/// The witness as `ethereum_ssz` has it, without limits.
 #[derive(Clone, Debug, PartialEq, Eq, ssz_derive::Encode, ssz_derive::Decode)]
 struct EthWitness {
     state: Vec<Bytes>,
@@ -40,7 +40,7 @@ struct EthB {
 
 type LibItems = SszList<SszList<u8, { 1 << 20 }>, { 1 << 20 }>;
 
-/// As `libssz` has it, with the limits.
+/// The witness as `libssz` has it, with the limits.
 #[derive(Clone, Debug, PartialEq, Eq, libssz_derive::SszEncode, libssz_derive::SszDecode)]
 struct LibWitness {
     state: LibItems,
@@ -122,7 +122,7 @@ fn other_answers_have_no_witness() {
         };
         assert_eq!(a::decode(&a::encode(&says)).unwrap(), says);
         assert_eq!(b::decode(&b::encode(&says)).unwrap(), says);
-        // It is left out where it does not belong.
+        // Fields are left out where they do not belong.
         let both = Answer {
             status,
             validation_error: Some("no"),
@@ -132,7 +132,7 @@ fn other_answers_have_no_witness() {
         assert_eq!(a::encode(&both), a::encode(&says));
         assert_eq!(b::encode(&both), b::encode(&says));
     }
-    // And refused where somebody sends it anyway.
+    // Such fields are refused if they are sent anyway.
     for encode in [a::encode, b::encode] {
         let mut encoded = encode(&valid(&block));
         let status = if encoded[0] == 0 { 0 } else { 12 };
@@ -179,7 +179,7 @@ fn errors_are_cut_between_characters() {
     assert!(a::decode(&five).unwrap_err().why.contains("status 5 is not 0 to 4"));
 }
 
-/// An encoding with one thing wrong, and what is said about it.
+/// An encoding with a single fault, and the error that it causes.
 #[test]
 fn wrong_offsets_are_refused() {
     // state: one node of 2 bytes; codes: none; headers: two of 1 byte each.
@@ -246,7 +246,7 @@ fn one_codec_is_not_the_other() {
     assert!(Push::decode(&block.witness).is_err());
 }
 
-/// Whether all three refuse or accept some bytes, and read the same.
+/// Checks that all three libraries refuse or accept some bytes, and read the same.
 fn agree(bytes: &[u8]) -> Result<(), TestCaseError> {
     let ours = Witness::decode(bytes);
     let eth = <EthWitness as ssz::Decode>::from_ssz_bytes(bytes);
@@ -260,7 +260,7 @@ fn agree(bytes: &[u8]) -> Result<(), TestCaseError> {
         prop_assert_eq!(ours.encode(), bytes, "there is one encoding");
     }
     let (ours, lib) = (b::decode(bytes), LibB::from_ssz_bytes(bytes));
-    // Beyond SSZ, ours checks that what belongs together is there together.
+    // In addition to SSZ, ours checks that fields that belong together come together.
     prop_assert!(ours.is_err() || lib.is_ok(), "{:?} {:?}", ours, lib);
     let _ = (a::decode(bytes), Push::decode(bytes));
     Ok(())

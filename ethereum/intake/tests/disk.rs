@@ -1,4 +1,4 @@
-//! A disk that is full: nothing is accepted that cannot be stored, reads go on, and all goes on by itself once there is space.
+//! A disk that is full: witnesses that cannot be stored are refused, reads still succeed, and everything resumes by itself with new space.
 
 use hekaton_intake::record::Record;
 use hekaton_intake::stand_in::Block;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A small file system of its own, seen by the processes that its shell starts.
+/// A small file system of its own, which only the processes that its shell starts can see.
 struct SmallDisk {
     folder: tempfile::TempDir,
     shell: Child,
@@ -32,7 +32,7 @@ fn wait(what: &str, mut happens: impl FnMut() -> bool) {
 }
 
 impl SmallDisk {
-    /// None where nothing can be mounted.
+    /// Mounts the file system. Returns `None` if that is not possible.
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
@@ -42,7 +42,7 @@ impl SmallDisk {
         let mut shell = command.spawn().ok()?;
         let mut orders = shell.stdin.take().unwrap();
         let order = "mkdir disk; mount -t tmpfs -o size=1m,mode=700 hekaton-test disk && touch yes || touch no\n";
-        // Where there are no namespaces, nobody reads it.
+        // Without namespaces, nothing reads it.
         let _ = orders.write_all(order.as_bytes());
         let mut disk = Self { folder, shell, orders, started: 0 };
         let path = disk.folder.path().to_owned();
@@ -53,7 +53,7 @@ impl SmallDisk {
         path.join("yes").exists().then_some(disk)
     }
 
-    /// Starts a service on it. Returns its address.
+    /// Starts a service on the file system. Returns its address.
     fn serve(&mut self) -> String {
         self.started += 1;
         let out = format!("out-{}", self.started);
@@ -72,7 +72,7 @@ impl SmallDisk {
         address.unwrap()
     }
 
-    /// A path as the processes see it.
+    /// Returns a path as the processes see it.
     fn path(&self, name: &str) -> PathBuf {
         let inside = self.folder.path().join("disk").join(name);
         PathBuf::from(format!("/proc/{}/root", self.shell.id()))
@@ -137,7 +137,7 @@ fn a_full_disk_accepts_nothing_and_reads_go_on() {
     let (status, second) = push(&address, 2);
     assert_eq!(status, 202, "{second}");
     read(&address);
-    // What could not be stored has left nothing behind.
+    // A witness that could not be stored has left nothing behind.
     let incoming = std::fs::read_dir(disk.path("data/blobs/incoming")).unwrap().count();
     assert_eq!(incoming, 0);
 }

@@ -36,10 +36,10 @@ fn accept(desk: &Desk, block: &Block) -> Record {
     desk.accept(origin, envelope, None, &witness, &block.public_keys).unwrap()
 }
 
-/// Jobs belong to the trace of the request that the witness came with.
+/// The trace of a request, which the job of its witness must belong to.
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// A witness of a block that has nothing but the root.
+/// Returns the witness of a block, with the root as its only node.
 fn root_alone(block: &Block) -> Vec<u8> {
     let witness = Witness::decode(&block.witness).unwrap();
     let header: alloy_consensus::Header =
@@ -51,7 +51,7 @@ fn root_alone(block: &Block) -> Vec<u8> {
     encode_witness(root.into_iter(), none.into_iter(), headers.into_iter())
 }
 
-/// Another block with the same parent, and the same witness.
+/// Returns another block with the same parent and the same witness.
 fn sibling(block: &Block) -> Block {
     let mut other = block.clone();
     let envelope = &mut other.parameters.envelope;
@@ -70,7 +70,7 @@ fn blocks_parent(block: &Block) -> String {
     block.parameters.envelope.payload.parent_hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The branch of the last payload is followed, without anybody who reverts the chain, and the first branch may come back.
+/// The branch of the last payload is followed although no operator reverts the chain, and the first branch may come back.
 #[test]
 fn branches_come_and_go() {
     let folder = tempfile::tempdir().unwrap();
@@ -105,7 +105,7 @@ fn branches_come_and_go() {
     assert_eq!(desk.submit().unwrap(), 1);
     assert_eq!(state(&first), (Some("done".into()), None));
     published(&[&first]);
-    // What somebody else has taken back, or cancelled, is wanted nevertheless.
+    // A block that another client has taken back, or cancelled, is wanted nevertheless.
     let genesis = RevertBody { to: blocks_parent(&a), block: 0 };
     client.revert("blocks", &genesis).unwrap();
     assert_eq!(desk.submit().unwrap(), 1);
@@ -119,7 +119,7 @@ fn branches_come_and_go() {
     stop.ask();
 }
 
-/// Waits for something that happens by itself.
+/// Waits for a condition that becomes true by itself.
 fn until(mut happens: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(120);
     while !happens() {
@@ -128,7 +128,7 @@ fn until(mut happens: impl FnMut() -> bool) {
     }
 }
 
-/// Many at the same time, of few blocks.
+/// Many witnesses of few blocks arrive at the same time.
 #[test]
 fn blocks_may_arrive_twice_at_the_same_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ fn old_blocks_are_removed() {
     let only = Witness::decode(&only).unwrap();
     records[0] = desk.accept(Source::Push, envelope, None, &only, &[]).unwrap();
     assert_eq!(records[0].others.len(), 1);
-    // Blobs of which no record knows are not the intake's.
+    // The intake does not touch blobs that no record names.
     desk.blobs().put(b"another's").unwrap();
     let count = || desk.blobs().all().unwrap().len();
     assert_eq!((count(), desk.prune(DAY).unwrap(), count()), (11, 0, 11));
@@ -185,7 +185,7 @@ fn old_blocks_are_removed() {
     two_days_ago(&records[2]);
     accept(&desk, &blocks[2]);
     assert_eq!((desk.prune(DAY).unwrap(), count()), (0, 4));
-    // Of a record that cannot be read, nobody knows what it names; nor if there is no list of records.
+    // A record that cannot be read may name any blob, and so may records that cannot be listed.
     two_days_ago(&accept(&desk, &blocks[1]));
     std::fs::write(path(&records[2]), "").unwrap();
     assert!(desk.prune(DAY).unwrap_err().to_string().contains(&records[2].block));
@@ -212,7 +212,7 @@ fn old_blocks_are_removed() {
     until(|| Client::new(&address, None).proofs("blocks", 0).unwrap().proofs.len() == 1);
     assert_eq!(back.submit().unwrap(), 0);
     assert_eq!((back.prune(DAY).unwrap(), back.blobs().all().unwrap().len()), (1, 1));
-    // Its own folder is none for witnesses.
+    // The orchestrator's own folder is refused for witnesses.
     let foreign = Desk::open(&folder.path().join("jobs"), Strictness::default(), None);
     assert!(foreign.unwrap_err().to_string().contains("an orchestrator's folder"));
     // The orchestrator has what it needs.
@@ -221,7 +221,7 @@ fn old_blocks_are_removed() {
     stop.ask();
 }
 
-/// While blocks come again and again, others are removed: what a record names is there.
+/// While blocks come again and again, others are removed: the blobs that a record names exist.
 #[test]
 fn blocks_may_arrive_while_others_are_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -238,7 +238,7 @@ fn blocks_may_arrive_while_others_are_removed() {
         let mut removed = 0;
         while workers.iter().any(|worker| !worker.is_finished()) {
             removed += desk.prune(Duration::ZERO).unwrap();
-            // Nobody else removes anything: what a record names is there.
+            // No other thread removes anything: the blobs that a record names exist.
             for block in blocks {
                 let Some(record) = desk.record(&hash_of(block)).unwrap() else { continue };
                 let named = [Some(record.witness), Some(record.envelope), record.public_keys];
@@ -258,7 +258,7 @@ fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("intake");
     let blocks = Block::chain(1, 5, 3, 20_000);
-    // The orchestrator is away. What is accepted waits; the process ends.
+    // The orchestrator is away. Accepted witnesses wait; the process ends.
     let away = desk(&data, "http://127.0.0.1:9");
     for at in [1, 0] {
         let record = accept(&away, &blocks[at]);
@@ -267,7 +267,7 @@ fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
     assert!(away.submit().unwrap_err().may_be_repeated());
     drop(away);
     let (address, stop) = orchestrator(&folder.path().join("jobs"));
-    // Another one finds them.
+    // Another process finds them.
     let back = desk(&data, &address);
     assert_eq!(back.submit().unwrap(), 2);
     assert_eq!(back.submit().unwrap(), 0, "once");
@@ -302,7 +302,7 @@ fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
     stop.ask();
 }
 
-/// What holds up the next block is said in its record: a dead job, and a back-end that no process has.
+/// The record of the next block reports what holds it up: a dead job, and a back-end that no process has.
 #[test]
 fn what_holds_up_the_next_block_is_said() {
     let folder = tempfile::tempdir().unwrap();
@@ -335,7 +335,7 @@ fn what_holds_up_the_next_block_is_said() {
     stop.ask();
 }
 
-/// In a chain without order there are no branches: all is proven, and nothing is taken back.
+/// A chain without order has no branches: all blocks are proven, and none is taken back.
 #[test]
 fn a_chain_without_order_has_no_branches() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hekaton-intake");
 
-/// Witnesses alone, in JSON and in SSZ, are checked and pushed with the parameters of their block; what is written is canonical.
+/// Witnesses alone, in JSON and in SSZ, are checked and pushed with the parameters of their block; the written file is canonical.
 #[test]
 fn witnesses_alone_are_checked_and_pushed() {
     let folder = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn the_command_line_does_all_of_it() {
         assert!(text(&out.stderr).contains(why), "{arguments:?}: {}", text(&out.stderr));
     }
 
-    // It stops in order.
+    // The process stops in order.
     let pid = service.child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let mut service = service;

@@ -1,5 +1,5 @@
 //! Codec A: `POST /new-payload-with-witness` of execution-apis 773, with the parameters of `engine_newPayloadV5` as JSON and an
-//! answer in SSZ. What is optional is a union with nothing; the witness is nested as bytes.
+//! answer in SSZ. Optional fields are unions with an empty option; the witness is nested as bytes.
 
 use super::{Answer, Witness, status};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer};
@@ -9,13 +9,13 @@ use std::borrow::Cow;
 /// The path of the request.
 pub const PATH: &str = "/new-payload-with-witness";
 
-/// How `engine_exchangeCapabilities` names it.
+/// The name in `engine_exchangeCapabilities`.
 pub const CAPABILITY: &str = "rest_engine_newPayloadWithWitness";
 
-/// How long an error may be, in bytes (`VALIDATION_ERROR_MAX`).
+/// The longest error, in bytes (`VALIDATION_ERROR_MAX`).
 pub const MAX_ERROR: usize = 8_192;
 
-/// How long a witness may be, in bytes (`MAX_WITNESS_BYTES`).
+/// The largest witness, in bytes (`MAX_WITNESS_BYTES`).
 pub const MAX_WITNESS: usize = 1 << 30;
 
 /// Reads an answer.
@@ -43,12 +43,12 @@ pub fn decode(bytes: &[u8]) -> Result<Answer<'_>, SszError> {
     Ok(Answer { status, latest_valid_hash, validation_error, witness, public_keys: &[] })
 }
 
-/// The encoding of an answer. Longer errors are cut between two characters; a witness is only sent with VALID.
+/// Encodes an answer. Longer errors are cut between two characters; a witness is only sent with VALID.
 pub fn encode(answer: &Answer<'_>) -> Vec<u8> {
     pieces(answer).concat()
 }
 
-/// The encoding in pieces, so that nobody needs to copy a large witness.
+/// Encodes an answer in pieces, so that a large witness need not be copied.
 pub fn pieces<'a>(answer: &Answer<'a>) -> Vec<Cow<'a, [u8]>> {
     let union = |some: Option<&[u8]>| match some {
         Some(some) => [&[1], some].concat(),

@@ -1,5 +1,5 @@
 //! Codec B: `POST /engine/v1/payloads/witness` of execution-apis 793 (merged) and 885 (open, so this may change), SSZ both ways.
-//! What is optional is a list of at most one.
+//! Optional fields are lists of at most one element.
 
 use super::{Answer, Status, Witness, status};
 use crate::payload::{MAX_ENVELOPE, MAX_TRANSACTIONS};
@@ -12,25 +12,25 @@ pub use crate::payload::Envelope;
 /// The path of the request.
 pub const PATH: &str = "/engine/v1/payloads/witness";
 
-/// Where a node says what it can.
+/// The path at which a node reports its capabilities.
 pub const CAPABILITIES: &str = "/engine/v1/capabilities";
 
-/// Where a node says what it is.
+/// The path at which a node reports its identity.
 pub const IDENTITY: &str = "/engine/v1/identity";
 
 /// The header that names the fork whose containers the request has.
 pub const VERSION: &str = "eth-execution-version";
 
-/// The only fork whose payloads are known here.
+/// The only fork whose payloads are supported.
 pub const FORK: &str = "amsterdam";
 
 /// The version of this codec: of the pull requests it follows, as of September 2026.
 pub const REVISION: u32 = 1;
 
-/// How long an error may be, in bytes (`MAX_ERROR_BYTES`).
+/// The longest error, in bytes (`MAX_ERROR_BYTES`).
 pub const MAX_ERROR: usize = 1_024;
 
-/// How long a request may be, in bytes (`payload.max_bytes`).
+/// The largest request, in bytes (`payload.max_bytes`).
 pub const MAX_REQUEST: usize = MAX_ENVELOPE;
 
 /// The bytes of an uncompressed public key.
@@ -69,16 +69,16 @@ pub fn decode(bytes: &[u8]) -> Result<Answer<'_>, SszError> {
     Ok(Answer { status, latest_valid_hash, validation_error, witness, public_keys })
 }
 
-/// The encoding of an answer. Longer errors are cut between two characters; a witness and keys are only sent with VALID.
+/// Encodes an answer. Longer errors are cut between two characters; a witness and keys are only sent with VALID.
 pub fn encode(answer: &Answer<'_>) -> Vec<u8> {
     pieces(answer).concat()
 }
 
-/// The encoding in pieces, so that nobody needs to copy a large witness.
+/// Encodes an answer in pieces, so that a large witness need not be copied.
 pub fn pieces<'a>(answer: &Answer<'a>) -> Vec<Cow<'a, [u8]>> {
     let valid = answer.status == Status::Valid;
     let witness = answer.witness.filter(|_| valid);
-    // This codec has no number for it: it is INVALID there.
+    // This codec has no number for this status, which is INVALID here.
     let status = match answer.status {
         Status::InvalidBlockHash => Status::Invalid,
         other => other,

@@ -1,4 +1,4 @@
-//! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes that speak nothing else.
+//! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes without another codec.
 
 use super::b::PUBLIC_KEY;
 use super::{Status, Witness, encode_witness};
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 pub use crate::values::{JsonError, decode_hex};
 
-/// What `engine_newPayloadV5` is called with.
+/// The parameters of `engine_newPayloadV5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// The block, its requests and the root of the beacon block before it.
@@ -21,14 +21,14 @@ pub struct Parameters {
     pub blob_hashes: Vec<[u8; 32]>,
 }
 
-/// The four parameters as they come.
+/// The four parameters in JSON.
 type Four<'a> = (JsonPayload<'a>, Texts<'a>, Cow<'a, str>, Texts<'a>);
 
 impl Parameters {
     /// Reads the four parameters: an array.
     ///
     /// # Errors
-    /// What is wrong. The code that codec A has for it is -32700 where it is no JSON, else -32602.
+    /// The fault, with the code that codec A has for it: -32700 if the text is not JSON, else -32602.
     pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
         let four: Four<'_> = parse(text, "parameters")?;
         Self::read(&four).map_err(|error| (-32_602, error))
@@ -47,12 +47,12 @@ impl Parameters {
         })
     }
 
-    /// The same as JSON.
+    /// Encodes the parameters as JSON.
     pub fn encode(&self) -> Vec<u8> {
         self.to_json().to_string().into_bytes()
     }
 
-    /// The same as a value.
+    /// Returns the parameters as a JSON value.
     pub fn to_json(&self) -> Value {
         let Envelope { payload, parent_beacon_block_root, execution_requests } = &self.envelope;
         let hashes: Vec<String> = self.blob_hashes.iter().map(|hash| hex(hash)).collect();
@@ -76,13 +76,13 @@ struct Response<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
-    /// Which.
+    /// The code.
     pub code: i64,
-    /// In words.
+    /// The message.
     pub message: String,
 }
 
-/// The code for what is not an answer of JSON-RPC.
+/// The code for a text that is not an answer of JSON-RPC.
 const NOT_RPC: i64 = -32_603;
 
 /// Reads an answer of JSON-RPC.
@@ -104,7 +104,7 @@ pub(crate) struct PayloadStatus {
     status: String,
     latest_valid_hash: Option<String>,
     validation_error: Option<String>,
-    /// Of `engine_newPayloadWithWitness`.
+    /// The witness, in answers of `engine_newPayloadWithWitness`.
     witness: Option<JsonWitness>,
 }
 
@@ -113,11 +113,11 @@ pub(crate) struct PayloadStatus {
 pub(crate) struct JsonWitness {
     state: Vec<String>,
     codes: Vec<String>,
-    /// As hexadecimal digits of their RLP, or with a name for each field, as Geth sends them.
+    /// The headers as hexadecimal digits of their RLP, or with a name for each field, as Geth sends them.
     headers: Vec<Value>,
 }
 
-/// A header in RLP, whichever way it is written. That none of its fields is missing is seen by its hash.
+/// Returns a header in RLP, whichever way it is written. A missing field shows in its hash.
 fn header(value: Value) -> Result<Vec<u8>, JsonError> {
     match value {
         Value::String(digits) => bytes(&digits, "headers"),
@@ -128,7 +128,7 @@ fn header(value: Value) -> Result<Vec<u8>, JsonError> {
     }
 }
 
-/// What a node said in JSON, in terms of SSZ.
+/// The content of a node's answer in JSON, in terms of SSZ.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: Status,
@@ -160,13 +160,13 @@ impl JsonWitness {
         };
         match result(text) {
             Ok(witness) => Ok(witness),
-            // One that says why there is none.
+            // An answer that gives the reason for a missing witness.
             Err(refused) if refused.code != NOT_RPC => Err(wrong("witness", refused.to_string())),
             Err(_) => Err(wrong("witness", error.to_string())),
         }
     }
 
-    /// The same in SSZ, with its items as they came.
+    /// Encodes the witness in SSZ, with its items as they came.
     pub(crate) fn encode(self) -> Result<Vec<u8>, JsonError> {
         let items = |texts: Vec<String>, part| {
             texts.iter().map(|text| bytes(text, part)).collect::<Result<Vec<_>, _>>()
@@ -176,7 +176,7 @@ impl JsonWitness {
         let [state, codes, headers] =
             [&state, &codes, &headers].map(|items| items.iter().map(Vec::as_slice));
         let encoded = encode_witness(state, codes, headers);
-        // What does not fit its limits is noticed here.
+        // Items that exceed the limits are noticed here.
         match Witness::decode(&encoded) {
             Ok(_) => Ok(encoded),
             Err(error) => Err(wrong("witness", error.to_string())),
@@ -193,18 +193,18 @@ pub fn witness_from_json(text: &[u8]) -> Result<Vec<u8>, JsonError> {
     JsonWitness::read(text)?.encode()
 }
 
-/// The body of `POST /v1/witness` in JSON: a block with its witness, from somebody who has both.
+/// The body of `POST /v1/witness` in JSON: a block with its witness, from a sender that has both.
 ///
 /// ```json
 /// {"parameters": [{..}, [], "0x..", []], "witness": {"state": [], "codes": [], "headers": []}, "publicKeys": []}
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonPush {
-    /// The block, as `engine_newPayloadV5` is called with it.
+    /// The block, as the parameters of `engine_newPayloadV5`.
     pub parameters: Parameters,
     /// The witness in SSZ, with its items as they came.
     pub witness: Vec<u8>,
-    /// The public keys of the senders, or nothing.
+    /// The public keys of the senders; may be empty.
     pub public_keys: Vec<u8>,
 }
 
@@ -235,13 +235,13 @@ impl JsonPush {
         read().map_err(|error| (-32_602, error))
     }
 
-    /// Puts a body together of the texts of its parts, of which each is JSON.
+    /// Assembles a body from the texts of its parts, each of which is JSON.
     pub fn join(parameters: &[u8], witness: &[u8]) -> Vec<u8> {
         [&b"{\"parameters\":"[..], parameters, b",\"witness\":", witness, b"}"].concat()
     }
 }
 
-/// Reads JSON. The code is that which codec A has for what is wrong.
+/// Reads JSON. Errors have the code that codec A has for them.
 fn parse<'a, T: Deserialize<'a>>(
     text: &'a [u8],
     part: &'static str,
@@ -252,7 +252,7 @@ fn parse<'a, T: Deserialize<'a>>(
     })
 }
 
-/// A witness as JSON, with an empty list of keys.
+/// Returns a witness as JSON, with an empty list of keys.
 pub fn witness_to_json(witness: &Witness<'_>) -> Vec<u8> {
     let total = witness.encoded_len() * 2 + 64;
     let mut text = Vec::with_capacity(total);
@@ -276,7 +276,7 @@ pub fn witness_to_json(witness: &Witness<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The header of block 1 of Ethereum as Geth writes it.
+    /// Returns the header of block 1 of Ethereum as Geth writes it.
     #[test]
     fn headers_of_geth_are_read() {
         let zeros = format!("0x{}", "0".repeat(512));

@@ -1,4 +1,4 @@
-//! What nodes answer, in the two encodings that are in use.
+//! The answers of nodes, in the two encodings that are in use.
 
 pub mod a;
 pub mod b;
@@ -6,29 +6,29 @@ pub mod json;
 
 use crate::ssz::{Field, Items, OFFSET, Part, SszError, Writer, write_items};
 
-/// How many items each part of a witness may have (rest.md and refactor-ssz.md: `MAX_WITNESS_ITEMS`).
+/// The largest number of items in each part of a witness (rest.md and refactor-ssz.md: `MAX_WITNESS_ITEMS`).
 pub const MAX_ITEMS: usize = 1 << 20;
 
-/// How many bytes an item may have (`MAX_WITNESS_ITEM_BYTES`).
+/// The largest item, in bytes (`MAX_WITNESS_ITEM_BYTES`).
 pub const MAX_ITEM_BYTES: usize = 1 << 20;
 
-/// What became of a payload.
+/// The status of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It was executed, and is right.
+    /// The payload was executed, and is valid.
     Valid,
-    /// It is wrong.
+    /// The payload is invalid.
     Invalid,
-    /// The node lacks what comes before it.
+    /// The node lacks a block before it.
     Syncing,
-    /// It is on a side chain, and was not executed.
+    /// The payload is on a side chain, and was not executed.
     Accepted,
-    /// Its hash is not the one that it says. Only in codec A.
+    /// The hash of the block is not the one in the payload. Only in codec A.
     InvalidBlockHash,
 }
 
 impl Status {
-    /// The name that JSON-RPC has for it.
+    /// Returns the name in JSON-RPC.
     pub fn name(self) -> &'static str {
         match self {
             Self::Valid => "VALID",
@@ -39,12 +39,12 @@ impl Status {
         }
     }
 
-    /// The status of a name.
+    /// Returns the status of a name.
     pub fn named(name: &str) -> Option<Self> {
         ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// The number that SSZ has for it.
+    /// Returns the number in SSZ.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Valid => 0,
@@ -68,16 +68,16 @@ fn status(part: Part<'_>, count: usize) -> Result<Status, SszError> {
         .ok_or_else(|| part.error(format!("the status {number} is not 0 to {}", count - 1)))
 }
 
-/// What a node says about a payload, and the witness if there is one.
+/// A node's answer about a payload, with the witness if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
-    /// What became of the payload.
+    /// The status of the payload.
     pub status: Status,
-    /// The last block that is right.
+    /// The hash of the last valid block.
     pub latest_valid_hash: Option<[u8; 32]>,
-    /// What is wrong.
+    /// The error, if the payload is invalid.
     pub validation_error: Option<&'a str>,
-    /// What a stateless execution needs.
+    /// The input of a stateless execution.
     pub witness: Option<Witness<'a>>,
     /// The public key of the sender of each transaction, 65 bytes each. Only in codec B.
     pub public_keys: &'a [u8],
@@ -90,7 +90,7 @@ pub struct Witness<'a> {
     pub state: Items<'a>,
     /// Codes of contracts.
     pub codes: Items<'a>,
-    /// Headers of the blocks before, RLP-encoded; the last one is the parent's.
+    /// Headers of the preceding blocks, RLP-encoded; the last one is the parent's.
     pub headers: Items<'a>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Witness<'a> {
         Ok(Self { state: items(state)?, codes: items(codes)?, headers: items(headers)? })
     }
 
-    /// How long the encoding is.
+    /// Returns the length of the encoding.
     pub fn encoded_len(&self) -> usize {
         [self.state, self.codes, self.headers]
             .iter()
@@ -118,12 +118,12 @@ impl<'a> Witness<'a> {
             .sum()
     }
 
-    /// The encoding.
+    /// Encodes the witness.
     pub fn encode(&self) -> Vec<u8> {
         self.parts().concat()
     }
 
-    /// The encoding in pieces, so that nobody needs to copy a large one: offsets, then the three parts.
+    /// Encodes the witness in pieces, so that a large one need not be copied: offsets, then the three parts.
     pub(crate) fn parts(&self) -> [std::borrow::Cow<'a, [u8]>; 4] {
         let [state, codes, headers] = [self.state, self.codes, self.headers].map(|it| it.bytes());
         let ends = [0, state.len(), state.len() + codes.len()];

@@ -10,14 +10,14 @@ use hekaton_http::{Held, Room, is_late};
 use std::io::Read;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// How a body is encoded.
+/// The encoding of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Coding {
     Plain,
     Gzip,
 }
 
-/// Reads `Content-Encoding` (RFC 9110, 8.4): names have no case, and `identity` is nothing.
+/// Reads `Content-Encoding` (RFC 9110, 8.4): names are case-insensitive, and `identity` means none.
 fn coding(headers: &HeaderMap) -> Result<Coding, Problem> {
     let values = headers.get_all(header::CONTENT_ENCODING).iter();
     let texts = values.map(|value| value.to_str().unwrap_or("?"));
@@ -42,8 +42,8 @@ pub(super) struct Arrived {
     held: Held,
 }
 
-/// Receives a body as it is encoded, which is not too large, whatever it says of itself. Its memory is counted as it comes, so one that
-/// comes slowly keeps nobody waiting; how slowly it may come is up to the connection.
+/// Receives a body in its encoding, which must not be too large, whatever its headers say. Its memory is counted as it arrives,
+/// so a slow body does not keep others waiting; the connection limits how slow it may be.
 pub(super) async fn receive(
     room: &Room,
     headers: &HeaderMap,

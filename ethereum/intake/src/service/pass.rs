@@ -1,4 +1,4 @@
-//! Passing requests on to the node, unchanged, and keeping a copy of the witnesses in its answers.
+//! Passes requests on to the node, unchanged, and keeps a copy of the witnesses in its answers.
 
 use super::body::receive;
 use super::{Service, Shared, blocking, needs};
@@ -20,10 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// How long the caller of an answer may read nothing of it, before no copy is made any more.
+/// The time that the caller may stop reading an answer before copying it is given up.
 const MAX_STALL: Duration = Duration::from_secs(60);
 
-/// Everything else: passed on to the node, unchanged. Of answers with a witness, a copy is kept.
+/// Passes all other requests on to the node, unchanged. Of answers with a witness, a copy is kept.
 pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Response, Problem> {
     let Some(node) = service.node.as_ref().filter(|_| service.proxy) else {
         let why = "there is no such path, and the service passes nothing on without --proxy";
@@ -33,7 +33,7 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
     // The node checks the token.
     let path = head.uri.path().to_owned();
     let watched = head.method == Method::POST && (path == a::PATH || path == b::PATH);
-    // As it came: what is compressed stays so.
+    // The body stays as it came, compressed or not.
     let is_encoded = head.headers.contains_key(header::CONTENT_ENCODING);
     let limit = b::MAX_REQUEST as u64;
     let arrived = receive(&service.passing_memory, &head.headers, body, limit).await?;
@@ -128,7 +128,7 @@ struct Copy {
 }
 
 impl Copy {
-    /// The whole answer, or why there is none.
+    /// Returns the whole answer, or the reason for which it cannot be kept.
     async fn collect(&mut self) -> Result<Received, &'static str> {
         let capacity = usize::try_from(self.length.unwrap_or(0).min(self.limit)).unwrap_or(0);
         let mut bytes = Received::with_room(capacity);
@@ -143,14 +143,14 @@ impl Copy {
                 }
                 Some(Part::End) => return Ok(bytes),
                 Some(Part::Broken) => return Err("it broke off"),
-                // Who knows the length does not ask for more.
+                // A caller that knows the length does not ask for more.
                 None if self.length == Some(bytes.len() as u64) => return Ok(bytes),
                 None => return Err("its caller has gone before the end"),
             }
         }
     }
 
-    /// Puts the parts of an answer together and accepts what is in it. Nothing that goes wrong here reaches the caller.
+    /// Puts the parts of an answer together and accepts the witness in it. No error here reaches the caller.
     async fn keep(mut self, service: Arc<Service>, turn: OwnedSemaphorePermit) {
         let bytes = match self.collect().await {
             Ok(bytes) => bytes,

@@ -1,14 +1,14 @@
-//! Whether the service can do its work: store what arrives, and have it proven.
+//! Checks whether the service can do its work: store what arrives, and have it proven.
 
 use crate::desk::{Desk, DeskError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Semaphore};
 
-/// How long a check may take.
+/// The time that a check may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long an answer counts: many may ask.
+/// The time for which an answer counts, as many clients may ask.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The last check, and room for one at a time, even if it hangs.
@@ -48,7 +48,7 @@ impl Readiness {
     }
 }
 
-/// Says what is wrong without what only the log is to know.
+/// Returns what is wrong, without details that are only for the log.
 fn check(desk: &Desk) -> Result<(), String> {
     desk.probe().map_err(|error| {
         tracing::warn!(%error, "nothing can be stored");

@@ -22,28 +22,28 @@ use tokio::sync::watch;
 /// A node with one block.
 #[derive(Clone, Debug)]
 pub struct StandIn {
-    /// What it answers with.
+    /// The block that it answers with.
     pub block: Arc<Block>,
     /// The status that it answers with.
     pub status: Status,
-    /// What it says is wrong.
+    /// The error that it reports.
     pub error: Option<String>,
-    /// Whether it has codec A.
+    /// `true` if it has codec A.
     pub a: bool,
-    /// Whether it has codec B.
+    /// `true` if it has codec B.
     pub b: bool,
-    /// Whose tokens requests must carry.
+    /// The secret of the tokens that requests must carry.
     pub secret: Option<Secret>,
-    /// Whether it has the methods of `debug_`, and names the fields of headers, as Geth does.
+    /// The support of the methods of `debug_`, and the form of the headers, whose fields Geth names.
     pub debug: Debug,
-    /// It fails, as a node without a disk would.
+    /// `true` if it fails, as a node without a disk would.
     pub broken: bool,
 }
 
-/// What a node knows of `debug_executionWitness`.
+/// The support of `debug_executionWitness` by a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Debug {
-    /// Nothing: another one is to be asked.
+    /// The method is missing: another node has to be asked.
     Missing,
     /// Headers come as hexadecimal digits of their RLP.
     Encoded,
@@ -52,14 +52,14 @@ pub enum Debug {
 }
 
 impl StandIn {
-    /// A node that has all, and finds the block right.
+    /// Makes a node that has both codecs, and finds the block valid.
     pub fn new(block: Block) -> Self {
         let (block, status) = (Arc::new(block), Status::Valid);
         let debug = Debug::Encoded;
         Self { block, status, error: None, a: true, b: true, secret: None, debug, broken: false }
     }
 
-    /// Its routes.
+    /// Returns its routes.
     pub fn router(self) -> Router {
         Router::new()
             .fallback(answer)
@@ -87,7 +87,7 @@ impl StandIn {
     }
 }
 
-/// An answer in pieces, of which those of the witness are not copied.
+/// Returns an answer in pieces, of which those of the witness are not copied.
 fn octets(block: &Arc<Block>, pieces: Vec<Cow<'_, [u8]>>) -> Response {
     let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     let whole = Bytes::from_owner(OfWitness(Arc::clone(block)));
@@ -106,7 +106,7 @@ fn octets(block: &Arc<Block>, pieces: Vec<Cow<'_, [u8]>>) -> Response {
     (headers, axum::body::Body::from_stream(futures_util::stream::iter(pieces))).into_response()
 }
 
-/// What it says it is.
+/// Returns the identity that it reports.
 fn identity() -> Identity {
     let [code, name, version] = ["SI", "stand-in", env!("CARGO_PKG_VERSION")].map(str::to_owned);
     Identity { code, name, version, commit: "00000000".into() }
@@ -225,7 +225,7 @@ fn unknown(id: &serde_json::Value) -> Response {
     Json(serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response()
 }
 
-/// The witness in JSON as Geth has it: with fields of headers that have names, and the hash among them.
+/// Returns the witness in JSON as Geth has it: with headers whose fields have names, the hash among them.
 fn with_named_headers(witness: &Witness<'_>) -> Vec<u8> {
     let mut value: serde_json::Value =
         serde_json::from_slice(&witness_to_json(witness)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Blocks with branches, and which of them must be published in the end.
+//! Blocks with branches, and those of them that must be published in the end.
 
 use hekaton_intake::stand_in::Block;
 use std::collections::BTreeMap;
@@ -32,13 +32,13 @@ pub(crate) fn parent(block: &Block) -> String {
     name(&block.parameters.envelope.payload.parent_hash)
 }
 
-/// The branch that must be published: what the last payload belongs to, said as in the guide, over names alone.
+/// Returns the branch that must be published: that of the last payload, by the rule of the guide, over names alone.
 pub(crate) fn expected(blocks: &[Block], accepted: &[usize]) -> Vec<String> {
     let mut last: BTreeMap<String, usize> = BTreeMap::new();
     for (at, block) in accepted.iter().enumerate() {
         last.insert(id(&blocks[*block]), at);
     }
-    // When the last payload of a block or of those after it came.
+    // Returns the number of the last payload of a block or of its descendants.
     fn newest(blocks: &[Block], last: &BTreeMap<String, usize>, block: &Block) -> usize {
         let own = last[&id(block)];
         let after = blocks.iter().filter(|it| parent(it) == id(block));
@@ -77,7 +77,7 @@ pub(crate) fn forest(random: &mut Random, trunk: usize) -> Vec<Block> {
     blocks
 }
 
-/// All blocks at least once, in any order or nearly in theirs.
+/// Returns all blocks at least once, in any order or nearly in their own.
 pub(crate) fn arrivals(random: &mut Random, count: usize) -> Vec<usize> {
     let mut arrivals: Vec<usize> = (0..count).collect();
     for _ in 0..random.below(6) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// "Proves" a witness by counting its nodes, of which there must be several.
+/// A prover that counts the nodes of a witness, of which there must be several.
 struct Counts;
 
 impl Prover for Counts {
@@ -35,7 +35,7 @@ impl Prover for Counts {
     }
 }
 
-/// Starts an orchestrator on a folder. Returns its address and what stops it.
+/// Starts an orchestrator on a folder. Returns its address and a handle that stops it.
 pub(crate) fn orchestrator(folder: &Path) -> (String, Stop) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

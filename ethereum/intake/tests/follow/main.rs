@@ -61,7 +61,7 @@ fn accept(desk: &Desk, block: &Block) -> Record {
     desk.accept(Source::Push, envelope, None, &witness, &block.public_keys).unwrap()
 }
 
-/// In memory, where there is such a place: thousands of files are synced.
+/// Returns a folder in memory, if there is one: thousands of files are synced.
 fn folder() -> tempfile::TempDir {
     match Path::new("/dev/shm").is_dir() {
         true => tempfile::tempdir_in("/dev/shm").unwrap(),
@@ -69,7 +69,7 @@ fn folder() -> tempfile::TempDir {
     }
 }
 
-/// Submits, proves and publishes until nothing happens any more.
+/// Submits, proves and publishes until nothing changes.
 fn settle(desk: &Desk, orchestrator: &Orchestrator) {
     orchestrator.chain().fault = Fault::None;
     for _ in 0..20 {
@@ -89,7 +89,7 @@ fn settle(desk: &Desk, orchestrator: &Orchestrator) {
     panic!("it does not come to rest");
 }
 
-/// What must hold at rest: the branch is published in order, nothing else is open, and records say so.
+/// Checks that at rest the branch is published in order, nothing else is open, and records report it.
 fn check(desk: &Desk, orchestrator: &Orchestrator, blocks: &[Block], accepted: &[usize]) {
     let branch = expected(blocks, accepted);
     let chain = orchestrator.chain();
@@ -105,7 +105,7 @@ fn check(desk: &Desk, orchestrator: &Orchestrator, blocks: &[Block], accepted: &
     assert_eq!(desk.waiting(), 0);
 }
 
-/// One schedule, of which all follows from its number.
+/// Runs one schedule, which its number determines entirely.
 fn run(world: &World, number: u64) {
     let mut random = Random(number);
     let blocks = forest(&mut random, 6);
@@ -142,7 +142,7 @@ fn run(world: &World, number: u64) {
                 let mut chain = orchestrator.chain();
                 while chain.prove(0) || chain.publish() {}
             }
-            // Operators take back what they like.
+            // Operators take blocks back at random.
             _ => {
                 let at = random.below(9);
                 let mut chain = orchestrator.chain();
@@ -164,7 +164,7 @@ fn run(world: &World, number: u64) {
     check(&again, &orchestrator, &blocks, &accepted);
 }
 
-/// As many schedules as `HEKATON_SCHEDULES` says, from `HEKATON_FIRST_SCHEDULE` on.
+/// Runs `HEKATON_SCHEDULES` schedules, from `HEKATON_FIRST_SCHEDULE` on.
 #[test]
 fn the_last_branch_is_published_in_any_schedule() {
     let number = |name: &str, usually| {
@@ -180,7 +180,7 @@ fn the_last_branch_is_published_in_any_schedule() {
     world.end.send_replace(true);
 }
 
-/// A branch that parts too far below what is published is left to operators, and its record says so.
+/// A branch that forks too far below the published blocks is left to operators, and its record says so.
 #[test]
 fn a_deep_branch_waits_for_an_operator() {
     let world = World::new();
@@ -208,7 +208,7 @@ fn a_deep_branch_waits_for_an_operator() {
     world.end.send_replace(true);
 }
 
-/// Far below what is published, blocks do not matter, until somebody takes the chain back that far.
+/// Far below the published blocks, a block does not matter until the chain is taken back that far.
 #[test]
 fn a_deep_revert_finds_blocks_that_were_published_long_ago() {
     let world = World::new();
@@ -223,7 +223,7 @@ fn a_deep_revert_finds_blocks_that_were_published_long_ago() {
     let path = || orchestrator.chain().path().into_iter().skip(2).collect::<Vec<_>>();
     let wanted = vec![(id(&blocks[0]), 5), (id(&blocks[1]), 6)];
     assert_eq!(path(), wanted);
-    // Others go on, further than a branch may reach back.
+    // Other clients extend the chain further than a branch may reach back.
     let far = 7 + 2 * DEPTH as u64;
     orchestrator.chain().publish_all(&format!("{:064x}", 7), 7..far);
     settle(&desk, &orchestrator);
@@ -238,7 +238,7 @@ fn a_deep_revert_finds_blocks_that_were_published_long_ago() {
     world.end.send_replace(true);
 }
 
-/// Somebody cancels what is wanted again and again: the record says so, and jobs are made less often, until the chain goes on.
+/// A job that another client cancels repeatedly is reported by the record, and made less often, until the chain moves.
 #[test]
 fn who_undoes_everything_is_noticed() {
     let world = World::new();
@@ -253,10 +253,10 @@ fn who_undoes_everything_is_noticed() {
     let refused = || desk.record(&id(&blocks[1])).unwrap().unwrap().refused;
     let mut made = 0;
     for round in 0..60 {
-        // Of both, only the second one is open.
+        // Only the second of both blocks is open.
         orchestrator.chain().cancel(0);
         made += desk.submit().unwrap();
-        // Also while the job is there.
+        // The record reports it even while the job exists.
         let said = refused();
         assert_eq!(said.is_some(), round >= 4, "{round}: {said:?}");
         assert!(
@@ -265,7 +265,7 @@ fn who_undoes_everything_is_noticed() {
         );
     }
     assert!((10..30).contains(&made), "made {made} times in 60 rounds");
-    // Once the chain has published something, all is as before.
+    // Once the chain has published something, everything is as before.
     orchestrator.chain().revert(&parent(&blocks[0]), 0, None).unwrap();
     settle(&desk, &orchestrator);
     check(&desk, &orchestrator, &blocks, &[0, 1]);

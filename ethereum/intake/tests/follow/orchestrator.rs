@@ -1,4 +1,4 @@
-//! A stand-in for an orchestrator: one chain with strict order in memory, with the same rules, which fails as it is told to.
+//! A stand-in for an orchestrator: one chain with strict order in memory, with the same rules, and with faults on demand.
 
 use axum::body::Bytes;
 use axum::extract::{Request, State};
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// How requests fail.
+/// The way in which requests fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Not at all.
+    /// Requests do not fail.
     None,
     /// Nothing is done, and there is no answer.
     Away,
-    /// From one of the next requests on there is no answer. That one was done.
+    /// One of the next requests is carried out without an answer, and later ones fail.
     After(usize),
 }
 
@@ -49,7 +49,7 @@ type Entry = (&'static str, String, u64);
 pub(crate) struct Chain {
     genesis: Option<String>,
     blobs: HashSet<String>,
-    /// By parents.
+    /// Jobs by the names of their parents.
     jobs: BTreeMap<String, Job>,
     log: Vec<Entry>,
     pub(crate) fault: Fault,
@@ -64,7 +64,7 @@ impl Chain {
         Self { genesis, blobs, jobs, log, fault: Fault::None, reverts: 0 }
     }
 
-    /// The genesis, which has height 0 here, and what is published after it.
+    /// Returns the genesis, which has height 0 here, and the blocks that are published after it.
     pub(crate) fn path(&self) -> Vec<(String, u64)> {
         let mut path = vec![(self.genesis.clone().unwrap_or_default(), 0)];
         for (entry, id, block) in &self.log {
@@ -79,7 +79,7 @@ impl Chain {
         path
     }
 
-    /// Finishes a live job. Returns whether there was one.
+    /// Finishes a live job. Returns `false` if there is none.
     pub(crate) fn prove(&mut self, at: usize) -> bool {
         let mut live: Vec<&mut Job> =
             self.jobs.values_mut().filter(|job| job.state == "live").collect();
@@ -109,7 +109,7 @@ impl Chain {
         }
     }
 
-    /// Jobs that are neither cancelled nor published.
+    /// Returns the jobs that are neither cancelled nor published.
     pub(crate) fn open(&self) -> Vec<String> {
         let path = self.path();
         let open = self
@@ -129,7 +129,7 @@ impl Chain {
         }
     }
 
-    /// Cancels what hangs from a block.
+    /// Cancels the descendants of a block.
     fn tear(&mut self, from: &str) {
         let mut slots = vec![from.to_owned()];
         while let Some(slot) = slots.pop() {
@@ -254,7 +254,7 @@ impl Chain {
     }
 }
 
-/// The chain and who may change it.
+/// The chain behind its lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Orchestrator(Arc<Mutex<Chain>>);
 
@@ -279,7 +279,7 @@ async fn answer(State(orchestrator): State<Orchestrator>, request: Request) -> R
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 24).await.unwrap_or(Bytes::new());
     let mut chain = orchestrator.chain();
-    // What is no problem in JSON is no answer to the client.
+    // To the client, a body that is not a problem in JSON is not an answer.
     let lost = || StatusCode::BAD_GATEWAY.into_response();
     if chain.fault == Fault::Away {
         return lost();

@@ -9,7 +9,7 @@ use hekaton_orchestrator::{Client, ClientError};
 use orchestrator::orchestrator;
 use std::time::{Duration, Instant};
 
-/// What a chain has published after its genesis, without what was taken back.
+/// Returns the blocks that a chain has published after its genesis, without those that were taken back.
 fn path(client: &Client, genesis: &str) -> Result<Vec<(String, u64)>, ClientError> {
     let mut path = vec![(genesis.to_owned(), 0)];
     let mut from = 0;
@@ -35,7 +35,7 @@ fn path(client: &Client, genesis: &str) -> Result<Vec<(String, u64)>, ClientErro
     }
 }
 
-/// One schedule, of which all follows from its number and from the pace of the orchestrator.
+/// Runs one schedule, which its number and the pace of the orchestrator determine.
 fn run(number: u64) {
     let mut random = Random(number);
     let blocks = forest(&mut random, 5);
@@ -57,7 +57,7 @@ fn run(number: u64) {
                     now = desk(&data, &address, &genesis);
                 }
                 4 => std::thread::sleep(Duration::from_millis(random.below(300) as u64)),
-                // Operators take back what they like.
+                // Operators take blocks back at random.
                 _ => {
                     let Ok(path) = path(&client, &genesis) else { continue };
                     let (to, block) = path[random.below(path.len())].clone();
@@ -79,7 +79,7 @@ fn run(number: u64) {
         assert!(Instant::now() < end, "{published:?}, and not {branch:?}");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // What was published since the last look is noted now.
+    // Blocks that were published since the last look are noted now.
     now.submit().unwrap();
     for block in &blocks {
         let record = now.record(&id(block)).unwrap().unwrap();
@@ -95,7 +95,7 @@ fn run(number: u64) {
     stop.ask();
 }
 
-/// As many schedules as `HEKATON_REAL_SCHEDULES` says.
+/// Runs `HEKATON_REAL_SCHEDULES` schedules.
 #[test]
 fn a_real_orchestrator_publishes_the_last_branch() {
     let count = std::env::var("HEKATON_REAL_SCHEDULES").map_or(20, |text| text.parse().unwrap());

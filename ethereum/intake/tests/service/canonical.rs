@@ -1,4 +1,4 @@
-//! One rule for all ways in: what is stored is the canonical form, whatever came and however.
+//! One rule for all sources: the stored witness is in canonical form, whatever came and however.
 
 use super::*;
 use hekaton_intake::canonical::LeftOut;
@@ -64,7 +64,7 @@ fn the_same_is_stored_whichever_way_it_comes() {
             Codec::A | Codec::B => assert_eq!(problem(fetch(Options::default())).status, 422),
         }
     }
-    // And from answers that go past.
+    // From answers that go past.
     let (desk, proxy) = world.service_with(lenient, None, |service| {
         service.node = Some(Node::new(&node, None, false, 1 << 20));
         service.proxy = true;

@@ -1,4 +1,4 @@
-//! What HTTP says of names and headers.
+//! Tests of the rules of HTTP for names and headers.
 
 use super::*;
 use std::io::Read;
@@ -85,7 +85,7 @@ fn refusals_say_what_to_do() {
     assert!(head.contains("content-type: application/openmetrics-text"), "{head}");
 }
 
-/// What goes wrong on the server's disk is told to the log, and not to callers.
+/// Errors of the server's disk are logged, and not reported to callers.
 #[test]
 fn answers_name_no_files() {
     let world = World::new();

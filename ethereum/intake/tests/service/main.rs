@@ -22,7 +22,7 @@ use tokio::sync::watch;
 const OCTETS: &str = "application/octet-stream";
 const JSON: &str = "application/json";
 
-/// What runs a test's servers.
+/// A world that runs a test's servers.
 struct World {
     runtime: Runtime,
     end: watch::Sender<bool>,
@@ -118,7 +118,7 @@ fn what_is_sent_is_checked_and_kept() {
     assert_eq!(found.trace.as_deref(), Some("00-a-b-01"));
     let witness: hekaton_orchestrator::Digest = found.witness.parse().unwrap();
     assert_eq!(desk.blobs().get(&witness, 1 << 20).unwrap(), block.witness);
-    // The same again is the same, accepted later; compressed, too.
+    // The same witness again has the same record, accepted later; compressed, too.
     let again = record(&post(&url, OCTETS, &body));
     assert!(again.accepted >= found.accepted);
     let at = |order, again: Record| Record { accepted: found.accepted, order, ..again };
@@ -187,7 +187,7 @@ fn what_is_wrong_is_said() {
         assert_eq!(found.kind, format!("/engine-api/errors/{kind}"), "{found:?}");
         assert!(found.detail.contains(why), "{found:?}\nand not: {why}");
     }
-    // What is announced is refused before it is sent, and what is not announced is counted.
+    // An announced length is refused before the body is sent, and an unannounced one is counted.
     let chunk = [b"100000\r\n".to_vec(), vec![0; 0x10_0000], b"\r\n".to_vec()].concat();
     for (length, chunks) in [("Content-Length: 4000001", 0), ("Transfer-Encoding: chunked", 5)] {
         let mut stream =
@@ -224,7 +224,7 @@ fn a_secret_keeps_others_out() {
     record(&with(&format!("Bearer {}", secret.token())));
 }
 
-/// The node is asked in each of the ways that it knows, and the best is found.
+/// The node is asked in each of the protocols that it knows, and the best one is found.
 #[test]
 fn witnesses_are_fetched() {
     let world = World::new();
@@ -250,7 +250,7 @@ fn witnesses_are_fetched() {
         let (_, service) = world.service(|service| service.node = Some(node));
         let found = record(&post(&format!("{service}/v1/fetch"), JSON, &parameters.encode()));
         assert_eq!(found.bytes, block.witness.len() as u64);
-        // What the service is sent is no call.
+        // The body that the service is sent is malformed.
         for (body, kind) in
             [(&b"{"[..], "parse-error"), (b"[]", "invalid-body"), (b"{}", "invalid-body")]
         {
@@ -403,7 +403,7 @@ fn rows_of_errors() {
     }
 }
 
-/// What passes through is unchanged, in both directions, and what has a witness is kept.
+/// Requests and answers pass unchanged, and a witness in them is kept.
 #[test]
 fn a_copy_is_kept_of_what_passes() {
     let world = World::new();
@@ -413,7 +413,7 @@ fn a_copy_is_kept_of_what_passes() {
     let node = StandIn { secret: Some(secret), ..StandIn::new(block.clone()) };
     let behind = world.node(node);
     let (desk, address) = world.service(|service| {
-        // Its own limit is for what is sent to it; the node's answers have another.
+        // The service's limit is for bodies that are sent to it; the node's answers have another.
         service.node = Some(Node::new(&behind, None, false, 10_000_000));
         service.proxy = true;
     });
@@ -451,7 +451,7 @@ fn a_copy_is_kept_of_what_passes() {
             .unwrap();
         }
     }
-    // The node is away: the caller is told so.
+    // The node is away, which the answer to the caller reports.
     world.end.send_replace(true);
     let (_, address) = World::new_with(&world).service(|service| {
         service.node = Some(Node::new("http://127.0.0.1:9", None, false, 1 << 20));
@@ -461,7 +461,7 @@ fn a_copy_is_kept_of_what_passes() {
 }
 
 impl World {
-    /// Another one, since the first has ended.
+    /// Makes another world, since the first one has ended.
     fn new_with(_: &Self) -> &'static Self {
         Box::leak(Box::new(Self::new()))
     }
@@ -471,7 +471,7 @@ fn json_hash(block: &Block) -> String {
     block.parameters.envelope.payload.block_hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// By HTTP/2 without TLS, as codec B recommends: to nodes, and to the service, which passes on what it is asked in either version.
+/// HTTP/2 without TLS works, as codec B recommends: to nodes, and to the service, which passes on requests of either version.
 #[test]
 fn http2_is_spoken() {
     let world = World::new();
@@ -502,7 +502,7 @@ fn http2_is_spoken() {
     }
 }
 
-/// Nodes say what they are, in either way; Geth names the fields of headers, and has `debug_` on another port.
+/// Nodes report their identity in either way; Geth names the fields of headers, and has `debug_` on another port.
 #[test]
 fn nodes_differ() {
     let world = World::new();
@@ -530,7 +530,7 @@ fn nodes_differ() {
     }
 }
 
-/// A caller that sends nothing does not hold up others for long, and what a node says of a connection stays there.
+/// A caller that sends nothing does not hold up others for long, and connection headers of a node are not passed on.
 #[test]
 fn connections_are_kept_apart() {
     let world = World::new();

@@ -41,7 +41,7 @@ fn readiness_tells_whether_the_orchestrator_answers() {
     // An answer counts for a second.
     std::thread::sleep(Duration::from_millis(1_100));
     assert_eq!(status(&format!("{there}/readyz")).0, 503);
-    // Without an orchestrator, storing is all.
+    // Without an orchestrator, only storage is checked.
     let (_, alone) = world.service(|_| {});
     assert_eq!(status(&format!("{alone}/readyz")).0, 204);
     let blocks = world.folder.path().join("intake-2/blocks");
@@ -51,7 +51,7 @@ fn readiness_tells_whether_the_orchestrator_answers() {
     assert!(found == 503 && !why.contains("intake-2"), "{why}");
 }
 
-/// Many bodies that have begun and do not go on leave the places to others, whether they are pushed or pass.
+/// Many bodies that have begun and stalled leave the places to others, whether they are pushed or passed on.
 #[test]
 fn slow_bodies_hold_no_places() {
     let world = World::new();
@@ -76,7 +76,7 @@ fn slow_bodies_hold_no_places() {
         .collect();
     // They have been seen when a connection that came later is answered.
     assert_eq!(status(&format!("{address}/healthz")).0, 204);
-    // Whoever waits behind so many bodies for one of eight places is refused after 20 seconds.
+    // A request that waits behind that many bodies for one of eight places is refused after 20 seconds.
     record(&post(&format!("{address}/v1/witness"), OCTETS, &block.push()));
     record(&post(&format!("{address}/v1/fetch"), JSON, &block.parameters.encode()));
     let passed = post(&format!("{address}{}", a::PATH), JSON, &block.parameters.encode());

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// "Proves" a witness by its length.
+/// A prover that counts the bytes of a witness.
 const PROVER: &str = "sleep 0.0$(( $(wc -c < \"$1\") % 10 )); wc -c < \"$1\" > \"$2\"\n";
 
 const VERIFIER: &str = "[ \"$(cat \"$2\")\" = \"$(wc -c < \"$1\")\" ]\n";
 
-/// The program of the orchestrator, which is beside that of the intake once the workspace is built; it is built otherwise.
+/// Returns the program of the orchestrator, which is next to that of the intake once the workspace is built, and is built otherwise.
 fn orchestrator() -> PathBuf {
     if let Some(program) = std::env::var_os("ORCHESTRATOR") {
         return program.into();
@@ -26,7 +26,7 @@ fn orchestrator() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_hekaton-intake"));
     let program = program.with_file_name("hekaton-orchestrator");
     if !program.exists() {
-        // As the intake uses it, so that little is to be built.
+        // With the features that the intake uses, so that little has to be built.
         let package =
             ["build", "--quiet", "--package", "hekaton-orchestrator", "--no-default-features"];
         let target = program.parent().and_then(Path::parent).unwrap();
@@ -37,7 +37,7 @@ fn orchestrator() -> PathBuf {
     program
 }
 
-/// What may be killed.
+/// A process that may be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Intake,
@@ -66,7 +66,7 @@ struct World {
     parts: [Option<Process>; 3],
 }
 
-/// An address that is free now.
+/// Returns an address that is free now.
 fn free() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
@@ -99,7 +99,7 @@ impl World {
         format!("http://{}", self.addresses[usize::from(part == Part::Orchestrator)])
     }
 
-    /// Starts a process, and waits until it says that it has started.
+    /// Starts a process, and waits until it reports that it has started.
     fn start(&mut self, part: Part) {
         let orchestrator = self.url(Part::Orchestrator);
         let [intake_at, orchestrator_at] = &self.addresses;
@@ -151,7 +151,7 @@ impl World {
                 self.parts[part as usize] = Some(process);
                 return;
             }
-            // The port may still be another one's.
+            // The port may still be in use by another process.
             assert!(Instant::now() < end, "{part:?} does not start: {}", self.log());
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -181,7 +181,7 @@ impl World {
         assert_eq!(status, 202, "{text}");
     }
 
-    /// What is published, without what was taken back; none while the orchestrator does not answer.
+    /// Returns the published blocks, without those that were taken back; `None` while the orchestrator does not answer.
     fn published(&self) -> Option<Vec<String>> {
         let client = Client::new(&self.url(Part::Orchestrator), None);
         let mut path = vec![self.genesis.clone()];
@@ -209,7 +209,7 @@ impl World {
     }
 }
 
-/// One schedule: blocks arrive while a part of one kind is killed again and again.
+/// Runs one schedule: blocks arrive while a part of one kind is killed repeatedly.
 fn run(number: u64, victim: Part) {
     let mut random = Random(number);
     let blocks = forest(&mut random, 4);
@@ -261,7 +261,7 @@ fn run(number: u64, victim: Part) {
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
 }
 
-/// As many schedules as `HEKATON_PROCESS_SCHEDULES` says, for each part in turn.
+/// Runs `HEKATON_PROCESS_SCHEDULES` schedules, for each part in turn.
 #[test]
 fn each_service_may_be_killed_while_branches_change() {
     let count = std::env::var("HEKATON_PROCESS_SCHEDULES").map_or(3, |text| text.parse().unwrap());

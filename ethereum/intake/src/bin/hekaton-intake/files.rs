@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How much of a file is read, in bytes: JSON has two digits for a byte, and a block besides.
+/// The number of bytes that are read of a file: JSON has two digits for a byte, and the file may hold a block as well.
 const MAX_FILE: u64 = 3 * MAX_WITNESS;
 
 #[derive(Args)]
@@ -87,14 +87,14 @@ pub(crate) fn parameters(path: &Path) -> Result<Parameters, Failure> {
 /// A file that was read.
 struct Found {
     is_json: bool,
-    /// None for a witness alone.
+    /// The block; `None` for a witness alone.
     block: Option<Envelope>,
-    /// Where they came with the block.
+    /// The hashes of the blobs, if they came with the block.
     blob_hashes: Option<Vec<[u8; 32]>>,
-    /// In SSZ, with its items as they came.
+    /// The witness in SSZ, with its items as they came.
     witness: Vec<u8>,
     public_keys: Vec<u8>,
-    /// As it came.
+    /// The contents of the file.
     text: Vec<u8>,
 }
 
@@ -130,7 +130,7 @@ impl Found {
     }
 }
 
-/// Whether a text in JSON has a block, too.
+/// Reports whether a text in JSON has a block, too.
 fn has_parameters(text: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Body {
@@ -229,7 +229,7 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The body of a push of a witness alone.
+/// Returns the body of a push of a witness alone.
 fn body(envelope: &Envelope, witness: Witness<'_>) -> Vec<u8> {
     Body { envelope: envelope.clone(), witness, public_keys: &[] }.encode()
 }

@@ -54,7 +54,7 @@ enum Command {
     Push(Push),
     /// Make a synthetic block with a witness, as a file with the body of `POST /v1/witness`
     StandIn(Make),
-    /// Start a node that answers with a synthetic block, whatever it is asked
+    /// Start a node that answers every request with a synthetic block
     StandInNode(MakeNode),
 }
 
@@ -86,7 +86,7 @@ struct Place {
 
 #[derive(Args)]
 struct NodeArguments {
-    /// How the node is asked [default: the best that it speaks]
+    /// The protocol to ask the node in [default: the best that it speaks]
     #[arg(long, value_enum)]
     codec: Option<Codec>,
     /// A file with the secret shared with the node: 64 hexadecimal digits
@@ -115,7 +115,7 @@ struct Serve {
     place: Place,
     #[command(flatten)]
     node_arguments: NodeArguments,
-    /// Where to answer requests. Without --secret, only on this machine
+    /// The address to answer requests at. Without --secret, only on this machine
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8561")]
     listen: String,
     /// A file with the secret that senders share with this service: 64 hexadecimal digits
@@ -152,10 +152,10 @@ struct Make {
     /// The height of the block
     #[arg(long, default_value_t = 2)]
     number: u64,
-    /// What is random follows from this
+    /// The seed of all that is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// About how many bytes the witness has
+    /// The approximate size of the witness, in bytes
     #[arg(long, default_value_t = 100_000)]
     bytes: usize,
     /// The file
@@ -170,21 +170,21 @@ struct Make {
 
 #[derive(Args)]
 struct MakeNode {
-    /// About how many bytes the witness has
+    /// The approximate size of the witness, in bytes
     #[arg(long, default_value_t = 100_000)]
     bytes: usize,
-    /// Where to answer requests
+    /// The address to answer requests at
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8551")]
     listen: String,
 }
 
-/// How long a file with a token may be, in bytes.
+/// The largest file with a token, in bytes.
 const MAX_TOKEN: u64 = 4_096;
 
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| "warn,hekaton_intake=info".into());
-    // Files and pipes get no colors; nor do those who want none (https://no-color.org).
+    // Files and pipes get no colors; nor do users who opt out (https://no-color.org).
     let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colors = std::io::stderr().is_terminal() && !wants_none;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colors);
@@ -238,13 +238,13 @@ fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
     let secret = secret(arguments.node_secret.as_ref())?;
     let node = Node::new(address, secret, arguments.http2, arguments.limit);
     Ok(match &arguments.node_debug {
-        // There, everybody may ask.
+        // Requests to that address need no token.
         Some(debug) => node.with_debug(Node::new(debug, None, false, arguments.limit)),
         None => node,
     })
 }
 
-/// Listens at an address; `open` says whether others than this machine may ask.
+/// Listens at an address; `open` says whether other machines may send requests.
 fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
     let bad = |why: String| failure(2, format!("--listen {address}: {why}"));
     let listener = TcpListener::bind(address).map_err(|error| bad(error.to_string()))?;
@@ -258,7 +258,7 @@ fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
     Ok((listener, format!("http://{bound}")))
 }
 
-/// True once the process is asked to stop.
+/// Returns a channel that turns `true` once the process is asked to stop.
 fn stop() -> Result<tokio::sync::watch::Receiver<bool>, Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
@@ -312,7 +312,7 @@ fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
     })
 }
 
-/// Says in the log which node is asked.
+/// Logs the node that is asked.
 async fn name(node: &Node) {
     match node.identity().await {
         Some(identity) => tracing::info!(node = %identity, commit = identity.commit, "the node"),

@@ -1,4 +1,4 @@
-//! What all commands share: failures with their exit codes, and results as lines of text or JSON.
+//! Failures with their exit codes, and results as lines of text or JSON, which all commands share.
 
 use hekaton_intake::jwt::Secret;
 use hekaton_intake::record::Record;
@@ -28,7 +28,7 @@ pub(crate) fn print(
         true => serde_json::to_string(value).unwrap_or_default(),
         false => text.to_string(),
     };
-    // A reader that has seen enough is no failure.
+    // A reader that has seen enough is not a failure.
     match writeln!(std::io::stdout(), "{line}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(failure(4, error)),
         _ => Ok(()),
