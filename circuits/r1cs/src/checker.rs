@@ -344,7 +344,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// P6 and P7: what derived wires are defined by.
+    /// Checks P6 and P7: the definitions of derived wires.
     fn definitions(&mut self) -> Result<(), PartitionError> {
         let is_pack = |wire: u32| matches!(self.derived.get(wire), Some(Definition::Pack(_)));
         let definitions = self.derived.definitions();
@@ -396,7 +396,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// P8: the verifier's public wires are those of the source, in order, and it has no others.
+    /// Checks P8: the verifier's public wires are those of the source, in order, and it has no others.
     fn verifier(&mut self, wiring: &Wiring) -> Result<(), PartitionError> {
         let public = u64::from(self.source.public());
         let wrong = |index: u64, why| Err(PartitionError::Public { index, why });
@@ -423,7 +423,7 @@ impl<'a> Check<'a> {
         self.places.get_mut(usize::try_from(address).ok()?)
     }
 
-    /// P3, P4, P5 and P8 for the wires of a part, of which those in slots come first.
+    /// Checks P3, P4, P5 and P8 for the wires of a part, of which those in slots come first.
     fn wires(&mut self, wires: &[u32], slots: &[SlotAccess]) -> Result<(), PartProblem> {
         self.part += 1;
         for (at, wire) in wires.iter().enumerate() {
@@ -486,7 +486,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// P1, P2, P6, P7, P9 and P10 for the rows of a part.
+    /// Checks P1, P2, P6, P7, P9 and P10 for the rows of a part.
     fn rows(
         &mut self,
         rows: &[LocalRow],
@@ -531,7 +531,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// P1 and P2 for a row that claims to be a constraint of the source.
+    /// Checks P1 and P2 for a row that claims to be a constraint of the source.
     fn source_row(
         &mut self,
         row: usize,
@@ -583,7 +583,7 @@ impl<'a> Check<'a> {
         side.len() <= most
     }
 
-    /// P6 and P7 for a row that claims to define a derived wire: (its terms) 1 = the wire.
+    /// Checks P6 and P7 for a row that claims to define a derived wire: (its terms) 1 = the wire.
     fn definition_row(
         &mut self,
         row: usize,
@@ -619,7 +619,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// P7 for the packs of a part, of which all rows were seen.
+    /// Checks P7 for the packs of a part, of which all rows were seen.
     fn packs(&self, wires: &[u32]) -> Result<(), PartProblem> {
         for wire in wires {
             let Some(Definition::Pack(bits)) = self.derived.get(*wire) else { continue };

@@ -148,7 +148,7 @@ impl Word {
         self
     }
 
-    /// Two words, or the other way round if the bit is 1: two rows a bit.
+    /// Two words, or the other way round if the bit is 1: two rows per bit.
     fn swap(
         cs: &Cs,
         (value, bit): (Option<bool>, Bit),

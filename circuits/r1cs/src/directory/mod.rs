@@ -528,7 +528,7 @@ mod tests {
         }
         assert!(check([part(12, 5), part(17, 3)], 21).is_err(), "bytes of no part");
         assert!(check([part(13, 4), part(17, 3)], 20).is_err(), "bytes of no part");
-        // So many constraints leave no numbers for derived rows.
+        // This many constraints leave no numbers for derived rows.
         let pack = crate::derived::Definition::Pack(vec![2]);
         assert!(Derived::new(u64::MAX, 4, Vec::new(), vec![pack]).is_err());
     }

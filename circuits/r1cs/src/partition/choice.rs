@@ -17,7 +17,7 @@ const SIZES: std::ops::RangeInclusive<u32> = 14..=20;
 /// The largest parts that a prover takes, as a power of two. Sizes above [`SIZES`] are for circuits of
 /// which smaller parts share nearly everything.
 const LARGEST: u32 = 28;
-/// More rows than this fraction, that a cut adds to those of one part, call for such sizes.
+/// A cut that adds more rows than this fraction of those of one part calls for such sizes.
 const MANY: f64 = 0.25;
 /// A choice that costs at most half more than the best is good enough to save the time for others.
 const GOOD_ENOUGH: f64 = 1.5;

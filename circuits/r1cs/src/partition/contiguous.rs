@@ -169,7 +169,7 @@ pub(super) fn contiguous_in(
         let parts = all.div_ceil(most.saturating_sub(FIXED_ROWS).max(1));
         limit = (FIXED_ROWS + sizes.div_ceil(parts)).min(limit - limit / 16 - 1);
     }
-    // One constraint a part.
+    // One constraint per part.
     let cut = at_boundaries(&line.rows, &(1..=rows).collect::<Vec<_>>());
     let cost = cut.cost(system, occurrences);
     if cost.largest() <= most {
@@ -178,7 +178,7 @@ pub(super) fn contiguous_in(
     Err(does_not_fit(line, &cost, most))
 }
 
-/// The constraint that needs the most room, of a cut with one constraint a part.
+/// The constraint that needs the most room, of a cut with one constraint per part.
 fn does_not_fit(line: &Line<'_>, cost: &Cost, most: u64) -> DoesNotFit {
     let largest = (0..cost.slots.len()).max_by_key(|part| cost.slots[*part]);
     let row = largest.and_then(|part| line.rows.get(part));

@@ -146,8 +146,8 @@ struct Pack {
     parts: Vec<u32>,
 }
 
-/// Looks for sums and packs that make a cut cheaper. `rows` is the order of rows in parts; no part
-/// exceeds `most` rows, slots included, that did not before. `None` if there are none.
+/// Looks for sums and packs that make a cut cheaper. `rows` is the order of rows in parts; no part that
+/// had at most `most` rows, slots included, exceeds that. `None` if there are no such sums and packs.
 pub(super) fn derive(
     system: &System,
     occurrences: &Occurrences,

@@ -107,7 +107,7 @@ pub(super) fn graph(
     (None, tries)
 }
 
-/// Fewer rows a part, when the largest part was too large.
+/// Returns fewer rows per part, when the largest part was too large.
 pub(super) fn less(room: usize, largest: u64, most: u64) -> Option<usize> {
     let excess = usize::try_from(largest.saturating_sub(most)).unwrap_or(usize::MAX);
     room.checked_sub(excess.max(room / 64).max(1)).filter(|room| *room > 0)

@@ -5,13 +5,13 @@
 //! their way to a prover) for each occurrence of a shared wire. The number of occurrences S is what
 //! the cut should make small:
 //!
-//! Shared wires of one combination may have a sum in their place, and shared bits a number in which
-//! they are packed: see [`Derived`](crate::Derived).
-//!
 //! ```text
 //! lambda_w = number of parts in whose rows wire w occurs
 //! S = sum of max(lambda_w, 1) over public w, and of lambda_w over private w with lambda_w >= 2
 //! ```
+//!
+//! Shared wires of one combination may have a sum in their place, and shared bits a number in which
+//! they are packed: see [`Derived`](crate::Derived).
 
 mod choice;
 mod contiguous;

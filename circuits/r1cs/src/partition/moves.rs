@@ -119,9 +119,9 @@ impl Change {
 }
 
 /// Moves rows while that makes fewer occurrences of shared wires, in at most ten passes, to parts in
-/// which one of their wires occurs: single rows, and rows with all that say of one of their wires
-/// what it may be, as the rows of bits do for the row that adds them up. No part exceeds `most` rows,
-/// slots included, that did not before. Returns how many moves were made.
+/// which one of their wires occurs: single rows, and rows with all rows that say what one of their
+/// wires may be, as the rows of bits do for the row that adds them up. No part that had at most `most`
+/// rows, slots included, exceeds that. Returns how many moves were made.
 pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: u64) -> usize {
     let counts = Counts::new(cut, system, occurrences);
     let cost = cut.cost(system, occurrences);

@@ -129,8 +129,8 @@ struct Draft {
     parts: Vec<u32>,
 }
 
-/// Makes the parts of a cut. Rows of a part are in this order; no part has more than `most` rows,
-/// slots included, that had not before.
+/// Makes the parts of a cut, with rows in this order. No part that had at most `most` rows, slots
+/// included, exceeds that.
 ///
 /// # Panics
 /// If the cut is not one of this system.

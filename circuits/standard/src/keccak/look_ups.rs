@@ -40,8 +40,8 @@ impl Tables {
         Self { pieces, ids, numbers: BTreeMap::new() }
     }
 
-    /// [`new`](Self::new), with the tables that [`LookUps::permute_words`] needs besides: of 65,536 rows
-    /// with [`Pieces::LARGE`], of 256 with [`Pieces::SMALL`].
+    /// [`new`](Self::new), with the tables that [`LookUps::permute_words`] needs in addition: of 65,536 rows with [`Pieces::LARGE`], of
+    /// 256 with [`Pieces::SMALL`].
     pub fn with_words(pieces: Pieces, mut table: impl FnMut(&str, Table) -> TableId) -> Self {
         let tables = Self::new(pieces, &mut table);
         let mut add = |len: usize| {
@@ -80,7 +80,7 @@ impl Tables {
         let iota = constants[..ROUNDS - 1].iter().map(|constant| binary(&cuts_of_iota(*constant)));
         let words = binary(&[WORD]);
         let last = LANE + 24 * (words - binary(&[]));
-        // Two rows a piece of a word, and one a word.
+        // Two rows per piece of a word, and one per word.
         let numbers = 2 * (25 + 24) * words + 100;
         ROUNDS * round + iota.sum::<usize>() + last + numbers
     }
@@ -160,7 +160,7 @@ enum Digits {
 }
 
 impl Digits {
-    /// Those of a marked value.
+    /// The digits of a marked value.
     fn of(marked: &FpVar<Fr>) -> Result<Self, SynthesisError> {
         match marked {
             FpVar::Var(marked) => Ok(Self::Several(marked.variable)),

@@ -39,7 +39,7 @@ fn circuit(
     circuit_with(true, message, pieces, padding, claimed)
 }
 
-/// The same of a message whose bits may be unmarked.
+/// Hashes a message whose bits may be unmarked.
 fn circuit_with(
     is_marked: bool,
     message: &[u8],

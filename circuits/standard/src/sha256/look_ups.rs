@@ -259,8 +259,8 @@ impl<'a> LookUps<'a> {
         Ok(())
     }
 
-    /// A word that is given as a variable, perhaps with its bytes the other way round: two rows a piece, and
-    /// one that it is the sum of the pieces.
+    /// A word that is given as a variable, perhaps with its bytes the other way round: two rows per piece,
+    /// and one that it is the sum of the pieces.
     fn given(
         &self,
         word: &FpVar<Fr>,
@@ -341,7 +341,7 @@ impl<'a> LookUps<'a> {
         pieces.map(piece).collect()
     }
 
-    /// The dense form of pieces in spread form, which are constrained to have one: two rows a piece.
+    /// The dense form of pieces in spread form, which are constrained to have one: two rows per piece.
     fn dense(&self, value: Option<u32>, pieces: &[Piece]) -> Result<Terms, SynthesisError> {
         let mut dense = Vec::new();
         for (piece, spread) in pieces {
@@ -444,14 +444,14 @@ impl<'a> LookUps<'a> {
         self.switch.contains(&self.carries, &self.switch.sum_of(carry, terms)?)
     }
 
-    /// The sum of dense words modulo 2^32, in both forms: two rows a piece, and one for the carry.
+    /// The sum of dense words modulo 2^32, in both forms: two rows per piece, and one for the carry.
     fn sum(&self, words: &[&Form], cuts: &[usize]) -> Result<Spread, SynthesisError> {
         let sum = self.word(Self::value_of(words), cuts)?;
         self.enforce_sum(words, &sum.dense)?;
         Ok(sum)
     }
 
-    /// A word of any value in both forms: two rows a piece.
+    /// A word of any value in both forms: two rows per piece.
     fn word(&self, value: Option<u32>, cuts: &[usize]) -> Result<Spread, SynthesisError> {
         let pieces = self.pieces(value, cuts)?;
         let dense = Form { value, terms: self.dense(value, &pieces)? };
