@@ -223,7 +223,7 @@ pub(crate) fn copy_into(store: &KeyStore, directory: &Path) -> Result<(), Failur
 }
 
 #[cfg(feature = "mpi")]
-/// The files of a key store that an imported circuit has there, besides keys.
+/// The files of a key store that an imported circuit has there, in addition to keys.
 pub(crate) fn files_in_keys(manifest: &Manifest) -> Vec<PathBuf> {
     match manifest.circuit == NAME {
         true => PROVING_FILES.iter().map(|name| Path::new(IN_KEYS).join(name)).collect(),

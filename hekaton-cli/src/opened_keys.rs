@@ -143,7 +143,7 @@ pub(crate) fn files(path: &Path) -> Result<(Vec<PathBuf>, String), KeyStoreError
 pub(crate) const DIGEST_MATTERS: &str =
     "this does not show who chose the secrets: compare the digest with the one that you were told";
 
-/// Elements that no relation covers, a line each.
+/// Elements that no relation covers, one per line.
 pub(crate) fn not_covered(report: &KeyCheckReport) -> String {
     let lines = report.not_covered.iter().map(|what| format!("NOT CHECKED: {what}\n"));
     lines.chain(report.only_provers.iter().map(|what| format!("not checked: {what}\n"))).collect()

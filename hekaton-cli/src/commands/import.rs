@@ -116,7 +116,7 @@ fn notes(source: &Source, monolith: &Monolith, plan: &Plan) -> Vec<String> {
             count(least)
         ));
     }
-    // circom's --O2 removes linear constraints, and what repeated does no longer.
+    // circom's --O2 removes linear constraints, so that components that repeated no longer do.
     if parts >= 4 && types == parts && monolith.system().linear_rows() == 0 {
         notes.push(
             "no two parts are equal, and no constraint is linear: circom's --O1 often leaves parts that \

@@ -357,7 +357,7 @@ pub(crate) struct DirectoryProve {
 pub(crate) struct DirectoryPrune {
     /// The folder
     pub(crate) folder: PathBuf,
-    /// The first epoch that look-ups are still answered of. Records, values, proofs and the log stay
+    /// The first epoch for which look-ups are still answered. Records, values, proofs and the log stay
     pub(crate) epoch: u32,
 }
 

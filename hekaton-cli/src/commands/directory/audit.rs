@@ -89,7 +89,8 @@ pub(super) fn run(command: &DirectoryAudit, program: &Program, json: bool) -> Re
     output::result(json, &object, &lines)
 }
 
-/// Waits until epochs are proven: up to one, or up to the last one that is visible now. What is said of proofs is verified later.
+/// Waits until epochs are proven: up to one, or up to the last one that is visible now. The server's claims about proofs are
+/// verified later.
 fn wait(asking: &Asking, to: Option<u32>) -> Result<EpochsBody, Failure> {
     let display = Display::new();
     let (mut said, mut to) = (Instant::now(), to);
@@ -131,7 +132,7 @@ fn rejected(error: &AuditError) -> Failure {
     Failure::new(exit::REFUSED, format!("the audit does not hold: {error}"))
 }
 
-/// An audit in progress, of which no more is in memory than a proof and the records of one answer.
+/// An audit in progress, which keeps only one proof and the records of one answer in memory.
 struct Auditing {
     audit: Audit,
     /// Proofs that the directory has listed.

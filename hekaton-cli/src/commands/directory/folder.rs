@@ -134,7 +134,7 @@ impl Folder {
         Ok(absolute)
     }
 
-    /// Checks that the folder has what the head names that it had so far: another one must not take its place by being older.
+    /// Checks that the folder still has everything that the head names: an older copy must not take its place.
     pub(super) fn check_head(&self, next: &Path) -> Result<(), Failure> {
         let Some(path) = self.head().filter(|path| *path != next) else { return Ok(()) };
         match is_there(path)? && !is_left(path, next) {

@@ -120,7 +120,8 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
             let receipt = match body {
                 Err(problem) => Err(problem),
                 Ok(update) => match receipts.next() {
-                    // Too many wait, of its label perhaps: once they are done, there is room.
+                    // Too many updates are waiting, perhaps of this label: once they are done, there is
+                    // room.
                     Some(Err(SubmitError::Full(_))) => {
                         server.flush().or_fail(exit::FAILED)?;
                         server.submit(update).map_err(Problem::from)

@@ -31,7 +31,7 @@ pub(super) enum Unverified {
     /// It does not hold.
     #[error("{0}")]
     Rejected(String),
-    /// It could not be found out.
+    /// It could not be checked.
     #[error("its key cannot be derived: {0}")]
     NoKey(String),
 }
@@ -383,7 +383,7 @@ impl Prover for EpochProver<'_> {
                     if let Err(ProveError::Failed(_)) = &proven {
                         let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
                         self.note_stuck(&run, &log);
-                        // They are derived again, in case it is them.
+                        // The keys may be at fault: they are derived again.
                         let _ = std::fs::remove_dir_all(&keys);
                     }
                     proven?;
@@ -406,7 +406,7 @@ impl Prover for EpochProver<'_> {
             if let Some(orchestrator) = &self.orchestrator {
                 orchestrator.take_back(proof.from, &self.folder);
             }
-            // The run would give it again.
+            // The run would return the same proof again.
             self.attached(proof.from, proof.to);
         }
         Ok(verified?)

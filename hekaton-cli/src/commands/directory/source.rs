@@ -155,8 +155,8 @@ impl Asking {
         Ok(Self { source, parameters, seen })
     }
 
-    /// Goes on from the last record that was seen to one that is verified, and keeps that. Only where an epoch was asked for, the
-    /// record may be an older one: part of the history that was seen.
+    /// Continues from the last record that was seen to one that is verified, and keeps that. The record may be an older one, a
+    /// part of the history that was seen, only if an epoch was asked for.
     pub(super) fn continued(
         &self,
         record: &Checked,
