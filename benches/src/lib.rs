@@ -111,7 +111,7 @@ pub fn times<R>(f: impl FnOnce() -> R) -> (Times, R) {
     (Times { wall, cpu: cpu_time().saturating_sub(before) }, result)
 }
 
-/// The medians of some times, each by itself.
+/// The medians of some wall times and of some processor times, each on its own.
 pub fn medians(times: &[Times]) -> Times {
     let of = |part: fn(&Times) -> Duration| median(times.iter().map(part).collect());
     Times { wall: of(|t| t.wall), cpu: of(|t| t.cpu) }
@@ -157,7 +157,7 @@ pub fn peak_of_process() -> u64 {
     status("VmHWM:")
 }
 
-/// A size that the system tells of this process.
+/// A size that the system reports for this process.
 fn status(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix(field));

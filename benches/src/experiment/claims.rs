@@ -220,7 +220,7 @@ fn communication(own: &[&Measured]) -> Judged {
 }
 
 /// The size of a response, if all have the same: a rank then receives exactly this many bytes per
-/// answer, and a constant number of bytes besides, in every run.
+/// answer, plus a constant number of bytes, in every run.
 fn response(own: &[&Measured], answers: &str, bytes: &str) -> Result<Option<f64>, String> {
     // A repetition may have shared the subcircuits out differently; medians then do not belong
     // together.

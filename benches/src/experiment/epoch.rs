@@ -11,7 +11,7 @@ const STEPS: &str = "epochs";
 /// An epoch of a directory, and the circuit that proves it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epoch<'a> {
-    /// Whose it is, for errors.
+    /// The name of its point, for errors.
     pub(crate) point: &'a str,
     pub(crate) circuit: &'a str,
     /// The circuit's own parameters.

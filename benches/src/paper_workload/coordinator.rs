@@ -95,8 +95,8 @@ pub fn between_rounds(trace: &[Access], occurrences: usize) -> Result<Prepared, 
         return Err("the number of subcircuits must be a power of two".into());
     }
     let mut hashes = 0;
-    // One permutation a leaf. The last entries of the traces, which are in a leaf as well, are left
-    // out: the paper's hashing takes no less.
+    // One permutation per leaf. The last entries of the traces, which are in a leaf as well, are
+    // left out: the paper's hashing takes no less.
     let leaves = by_slot.iter().zip(&by_address);
     let leaves = leaves.map(|(a, b)| hash(&mut hashes, *a, *b)).collect::<Result<Vec<_>, _>>()?;
     let levels = tree(leaves, &mut hashes)?;
@@ -118,8 +118,8 @@ pub fn between_rounds(trace: &[Access], occurrences: usize) -> Result<Prepared, 
     Ok(Prepared { requests, hashes, products })
 }
 
-/// The encoding of the request of the commit round: the subtrace in both orders, 46 bytes an entry.
-/// The paper states 923 kB at 10,000 occurrences, 92 bytes each and some for the rest.
+/// The encoding of the request of the commit round: the subtrace in both orders, 46 bytes per
+/// entry. The paper states 923 kB at 10,000 occurrences, 92 bytes each and some for the rest.
 pub fn commit_request(by_slot: &[Access], by_address: &[Access]) -> Vec<u8> {
     let entry = |access: &Access| {
         let mut out = access.time.to_le_bytes()[..6].to_vec();

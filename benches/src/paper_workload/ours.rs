@@ -21,7 +21,7 @@ pub struct OurSizes {
     pub committed: usize,
     /// The size of the domain.
     pub domain: usize,
-    /// The bytes of a job, framed: 37 for the instance, its secret, and lengths, and 32 a slot.
+    /// The bytes of a job, framed: 37 for the instance, its secret, and lengths, and 32 per slot.
     pub job: usize,
 }
 

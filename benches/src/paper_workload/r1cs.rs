@@ -20,7 +20,7 @@ use hekaton_circuit::prover::{Matrices, Matrix};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Poseidon over two elements with x^5, 8 full and 57 partial rounds: 240 rows a hash of two.
+/// Poseidon over two elements with x^5, 8 full and 57 partial rounds: 240 rows per hash of two.
 pub static POSEIDON: LazyLock<PoseidonConfig<Fr>> = LazyLock::new(|| {
     let (ark, mds) = find_poseidon_ark_and_mds(255, 2, 8, 57, 0);
     PoseidonConfig::new(8, 57, 5, mds, ark, 2, 1)

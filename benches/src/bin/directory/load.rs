@@ -1,4 +1,4 @@
-//! Load for a long time: memory and disk over it.
+//! A long load: memory and disk over time.
 
 use crate::server::{batch, filled, server_options};
 use crate::{Error, Options};

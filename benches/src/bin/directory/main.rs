@@ -84,7 +84,7 @@ impl Options {
             .print(self.run.json);
     }
 
-    /// One run of a rival: microseconds an update, of processor time and of wall time.
+    /// One run of a rival: microseconds per update, of processor time and of wall time.
     fn rival(&self, name: &str) -> Result<Option<[f64; 2]>, Error> {
         let Some(program) = &self.rivals else {
             eprintln!("skipped: {name}, whose program --rivals names");
@@ -126,7 +126,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Microseconds an update.
+/// The microseconds per update.
 fn each(times: Times, updates: usize) -> [f64; 2] {
     let of = |time: Duration| time.as_secs_f64() * 1e6 / updates as f64;
     [of(times.cpu), of(times.wall)]

@@ -49,7 +49,7 @@ pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     }
 }
 
-/// One run of a mode, and the gain that its stages let expect of running side by side.
+/// One run of a mode, and the gain that is expected from running its stages at the same time.
 fn once(options: &Options, regime: &str, mode: Mode) -> Result<([f64; COLUMNS.len()], f64), Error> {
     let folder = options.folder()?;
     Server::create(folder.path(), &parameters(), &key(), 4)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The constraints of a change with two paths of 128 levels ([`hekaton_directory_circuit::FullEpoch`]).
 const FULL: f64 = 11_883_000.0;
 
-/// Constraints of a step, and of a subcircuit besides.
+/// The constraints per step, and those that a subcircuit has in addition.
 fn constraints(profile: Profile) -> (usize, usize) {
     match profile {
         Profile::Compress => (53_743, 378),
@@ -19,7 +19,7 @@ fn constraints(profile: Profile) -> (usize, usize) {
     }
 }
 
-/// Proves an epoch of some updates, and says what that makes of an epoch of a whole batch, whose steps are counted.
+/// Proves an epoch of some updates, and estimates from it an epoch of a whole batch, whose steps are counted.
 pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     for profile in [Profile::Compress, Profile::Sha256] {
         let before = tree(profile, options.keys)?;

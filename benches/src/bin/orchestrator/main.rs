@@ -23,7 +23,7 @@ struct Options {
     /// Tasks per rate.
     #[arg(long, default_value_t = 300)]
     tasks: usize,
-    /// Tasks a second at which overhead is measured.
+    /// Tasks per second at which overhead is measured.
     #[arg(long, value_delimiter = ',', default_value = "10,50,100")]
     rates: Vec<u32>,
     /// The number of tasks that run at the same time where overhead is measured.

@@ -382,7 +382,7 @@ fn join(program: &Path, less: Print<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// 100 tasks at 20 a second, four workers of 0.3 s: how long the rest takes after the last one.
+/// 100 tasks at 20 per second, four workers of 0.3 s: measures the time from the last task to the last result.
 fn burst(program: &Path, less: Print<'_>) -> Result<(), Error> {
     let fleet = Fleet::start(program, &["prove", "prove", "prove", "prove"])?;
     fleet.chain(Order::None)?;
@@ -467,7 +467,7 @@ fn submit_one(client: &Client, id: &str, blob: &str) -> Result<JobStatus, Client
     })
 }
 
-/// 1,500 tasks a second, ten times what comes else, and nobody who does them: until the first is refused.
+/// 1,500 tasks per second, ten times the rate of other experiments, without workers: until the first is refused.
 fn flood(program: &Path, less: Print<'_>) -> Result<(), Error> {
     const CLIENTS: usize = 6;
     let fleet = Fleet::start(program, &[])?;

@@ -3,7 +3,7 @@
 //! `cargo run --release -p benches --bin partition -- --json --r1cs c.r1cs --wtns c.wtns`
 //!
 //! The circuit is any of circom's; without one, an arkworks circuit in one piece is imported.
-//! `circuits/r1cs/circom/sha256_chain.circom` is what the committed figures are of. Rivals: the hand-made
+//! The committed figures are for `circuits/r1cs/circom/sha256_chain.circom`. Rivals: the hand-made
 //! `merkle` subcircuit and ark-groth16 in this process; and as child processes, where options say where
 //! they are, Mt-KaHyPar, legogroth16 and snarkjs, and gnark on SHA-256 of its own.
 #![allow(clippy::print_stderr)]

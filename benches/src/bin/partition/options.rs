@@ -55,7 +55,7 @@ pub(crate) struct Options {
     pub(crate) blocks: Option<u32>,
 }
 
-/// The rate of the worker on one thread, in constraints a second.
+/// The rate of the worker on one thread, in constraints per second.
 #[derive(Clone, Copy)]
 pub(crate) struct WorkerRate {
     pub(crate) wall: f64,

@@ -1,4 +1,4 @@
-//! Rivals that are other programs. Each is skipped, with a word, where it is not at hand.
+//! Rivals that are other programs. Each is skipped with a message if it is not available.
 
 use crate::options::{Error, Options, WorkerRate};
 use benches::{Line, Times, alternate_times, time};

@@ -1,4 +1,4 @@
-//! Other machines on the same programs. What is not there is skipped, with a word.
+//! Other machines on the same programs. Machines that are not available are skipped with a message.
 
 use crate::guests::{Guest, SMALL_INPUT, SMALL_OUTPUT};
 use crate::{Error, Options};
