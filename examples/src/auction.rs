@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 /// Bids are below 2^BITS.
 const BITS: u32 = 32;
-/// They are checked in limbs of as many bits, each by a look-up in a table of 256 rows. With limbs of
-/// 16 bits there would be half as many look-ups, and 65,536 rows.
+/// The bits of a limb. Prices are checked in limbs, each by a look-up in a table of 256 rows. With limbs
+/// of 16 bits there would be half as many look-ups, and 65,536 rows.
 const LIMB: u32 = 8;
 
 /// An auction with `bids` bids, of which one subcircuit reads `batch`.

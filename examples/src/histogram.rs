@@ -1,5 +1,5 @@
-//! A histogram of a secret file: *this byte occurs so often in it.* A memory has a cell for each byte,
-//! which the parts of the file count up; the last part reads one of them.
+//! A histogram of a secret file: *this byte occurs this many times in it.* A memory has a cell for
+//! each byte, which the parts of the file count up; the last part reads one of them.
 
 use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
 use hekaton_circuit::ark::r1cs_std::fields::FieldVar;

@@ -1,4 +1,4 @@
-//! An arkworks circuit in one piece: from a secret x, as many steps x -> x^4 (x + i) as asked for. It
+//! An arkworks circuit in one piece: from a secret x, a given number of steps x -> x^4 (x + i). It
 //! knows nothing of parts; Hekaton cuts it.
 
 use ark_ff::Field;
