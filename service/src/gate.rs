@@ -1,4 +1,4 @@
-//! From a request to the router and back.
+//! The way of a request to the router and back.
 
 use crate::limits::Limits;
 use crate::pace::{Received, Sent};

@@ -34,8 +34,8 @@ impl Room {
 }
 
 impl Held {
-    /// Takes room for a body that has `bytes` bytes by now, and waits at most `wait` for it. Returns false if there is none: then the
-    /// body must be given up, or bodies that wait for each other could stand still.
+    /// Takes room for a body that has `bytes` bytes by now, and waits at most `wait` for it. Returns false if there is no room:
+    /// then the body must be given up, or bodies that wait for each other could stand still.
     pub async fn grow(&mut self, bytes: usize, wait: Duration) -> bool {
         let units = u32::try_from((bytes as u64).div_ceil(UNIT)).unwrap_or(u32::MAX);
         let Some(more) = units.checked_sub(self.units).filter(|more| *more > 0) else {

@@ -136,7 +136,7 @@ struct Turn {
     idle: Instant,
     /// The first byte of the next request's head.
     head: Option<Instant>,
-    /// For which of the requests the peer is waited for.
+    /// The requests for which the peer is waited for.
     waits: BTreeMap<u64, Waiting>,
     next: u64,
 }
@@ -146,7 +146,7 @@ struct Waiting {
     since: Instant,
     /// The time that was spent before, and not earned back.
     before: Duration,
-    /// When the connection ends.
+    /// The time at which the connection ends.
     until: Option<Instant>,
 }
 
@@ -186,7 +186,7 @@ impl Seat {
         turn.head = None;
     }
 
-    /// A request is answered to the end, or nobody wants the answer. The time that what is left of it takes is no silence.
+    /// A request is answered to the end, or nobody wants the answer. The time for the rest of it does not count as silence.
     pub(crate) fn end(&self, left: Duration) {
         let mut turn = lock(&self.turn);
         turn.open -= 1;

@@ -74,8 +74,8 @@ impl Counts {
         found.map(|(_, count)| *count = (*count).max(least)).is_some()
     }
 
-    /// At least one subcircuit of each kind, so that a proof does not say which instructions were not
-    /// executed.
+    /// Raises the counts to at least one subcircuit of each kind, so that a proof does not say which instructions were
+    /// not executed.
     #[must_use]
     pub fn with_every_kind(mut self) -> Self {
         // There are as many of zero and input as their instruction set needs, at least.

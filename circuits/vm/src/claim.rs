@@ -31,7 +31,7 @@ pub struct Claim {
     pub output: [u32; OUTPUT_WORDS],
 }
 
-/// Why a file does not hold a proof about a program.
+/// The reason why a file does not hold a proof about a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimError {

@@ -30,7 +30,7 @@ const FLAG_COMPRESSED: u32 = 1;
 const FLAG_FLOAT: u32 = 6;
 const FLAG_EMBEDDED: u32 = 8;
 
-/// Why a file is not a program of this machine.
+/// The reason why a file is not a program of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {

@@ -11,7 +11,7 @@ use hekaton_circuit::Subcircuit;
 use hekaton_standard::{keccak, sha256};
 
 impl Precompile {
-    /// Adds the rows of an operation; at setup there is none.
+    /// Adds the rows of an operation; at setup there is no operation.
     pub(crate) fn synthesize(
         self,
         subcircuit: &Subcircuit,

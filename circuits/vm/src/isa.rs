@@ -309,7 +309,7 @@ pub(crate) enum Decoded {
     Call,
     /// answer: the register and the immediate whose sum is the exit code.
     Answer(u8, u32),
-    /// Nothing that the instruction set has.
+    /// A word that is not in the instruction set.
     Illegal,
 }
 

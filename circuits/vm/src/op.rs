@@ -10,7 +10,7 @@ pub(crate) struct Op {
     /// The cycle, from 1; of a refresh, the time of the register's cell.
     pub(crate) time: u64,
     pub(crate) pc: u32,
-    /// Which instruction of the chip.
+    /// The instruction of the chip.
     pub(crate) variant: u8,
     pub(crate) rs1: u8,
     pub(crate) rs2: u8,

@@ -1,4 +1,4 @@
-//! The subcircuits that are no chips: cells of memory, and the boundary, which begins and ends a run.
+//! The subcircuits that are not chips: cells of memory, and the boundary, which begins and ends a run.
 
 use crate::address_space::{OUTPUT, OUTPUT_WORDS};
 use crate::chips::{ADDRESSES, REGISTER_NUMBERS, TICKS};

@@ -33,7 +33,7 @@ pub struct Summary {
     pub words: usize,
     /// The number of instructions.
     pub instructions: usize,
-    /// The number of words of code that are no instructions of this machine.
+    /// The number of words of code that are not instructions of this machine.
     pub illegal: usize,
     /// The number of symbols of code.
     pub symbols: usize,

@@ -1,4 +1,4 @@
-//! From templates to the rows of a subcircuit.
+//! Synthesis of templates to the rows of a subcircuit.
 
 use crate::form::Form;
 use crate::op::{Access, Op};
@@ -83,7 +83,7 @@ impl<'a> Local<'a> {
 }
 
 impl Template {
-    /// Adds the rows of an operation; at setup there is none.
+    /// Adds the rows of an operation; at setup there is no operation.
     pub(crate) fn synthesize(
         &self,
         subcircuit: &Subcircuit,

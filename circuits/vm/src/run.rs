@@ -175,7 +175,7 @@ impl Recorder for Select {
 /// Keeps everything.
 #[derive(Clone, Debug)]
 pub(crate) struct All {
-    /// By class.
+    /// The operations by class.
     pub(crate) ops: Vec<Vec<Op>>,
     /// The accesses of the operations of precompiles, also by class.
     pub(crate) accesses: Vec<Vec<Vec<Access>>>,

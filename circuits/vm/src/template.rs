@@ -84,8 +84,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// The number of rows in the R1CS of an operation: the enable bit's, those here, and one for each of
-    /// the values that are no constants.
+    /// The number of rows in the R1CS of an operation: the enable bit's, those here, and one for each of the values
+    /// that are not constants.
     pub(crate) fn constraints(&self) -> usize {
         let mut values: Vec<&Form> = Vec::new();
         for (_, row) in &self.rows {

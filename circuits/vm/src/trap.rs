@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Why a program stopped without an exit.
+/// The reason why a program stopped without an exit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrapReason {
@@ -12,7 +12,7 @@ pub enum TrapReason {
     /// The word is not an instruction of the machine: RV32IM, or TinyRAM.
     #[error("{}", not_executed(*.0))]
     Illegal(u32),
-    /// A jump or branch to an address that is no multiple of the size of an instruction.
+    /// A jump or branch to an address that is not a multiple of the size of an instruction.
     #[error("jump to {target:#x}, which is not a multiple of {size}")]
     MisalignedJump {
         /// The address.
@@ -20,7 +20,7 @@ pub enum TrapReason {
         /// The number of bytes of an instruction.
         size: u32,
     },
-    /// An access to an address that is no multiple of its size.
+    /// An access to an address that is not a multiple of its size.
     #[error("access of {size} bytes at {address:#x}, which is not a multiple of {size}")]
     MisalignedAccess {
         /// The address.
@@ -111,7 +111,7 @@ pub enum RunError {
     },
 }
 
-/// Why a word is not executed. Compilers write some of these to stop a program; others are of extensions.
+/// Explains why a word is not executed. Compilers write some of these to stop a program; others are of extensions.
 fn not_executed(word: u32) -> String {
     let (opcode, funct3, funct7) = (word & 0x7f, word >> 12 & 7, word >> 25);
     let missing = match (opcode, funct3) {

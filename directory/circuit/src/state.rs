@@ -6,7 +6,7 @@ use hekaton_circuit::parts::{Slot, Slots};
 use hekaton_directory::{Digest, EMPTY, Index};
 
 /// A subtree on the stack: the number of the node where it begins, and the halves of its digests before and after the
-/// epoch. All zero where there is none.
+/// epoch. All are zero where there is no subtree.
 #[derive(Clone, Debug, PartialEq, Eq, Slots)]
 pub(crate) struct Entry<W> {
     /// The number of the node: 2^depth + prefix, so the root has 1, and a node's sides have twice its number and one more

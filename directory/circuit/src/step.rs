@@ -42,7 +42,7 @@ struct Flags<F: PrimeField> {
     up_right: Form<F>,
     merge: Form<F>,
     end: Form<F>,
-    /// None of them.
+    /// The flag for none of these operations.
     idle: Form<F>,
     /// Something is pushed.
     push: Form<F>,
@@ -279,13 +279,13 @@ fn is_zero_if<F: PrimeField>(
 
 /// The digest of the top of the stack afterwards.
 struct Written<'a, F: PrimeField> {
-    /// That of a node, which for a leaf has another last bit.
+    /// The digest of a node, which for a leaf has another last bit.
     join: &'a [Form<F>; 2],
     is_leaf: Form<F>,
 }
 
 impl<F: PrimeField> Written<'_, F> {
-    /// Nothing if `is_zero`; what is there already in an idle step; what is hashed otherwise.
+    /// Returns nothing if `is_zero`, what is there already in an idle step, and otherwise what is hashed.
     fn digest(
         &self,
         rows: &Rows<F>,
@@ -314,8 +314,8 @@ impl<F: PrimeField> Written<'_, F> {
     }
 }
 
-/// At the end of an epoch the stack has the whole tree and nothing else, as it was when the epoch began; its root goes into
-/// the chain. Returns root and chain.
+/// Ends an epoch: the stack has the whole tree and nothing else, as it was when the epoch began; its root goes into the
+/// chain. Returns root and chain.
 fn end<F: PrimeField>(
     rows: &Rows<F>,
     flags: &Flags<F>,
@@ -406,7 +406,8 @@ fn power<F: PrimeField>(exponent: usize) -> F {
     F::from(2u64).pow([exponent as u64])
 }
 
-/// A bit of a location; the last one is everything, if it is none. That keeps no rule.
+/// Returns a bit of a location. If the location has more bits, bit 0 is the location itself, which is not a bit and
+/// violates the rows.
 fn bit_of<F: PrimeField>(location: &F, bits: usize, at: usize) -> F {
     match fits(location, bits) {
         true => F::from(location.into_bigint().get_bit(at)),

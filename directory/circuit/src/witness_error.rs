@@ -1,12 +1,12 @@
-//! Why a witness cannot be proven.
+//! Reasons why a witness cannot be proven.
 
 use hekaton_directory::DecodeError;
 
-/// Why a witness cannot be proven.
+/// The reason why a witness cannot be proven.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WitnessError {
-    /// It is none.
+    /// The bytes are not a witness.
     #[error("the witness is not readable: {0}")]
     Decode(#[from] DecodeError),
     /// It is of a tree with another hash function.
@@ -16,7 +16,7 @@ pub enum WitnessError {
     Profile {
         /// The profile of the witness.
         found: &'static str,
-        /// That of the circuit.
+        /// The profile of the circuit.
         expected: &'static str,
     },
     /// The circuit is for another number of changes.
@@ -26,7 +26,7 @@ pub enum WitnessError {
     Changes {
         /// The number of changes.
         found: usize,
-        /// That of the circuit.
+        /// The size of the circuit.
         expected: usize,
     },
     /// It does not fit.

@@ -260,7 +260,7 @@ pub fn proofs(server: &Server, epoch: u32) -> Result<ProofsBody, Problem> {
 /// The proof of these epochs.
 ///
 /// # Errors
-/// If there is none of exactly these, or the directory does not answer.
+/// If there is no proof of exactly these, or the directory does not answer.
 pub fn proof(server: &Server, ProofRange { from, to }: ProofRange) -> Result<ProofBody, Problem> {
     let found = server.proof_of(to)?.filter(|proof| (proof.from, proof.to) == (from, to));
     found.map(ProofBody::from).ok_or_else(|| {

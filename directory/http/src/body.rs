@@ -88,7 +88,7 @@ pub struct UpdateStatus {
     /// The version of the label since then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// Why it was not done.
+    /// The reason why it was not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `true` if it was sent before with the same idempotency key; `number` is then the earlier one.
@@ -97,7 +97,7 @@ pub struct UpdateStatus {
 }
 
 impl UpdateStatus {
-    /// That of an update that was just accepted.
+    /// Returns the status of an update that was just accepted.
     pub fn accepted(number: u64, repeated: bool) -> Self {
         let (epoch, version, reason) = (None, None, None);
         Self { number, state: State::Accepted, epoch, version, reason, repeated }
@@ -164,7 +164,7 @@ pub struct EpochBody {
     pub leaves: u64,
     /// The number of updates so far.
     pub updates: u64,
-    /// When it was closed, in seconds since 1970.
+    /// The time at which it was closed, in seconds since 1970.
     pub closed: u64,
     /// The root of the tree, as 64 hexadecimal digits.
     pub root: String,
@@ -194,7 +194,7 @@ pub struct RecordsBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct ProofsBody {
-    /// In the order of epochs, at most 512.
+    /// The proofs in the order of epochs, at most 512.
     pub proofs: Vec<ProofRange>,
 }
 

@@ -21,11 +21,11 @@ const MAX_HISTORY: u64 = 256 << 20;
 /// The longest time for a request: more than the service waits for the outcome of an update.
 const MAX_TIME: Duration = Duration::from_secs(120);
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The address is none.
+    /// The address is not one of a service.
     #[error("'{0}' is no address of a directory: expected http://HOST:PORT")]
     Address(String),
     /// The service cannot be reached, or the connection failed.
@@ -33,17 +33,17 @@ pub enum ClientError {
     Connection {
         /// The URL that was requested.
         url: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The answer is none of a directory.
+    /// The answer is not one of a directory.
     #[error("{url}: the answer, with status {status}, is none of a directory: {why}")]
     Answer {
         /// The URL that was requested.
         url: String,
         /// The status of the answer.
         status: u16,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The service says what was wrong.
@@ -67,7 +67,7 @@ impl Client {
     /// Requests to a service at an address, `http://HOST:PORT`, with or without a path behind it.
     ///
     /// # Errors
-    /// If that is no address.
+    /// If that is not an address.
     pub fn new(address: &str) -> Result<Self, ClientError> {
         let is_one = address.strip_prefix("http://").is_some_and(|rest| !rest.is_empty());
         if !is_one || address.contains(['?', '#', ' ']) {

@@ -21,11 +21,11 @@ pub struct ParametersFile {
     pub proofs: String,
 }
 
-/// Why a file has no parameters.
+/// The reason why a file has no parameters.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParametersError {
-    /// It is no JSON, or has other fields.
+    /// The file is not JSON, or has other fields.
     #[error("not the parameters of a directory: {0}")]
     Json(#[from] serde_json::Error),
     /// Its format has another version.
@@ -36,7 +36,7 @@ pub enum ParametersError {
     /// There is no such profile.
     #[error("the profile is '{0}', expected compress, sha256 or full")]
     Profile(String),
-    /// A key or a digest is none.
+    /// A key or a digest is malformed.
     #[error("{0} is not {1} as 64 hexadecimal digits")]
     Digits(&'static str, &'static str),
 }
@@ -55,7 +55,7 @@ impl ParametersFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a file of parameters.
     pub fn read(bytes: &[u8]) -> Result<Self, ParametersError> {
         Ok(serde_json::from_slice(bytes)?)
     }

@@ -16,7 +16,7 @@ pub struct Problem {
     pub status: u16,
     /// A description of what was wrong with this request.
     pub detail: String,
-    /// After how many seconds the request may be sent again, if that may help.
+    /// The number of seconds after which the request may be sent again, if that may help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
 }

@@ -46,7 +46,7 @@ pub trait Prover: Send + Sync {
     }
 }
 
-/// Why there is no proof.
+/// The reason why there is no proof.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProveError {
@@ -72,7 +72,7 @@ pub(crate) struct Done {
     pub(crate) seconds: f64,
     /// `true` if there is a prover.
     pub(crate) proves: bool,
-    /// Why the last attempt failed, if it did.
+    /// The reason why the last attempt failed, if it did.
     pub(crate) error: Option<String>,
 }
 

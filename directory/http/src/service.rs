@@ -44,9 +44,9 @@ pub struct Service {
     pub(crate) options: ServiceOptions,
     pub(crate) metrics: Metrics,
     pub(crate) proving: Proving,
-    /// Who may still wait.
+    /// Permits for clients that wait.
     pub(crate) waiting: Semaphore,
-    /// Who may still read a history, and who may still wait for that.
+    /// Permits for reading a history, and for waiting for that.
     pub(crate) histories: Arc<Semaphore>,
     pub(crate) waiting_histories: Semaphore,
     /// The histories that are on their way.

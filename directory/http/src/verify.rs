@@ -6,7 +6,7 @@ use hekaton_directory::{
     Leaf, LookUpError, Opening, Parameters, Path, RecordError, SignedRecord,
 };
 
-/// Why an answer was rejected.
+/// The reason why an answer was rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
@@ -16,7 +16,7 @@ pub enum AnswerError {
     /// A field has another length.
     #[error("the answer's {0} has {1} bytes, expected 32")]
     Length(&'static str, usize),
-    /// The label is none.
+    /// The label is not valid.
     #[error(transparent)]
     Label(#[from] LabelError),
     /// The record is not one of this directory, or does not follow the one before it.

@@ -17,7 +17,7 @@ pub struct EpochProof {
     pub proof: Vec<u8>,
 }
 
-/// Why an audit failed.
+/// The reason why an audit failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditError {
@@ -60,7 +60,7 @@ pub enum AuditError {
         from: u32,
         /// The last epoch of the proof.
         to: u32,
-        /// Why.
+        /// The reason.
         #[source]
         why: Box<dyn Error + Send + Sync>,
     },
@@ -118,7 +118,7 @@ impl Audit {
         }
     }
 
-    /// Goes on with the record of the next epoch.
+    /// Continues with the record of the next epoch.
     ///
     /// # Errors
     /// If it does not follow the last one.

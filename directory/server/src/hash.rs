@@ -29,7 +29,7 @@ const IV: [u32; 8] = [
 /// The way a tree is hashed. It is a parameter of a directory and never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// SHA-256's compression function with its initial state, one block a node. A subtree of one leaf is that leaf.
+    /// SHA-256's compression function with its initial state, one block per node. A subtree of one leaf is that leaf.
     Compress,
     /// SHA-256, two blocks a node. A subtree of one leaf is that leaf.
     Sha256,

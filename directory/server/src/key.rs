@@ -41,7 +41,7 @@ impl Index {
         Ok(Self(index))
     }
 
-    /// On which side the index is below a node at a depth.
+    /// Returns the side on which the index is below a node at a depth: `false` for the left one.
     ///
     /// # Panics
     /// If the depth is 128 or more.
@@ -101,7 +101,7 @@ impl Opening {
 pub struct Commitment(pub Digest);
 
 impl Commitment {
-    /// That of a label that has had no value.
+    /// The commitment of a label that has had no value.
     pub const NONE: Self = Self([0; 32]);
 
     /// The commitment after one more value, of which this is the digest.

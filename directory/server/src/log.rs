@@ -29,7 +29,7 @@ pub struct Complete {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontier {
     size: u64,
-    /// By level: there is one where the size has a bit.
+    /// The peaks by level: there is one where the size has a bit.
     peaks: Vec<Option<Digest>>,
 }
 

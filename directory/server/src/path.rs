@@ -26,7 +26,7 @@ pub enum End {
     Leaf(Leaf),
 }
 
-/// Why a path was rejected.
+/// The reason why a path was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -39,8 +39,8 @@ pub enum PathError {
     /// The path does not lead to this root: it is of another epoch, or damaged.
     #[error("the path does not lead to the root of the record")]
     Root,
-    /// The root has a leaf where its index does not belong. **That is evidence against the server**, together
-    /// with the record: it has signed a tree that is none.
+    /// The root has a leaf where its index does not belong. **That is evidence against the server**, together with the
+    /// record: it has signed something that is not a tree.
     #[error(
         "the tree has a leaf in the place of another index: its record is evidence against the server"
     )]

@@ -60,7 +60,7 @@ impl Place {
     /// Reads a place.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a place.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader(bytes);
         let place = Self::read(&mut reader)?;

@@ -64,11 +64,11 @@ pub struct Record {
     pub log_size: u64,
     /// The root of the update log.
     pub log_root: Digest,
-    /// When the epoch was closed, in seconds since 1970.
+    /// The time at which the epoch was closed, in seconds since 1970.
     pub closed: u64,
 }
 
-/// Why a record was rejected.
+/// The reason why a record was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -299,7 +299,7 @@ pub struct Checked {
     profile: Profile,
 }
 
-/// Why the answer to a look-up was rejected.
+/// The reason why the answer to a look-up was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookUpError {

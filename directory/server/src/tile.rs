@@ -18,7 +18,7 @@ const LEAF: u8 = 1;
 const BELOW: u8 = 2;
 const INNER: u8 = 3;
 
-/// Why a tile was rejected.
+/// The reason why a tile was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TileError {
@@ -173,7 +173,7 @@ fn tile(profile: Profile, node: &Node, levels: usize) -> Vec<u8> {
     out
 }
 
-/// In preorder; what is below the last level as its digest.
+/// Appends a node in preorder; parts below the last level as their digests.
 fn write(profile: Profile, node: &Node, levels: usize, out: &mut Vec<u8>) {
     match node {
         Node::Empty => out.push(EMPTY),

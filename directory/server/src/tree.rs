@@ -8,7 +8,7 @@ use crate::place::{Away, Place};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// From this many changes on, the sides of a node are computed at the same time.
+/// The number of changes from which on the sides of a node are computed at the same time.
 #[cfg(feature = "parallel")]
 const PARALLEL: usize = 256;
 

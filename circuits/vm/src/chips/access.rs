@@ -7,7 +7,7 @@ use crate::isa::Chip;
 use crate::template::{Builder, OfOp};
 use crate::word::power;
 
-/// Which of the four bytes of a word an address is.
+/// The position of an address among the four bytes of a word.
 pub(super) struct Offset {
     /// The bit that is 1 for the odd bytes.
     pub(super) odd: Form,

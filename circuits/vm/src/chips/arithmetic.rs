@@ -7,7 +7,7 @@ use crate::op::{Op, low, sign};
 use crate::template::{Asked, Builder, OfOp};
 use crate::word::power;
 
-/// LI: rd = imm.
+/// LI: rd = imm; both are values of entries, with the factor b_V.
 pub(super) fn li(b: &mut Builder) {
     let step = step(b);
     step.next(b, &step.after());

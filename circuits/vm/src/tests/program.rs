@@ -1,4 +1,4 @@
-//! Files that are no programs of the machine.
+//! Files that are not programs of the machine.
 
 use super::assembler::{ECALL, exit, li, program};
 use crate::Program;

@@ -113,7 +113,8 @@ fn no_prover_has_memory_below_the_image() {
     assert_eq!(unbalanced(&below), ["memory", "memory"]);
 }
 
-/// Which segments are writable is not part of the claim: with the flag, it is the same program, and its run is proven.
+/// The flag that segments are writable is not part of the claim: with it, it is the same program, and its run is
+/// proven.
 #[test]
 fn the_claim_does_not_say_which_segments_are_writable() {
     let code =

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 const MAX_LINE: usize = 1024;
 const MAX_LABELS: usize = 1 << 20;
 
-/// Why a text is not a program: the line, from 1, and what is wrong with it.
+/// The reason why a text is not a program: the line, from 1, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct AssemblyError {

@@ -1,4 +1,4 @@
-//! From words to the rows of the program table.
+//! The decoder, from words to the rows of the program table.
 
 use crate::chips::ZERO;
 use crate::isa::{Chip, Decoded, Instruction};
@@ -38,7 +38,7 @@ pub(crate) enum Opcode {
     Answer,
 }
 
-/// Which of ri and rj an instruction has, and whether the assembly language writes A first.
+/// The order of ri, rj and A in the assembly language, and which of ri and rj an instruction has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// ri rj A

@@ -1,4 +1,4 @@
-//! Tests of the circuit with two paths a change.
+//! Tests of the circuit with two paths per change.
 
 use super::parts::{
     Close, CloseReads, NewLeaf, NewLeafReads, NewPath, NewReads, OldLeaf, OldLeafPrivate,

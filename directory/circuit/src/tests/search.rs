@@ -188,7 +188,7 @@ impl System {
         true
     }
 
-    /// Solves rows until none is linear any more. Returns false if they contradict each other.
+    /// Solves rows until none of the rest is linear. Returns false if they contradict each other.
     fn settle(&mut self) -> bool {
         loop {
             let mut is_settled = true;
@@ -465,7 +465,7 @@ impl Meant {
     }
 }
 
-/// For each pair of messages, what the rows accept is what is meant.
+/// The rows accept, for each pair of messages, exactly what is meant.
 #[test]
 fn rows_accept_what_is_meant() {
     let Meant { pool, pairs } = Meant::new();

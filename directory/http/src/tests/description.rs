@@ -83,7 +83,7 @@ fn kinds(schema: &Value) -> Vec<String> {
     }
 }
 
-/// Checks that a value is one that a schema allows. Fields that are not described are none.
+/// Checks that a value is one that a schema allows. Fields that are not described are not allowed.
 fn check(all: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     if let Some(name) = schema["$ref"].as_str() {
         return check(all, named(all, name), value);

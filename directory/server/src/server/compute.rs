@@ -266,12 +266,12 @@ pub(crate) fn load(
     }
 }
 
-/// Which parts of the tree are in memory only because commits needed them.
+/// The parts of the tree that are in memory only because commits needed them.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     /// The places that each commit needed, the oldest commit first.
     commits: VecDeque<(u64, Vec<Place>)>,
-    /// By place, the last commit that needed it.
+    /// The last commit that needed each place.
     last: HashMap<Place, u64>,
 }
 

@@ -29,7 +29,7 @@ pub enum Error {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// There is a directory, or something else.
@@ -216,7 +216,7 @@ impl Error {
     }
 }
 
-/// Why an update was not accepted.
+/// The reason why an update was not accepted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {

@@ -22,7 +22,7 @@ impl std::fmt::Debug for Fjall {
 }
 
 impl Fjall {
-    /// Opens the database, and makes it if there is none. `cache` is how many bytes of it are kept in memory.
+    /// Opens the database, and makes it if there is none. `cache` is the number of bytes of it that are kept in memory.
     ///
     /// # Errors
     /// If it cannot be opened, or another process has it open.

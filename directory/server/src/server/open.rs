@@ -19,8 +19,8 @@ impl Server {
     /// Serves the directory in a folder, with fjall as its database.
     ///
     /// # Errors
-    /// If there is none, another process serves it, its parameters are others, or it is damaged or older than what was
-    /// signed.
+    /// If there is no directory, another process serves it, its parameters are others, or it is damaged or older than
+    /// what was signed.
     pub fn open(
         folder: &Path,
         parameters: &Parameters,
@@ -82,7 +82,7 @@ impl Server {
     /// signed or written, so that a backup can be read, too, whatever was signed later; updates are refused.
     ///
     /// # Errors
-    /// If there is none, another process serves it, its parameters are others, or it is damaged.
+    /// If there is no directory, another process serves it, its parameters are others, or it is damaged.
     pub fn read(
         folder: &Path,
         parameters: &Parameters,
@@ -99,7 +99,7 @@ impl Server {
         Ok(Self { shared, parameters: *parameters, thread: Mutex::new(None) })
     }
 
-    /// Ends what only reads: there is no thread that would.
+    /// Ends a server that only reads: it has no thread that would.
     pub(crate) fn stop_reading(&self) {
         let directory = self.shared.reads.lock().unwrap_or_else(PoisonError::into_inner).take();
         if directory.is_none() {

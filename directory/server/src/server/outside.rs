@@ -89,9 +89,9 @@ fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
 /// The paths of the heads of a directory.
 #[derive(Debug)]
 pub(crate) struct HeadPaths {
-    /// In the folder.
+    /// The one in the folder.
     pub(crate) inner: PathBuf,
-    /// On another disk, if there is one.
+    /// The one on another disk, if there is one.
     pub(crate) outer: Option<PathBuf>,
     /// `true` if that one may be missing.
     pub(crate) start: bool,

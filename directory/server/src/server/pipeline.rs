@@ -106,7 +106,7 @@ impl Begin {
 pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Begin) {
     struct Stop<'s>(&'s Shared);
     impl Drop for Stop<'_> {
-        /// Also if a thread panics: nobody waits for a server that has ended.
+        /// Runs also if a thread panics: nobody waits for a server that has ended.
         fn drop(&mut self) {
             let mut state = self.0.lock();
             if !matches!(state.phase, Phase::Stopped(_)) {
@@ -327,7 +327,7 @@ fn stage(
     }
 }
 
-/// Updates for a commit, and the last commit that is on the disk; nothing once there will be no more.
+/// Returns updates for a commit, and the last commit that is on the disk; `None` once there will be no more.
 fn next_updates(shared: &Shared) -> Option<(Vec<Accepted>, u64)> {
     let limit = shared.options.max_updates.max(1);
     let mut state = shared.lock();

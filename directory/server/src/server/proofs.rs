@@ -85,7 +85,8 @@ pub(crate) fn proof_of(store: &dyn Store, epoch: u32) -> Result<Option<EpochProo
     Ok(found.filter(|proof| proof.from < epoch))
 }
 
-/// Which epochs proofs are of, from the one that proves an epoch on: the epoch before the first one, and the last one.
+/// Lists the epochs of proofs, starting with the one that proves `epoch`: the epoch before the first one, and the last
+/// one.
 pub(crate) fn ranges(store: &dyn Store, epoch: u32, most: usize) -> Result<Vec<(u32, u32)>, Error> {
     let mut found = Vec::new();
     if most > 0 {

@@ -69,7 +69,7 @@ impl Sequencer {
         Self { head: self.head, chain: self.chain, keep, waiting, settled }
     }
 
-    /// Which commits wait for others, and what is to be written.
+    /// Returns the commits that wait for others, and the keys of the rows that are to be written.
     #[cfg(test)]
     pub(crate) fn waits(&self) -> (Vec<u64>, Vec<Vec<u8>>) {
         let keys = self.settled.0.iter().map(|row| row.key.clone()).collect();

@@ -43,7 +43,7 @@ impl Server {
     /// Accepts an update: it is on the disk when this returns, and will have an outcome.
     ///
     /// # Errors
-    /// If it is none that a directory can have, or cannot be accepted now.
+    /// If it is not one that a directory can have, or cannot be accepted now.
     pub fn submit(&self, update: Update) -> Result<Receipt, SubmitError> {
         let prepared = self.prepare(update)?;
         let sent = self.send(&mut self.shared.lock(), prepared);

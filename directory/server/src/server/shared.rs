@@ -64,7 +64,7 @@ pub(crate) struct State {
     pub(crate) proven: u32,
     /// Nothing more comes from intake.
     pub(crate) closed: bool,
-    /// Why the threads end, if not because of a drain.
+    /// The reason why the threads end, if not because of a drain.
     pub(crate) failed: Option<Error>,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The share of new figures in averages.
 const SHARE: f64 = 1.0 / 16.0;
 
-/// After how many commits the figures say something.
+/// The number of commits after which the figures are meaningful.
 const ENOUGH: u64 = 8;
 
 /// The factor by which a mode must be faster to be chosen.

@@ -184,12 +184,12 @@ impl dyn Store + '_ {
 /// process has not synced, or what a failed sync has left in caches only.
 pub type Opener = dyn Fn(Opened) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
 
-/// When a database is opened.
+/// The occasion on which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// For the first time, or after it was closed.
+    /// The first time, or after it was closed.
     Again,
-    /// After anything else: a write or a sync that failed, or a process that was killed.
+    /// Any other case: after a write or a sync that failed, or a process that was killed.
     AfterFailure,
 }
 

@@ -94,7 +94,7 @@ pub enum Outcome {
     Refused(Refusal),
 }
 
-/// That an update is on the disk.
+/// The receipt for an update that is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// Its number, to ask for its outcome.
@@ -114,7 +114,7 @@ pub enum Status {
     Unknown,
 }
 
-/// Why an update was not done.
+/// The reason why an update was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -62,7 +62,7 @@ impl View {
         Ok((path, tree.leaf(index).map_err(UpdateError::from)?))
     }
 
-    /// Why a part of the tree may be missing.
+    /// Returns the reason why a part of the tree may be missing.
     fn pruned(&self) -> Option<Error> {
         let epoch = self.record.epoch;
         let format: Format = rows::get(&*self.store, Table::Format, &rows::FORMAT).ok()?;

@@ -81,8 +81,8 @@ fn paths(
     found
 }
 
-/// For each tree and each index, the answers of all paths: one, the right one. As a control, with leaves that move up on
-/// the way, present indices have paths to nothing.
+/// Exactly one answer can be proven for each tree and each index: the right one. As a control, with leaves that move up
+/// on the way, present indices have paths to nothing.
 #[test]
 fn exactly_one_answer_can_be_proven() {
     for profile in [Profile::Compress, Profile::Sha256] {
@@ -168,7 +168,7 @@ fn no_root_has_two_answers() {
     assert!([present, absent, other, deep].iter().all(|count| *count > 50));
 }
 
-/// A path may not end below the place where its end would be: the root that it leads to is no tree's.
+/// A path may not end below the place where its end would be: the root that it leads to is not that of a tree.
 #[test]
 fn ends_are_where_the_tree_has_them() {
     for profile in [Profile::Compress, Profile::Sha256] {

@@ -1,4 +1,4 @@
-//! Bytes that come from elsewhere: histories, and what is no path, history or record.
+//! Bytes that come from elsewhere: histories, and bytes that are not a path, history or record.
 
 use super::tree_of;
 use crate::{

@@ -7,7 +7,7 @@ use crate::isa::Chip;
 use crate::op::{Op, low, sign};
 use crate::template::{Builder, OfOp};
 
-/// The result of mull and umulh, and whether the product is no word.
+/// The result of mull and umulh, and whether the product is not a word.
 pub(crate) fn multiply_of(op: &Op) -> (u32, bool) {
     let [lo, hi] = unsigned(op);
     (if op.variant == 0 { lo } else { hi }, hi != 0)
@@ -45,13 +45,13 @@ fn excess(op: &Op) -> i128 {
     i128::from(hi) - sign(lo) * i128::from(u32::MAX)
 }
 
-/// The result of smulh, and whether the product is no signed word.
+/// The result of smulh, and whether the product is not a signed word.
 pub(crate) fn multiply_signed_of(op: &Op) -> (u32, bool) {
     (signed_halves(op)[1], excess(op) != 0)
 }
 
-/// smulh: (x - 2^32 sx) (y - 2^32 sy) = lo + 2^32 hi - 2^64 n. The flag says whether the product is no signed
-/// word, that is whether hi is not the sign of lo in all bits.
+/// smulh: (x - 2^32 sx) (y - 2^32 sy) = lo + 2^32 hi - 2^64 n. The flag says whether the product is not a signed word,
+/// that is whether hi is not the sign of lo in all bits.
 pub(in crate::chips) fn multiply_signed(b: &mut Builder) {
     let modulus = b.word().modulus();
     let binary = Binary::new(b, true);

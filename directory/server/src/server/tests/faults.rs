@@ -168,7 +168,7 @@ fn a_database_that_stays_closed_is_tried_again() {
     assert_eq!(values, ["0", "5"]);
 }
 
-/// After anything but a clean end, what the database shows is not trusted.
+/// The data that the database shows is not trusted after anything but a clean end.
 #[test]
 fn a_process_that_was_killed_leaves_a_note() {
     let folder = tempfile::tempdir().unwrap();

@@ -19,7 +19,7 @@ use crate::{Index, Leaf, Profile};
 use ed25519_dalek::SigningKey;
 use std::path::Path;
 
-/// So many times longer are tests with `HEKATON_DIRECTORY_SOAK` (`scripts/soak-directory`).
+/// Returns the factor by which tests are longer with `HEKATON_DIRECTORY_SOAK` (`scripts/soak-directory`).
 pub(crate) fn soak() -> usize {
     std::env::var("HEKATON_DIRECTORY_SOAK").map_or(1, |factor| factor.parse().unwrap())
 }

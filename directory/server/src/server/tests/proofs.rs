@@ -49,7 +49,7 @@ fn proofs_are_attached_in_their_order() {
     assert!(attached.unwrap());
     let of = |epoch: u32| server.record(epoch).unwrap().record().public_values();
     assert_eq!(seen, [(proof(0, 2), [of(0), of(2)].concat().try_into().unwrap())]);
-    // A second one of the same epochs says the same; one of some of them is none that follows.
+    // A second proof of the same epochs says the same; one of some of them does not follow.
     let never = |_: &EpochProof, _| panic!("it is not verified");
     assert!(!server.attach(&proof(0, 2), never).unwrap());
     assert!(message(server.attach(&proof(0, 1), never)).contains("begin at epoch 2"));

@@ -129,8 +129,8 @@ fn an_older_folder_is_refused() {
     }
 }
 
-/// Without anything outside, the same folder is served and signs again: what was signed is in nobody's hands but those of clients. The
-/// record that one of them has finds it out.
+/// An older folder is served and signs again if nothing is known from outside: what was signed is only in the hands of
+/// clients. The record that one of them has reveals it.
 #[test]
 fn a_record_from_a_client_finds_an_older_folder() {
     let place = Place::new();
@@ -141,7 +141,7 @@ fn a_record_from_a_client_finds_an_older_folder() {
     let expecting = |seen| Outside { seen: Some(seen), ..Outside::default() };
     let error = place.open(&expecting(second)).unwrap_err();
     assert!(matches!(error, Error::Behind { epoch: 2, found: None, .. }), "{error}");
-    // One that it has is no reason to refuse.
+    // A record that the database has is not a reason to refuse.
     place.open(&expecting(first)).unwrap().close().unwrap();
     let server = place.open(&Outside::default()).unwrap();
     update(&server, &[("label", "2")]);
@@ -155,7 +155,7 @@ fn a_record_from_a_client_finds_an_older_folder() {
     assert!(matches!(error, Error::Behind { epoch: 2, found: Some(_), .. }), "{error}");
     let error = place.open(&place.outside()).unwrap_err();
     assert!(matches!(error, Error::Behind { epoch: 2, found: Some(_), .. }), "{error}");
-    // A record of somebody else is none to compare with.
+    // A record of another server cannot be compared.
     let other = ed25519_dalek::SigningKey::from_bytes(&[8; 32]);
     let foreign = again.record().sign(&other);
     assert!(matches!(place.open(&expecting(foreign)).unwrap_err(), Error::Seen(_)));

@@ -107,7 +107,8 @@ fn look_ups_go_on_while_the_disk_is_full() {
     run(folder.path(), false);
 }
 
-/// After a clean end, and after a kill, which leaves a note and journals that would be written anew.
+/// A server starts on a full disk after a clean end, and after a kill, which leaves a note and journals that would be
+/// written anew.
 #[test]
 fn a_server_starts_on_a_full_disk() {
     for was_killed in [false, true] {

@@ -40,9 +40,9 @@ enum Defect {
     RemovesIntake,
     /// The head that is found is not written again before anything is answered.
     TrustsHead,
-    /// It is, but after rows are removed that it makes superfluous.
+    /// The head is written again, but after rows are removed that it makes superfluous.
     SettlesFirst,
-    /// After a failed write the database is opened as after any other end.
+    /// The database is opened after a failed write as after any other end.
     TrustsSync,
 }
 
