@@ -68,7 +68,7 @@ pub struct Admitted {
 /// is allowed.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The first check that fails.
 pub fn admit(
     witness: &Witness<'_>,
     parent: [u8; 32],

@@ -159,7 +159,7 @@ pub struct Summary {
 /// Checks the block: its hash, and the hashes of its blobs where they are expected.
 ///
 /// # Errors
-/// What is wrong.
+/// The first check that fails.
 pub fn check_block(
     envelope: &Envelope,
     blob_hashes: Option<&[[u8; 32]]>,
@@ -188,7 +188,7 @@ pub fn check_block(
 /// Checks the public keys of senders: one for each transaction.
 ///
 /// # Errors
-/// What is wrong.
+/// The first check that fails.
 pub fn check_keys(envelope: &Envelope, public_keys: &[u8]) -> Result<(), CheckError> {
     let transactions = envelope.payload.transactions.len();
     let keys = public_keys.len() / PUBLIC_KEY;
@@ -204,7 +204,7 @@ pub fn check_keys(envelope: &Envelope, public_keys: &[u8]) -> Result<(), CheckEr
 /// Checks a witness for a block, of which the hash of the parent and the height are given.
 ///
 /// # Errors
-/// What is wrong first.
+/// The first check that fails.
 pub fn check_witness(
     witness: &Witness<'_>,
     parent: [u8; 32],

@@ -164,7 +164,7 @@ impl Desk {
     /// Takes the answer of a node in one of the codecs.
     ///
     /// # Errors
-    /// Why it is not accepted.
+    /// The reason for which it is not accepted.
     pub fn answer(
         &self,
         origin: impl Into<Origin>,
@@ -184,7 +184,7 @@ impl Desk {
     /// Checks and stores a witness.
     ///
     /// # Errors
-    /// Why it is not accepted.
+    /// The reason for which it is not accepted.
     pub fn accept(
         &self,
         origin: impl Into<Origin>,

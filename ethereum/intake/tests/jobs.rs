@@ -273,7 +273,7 @@ fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
     assert_eq!(back.submit().unwrap(), 0, "once");
     accept(&back, &blocks[2]);
     assert_eq!(back.submit().unwrap(), 1);
-    // The same again is the same job.
+    // The same block again has the same job.
     let hash = accept(&back, &blocks[2]).block;
     let job = |hash: &str| back.record(hash).unwrap().unwrap().job;
     // Unless it is published already.

@@ -78,7 +78,7 @@ fn the_controls_are_accepted() {
 #[test]
 fn what_is_not_linked_is_refused() {
     let world = world();
-    // A leaf that nobody names, in a place that is free.
+    // A leaf without a reference to it, in a place that is free.
     let report = changed(&world, |it| {
         let mut leaf = it.leaves[0].clone();
         leaf.blocks = BlockValues::of(&[&[0xf8][..], &[7; 80]].concat());
@@ -126,7 +126,7 @@ fn nothing_of_a_state_may_be_left_out_at_the_root() {
     let report = changed(&sample(), nothing);
     refused("no strings under a root that is not empty", &report);
     assert!(report.unbalanced.is_empty(), "the header's rows alone say so");
-    // The same of an empty one is accepted: `the_largest_and_the_smallest_are_accepted`.
+    // N = 0 of an empty state is accepted: `the_largest_and_the_smallest_are_accepted`.
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn w_and_n_do_not_stay_when_strings_change() {
         refused(name, &report);
         assert!(!report.violations.is_empty(), "{name}: the bus alone says so");
     }
-    // What the bus does not notice: another order, and a genuine leaf less.
+    // Changes that the bus does not notice: another order, and one genuine leaf less.
     for (name, change) in [
         ("another order", (|it| it.leaves.reverse()) as Change),
         ("a leaf less", |it| {

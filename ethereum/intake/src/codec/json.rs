@@ -188,7 +188,7 @@ impl JsonWitness {
 /// came: [`canonical`](crate::canonical) sorts them, and leaves out what does not belong there.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault.
 pub fn witness_from_json(text: &[u8]) -> Result<Vec<u8>, JsonError> {
     JsonWitness::read(text)?.encode()
 }
@@ -212,7 +212,7 @@ impl JsonPush {
     /// Reads the body.
     ///
     /// # Errors
-    /// What is wrong, with the code that [`Parameters::decode`] has for it.
+    /// The fault, with the code that [`Parameters::decode`] has for it.
     pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::sleep;
 
-/// A store that has lost its last writes counts again from where it was: what is written then must not be taken for what was read already.
+/// A store that has lost its last writes counts again from where it was: new writes must not be taken for those that were read already.
 #[test]
 fn a_counter_that_went_back_hides_nothing() {
     simulate(async || {

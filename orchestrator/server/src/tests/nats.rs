@@ -139,7 +139,7 @@ async fn a_stream_that_was_made_again_is_another_store() {
     let again = server.open().await;
     let new = again.create("a", value.clone()).await.unwrap();
     assert_ne!(new.incarnation, old.incarnation);
-    // What was meant for the old one does not reach the new one, whatever the numbers are.
+    // Writes for the old store do not reach the new one, whatever the revisions are.
     for rev in [old, Rev { number: new.number, ..old }] {
         let refused = again.update("a", value.clone(), rev).await;
         assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
@@ -266,7 +266,7 @@ async fn three_servers_obey_the_laws_and_one_may_be_gone() {
     for _ in 0..120 {
         match store.update("replicated", value.clone(), rev).await {
             Ok(next) => (rev, written) = (next, written + 1),
-            // A leader is chosen. What was not answered may have been done.
+            // A leader is chosen. A write without an answer may have taken effect.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(250)).await;
                 if let Ok(Some(entry)) = store.get("replicated").await {

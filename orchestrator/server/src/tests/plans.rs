@@ -182,7 +182,7 @@ fn partial_groups_are_made_only_where_the_workflow_says_so() {
             false => assert_eq!(table.settle(), [""; 0]),
             true => {
                 assert_eq!(table.settle(), ["create 1.0.0"]);
-                // What comes later does not change what was made.
+                // Later outputs do not change the tasks that were made.
                 table.end(0, 0, 0, Some("x"));
                 assert_eq!(table.settle(), [""; 0]);
                 table.end(1, 0, 0, Some("xy"));

@@ -35,7 +35,7 @@ fn queue(tasks: &[(TaskKey, Task)]) -> Queue {
 fn older_blocks_come_first_and_later_stages_of_a_block() {
     let mut tasks = [task("t", "c", 7, 0), task("t", "c", 5, 0), task("t", "c", 6, 0)];
     assert_eq!(order(&mut queue(&tasks), 0), ["t c 5", "t c 6", "t c 7"]);
-    // Of one block: the later stage, then what was tried before, then the older one.
+    // Within a block: the later stage first, then tasks that were tried before, then older ones.
     for (at, (key, task)) in tasks.iter_mut().enumerate() {
         (task.block, key.index) = (5, u32::try_from(at).unwrap());
     }
@@ -78,7 +78,7 @@ fn a_tenant_with_many_tasks_takes_its_share_and_no_more() {
     let modest = found.iter().take(8).filter(|text| text.starts_with("modest")).count();
     assert_eq!(modest, 2, "{found:?}");
 
-    // Who was idle has not saved anything up.
+    // A tenant that was idle has not saved up any share.
     let mut late = queue(&tasks[..100]);
     let all = |_: &TaskKey, _: &Task| true;
     for _ in 0..50 {

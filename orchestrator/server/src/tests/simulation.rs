@@ -386,7 +386,7 @@ pub(super) fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
             _ => {}
         }
     }
-    // What is published has its place, whoever cancelled or replaced what.
+    // Each published block is the one in its place, whatever was cancelled or replaced.
     let mut before = "genesis".to_owned();
     for id in published(&history, "strict") {
         let mut places = jobs.values().filter(|job| job.chain.as_str() == "strict");

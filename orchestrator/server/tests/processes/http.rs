@@ -467,7 +467,7 @@ fn every_status_is_described_and_every_one_described_is_answered() {
         ],
     );
 
-    // What is left needs a full disk or a server that is away: `disk.rs`, `nats.rs`.
+    // The remaining statuses need a full disk or a server that is away: `disk.rs`, `nats.rs`.
     let elsewhere = [("put", "/v1/blobs/{digest}", 507), ("get", "/readyz", 503)];
     let mut missing = vec![];
     for (method, path) in api.operations() {
@@ -507,7 +507,7 @@ fn requests_are_understood_as_http_says() {
     let wrong = ask(at, "GET", path, &[("authorization", "Bearer x")], b"");
     assert_eq!(wrong.header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
     let alice = ("authorization", "bearer secret");
-    // HEAD is GET without a body, and a path that is there says what it takes.
+    // HEAD is GET without a body, and an existing path reports the methods that it allows.
     for path in ["/healthz", "/metrics", "/openapi.json", "/", "/live.js", "/v1/jobs"] {
         let (get, head) =
             (ask(at, "GET", path, &[alice], b""), ask(at, "HEAD", path, &[alice], b""));

@@ -129,7 +129,7 @@ fn everything_may_be_killed_at_any_time() {
         assert_eq!(output(&client, &place, &status), format!("W{}", status.block));
     }
     wait("all are published", || published(&client).len() == jobs.len());
-    // Only what ran when something was killed ran again: at most four at a time.
+    // Only tasks that ran when a process was killed ran again: at most four at a time.
     let again = place.attempts() - jobs.len();
     assert!(again <= 4 * usize::try_from(rounds).unwrap(), "{again} attempts too many");
     drop((service, worker));

@@ -38,7 +38,7 @@ fn tenants_are_kept_apart() {
     alice.make_chain("second", &free).unwrap();
     assert_eq!(status_of(alice.make_chain("third", &free)), 429);
     alice.make_chain("second", &free).unwrap();
-    // Limits, which do not refuse what was accepted before.
+    // The limits do not apply to jobs that were accepted before.
     submit(&alice, &place, 2, "0 two");
     let blob = Digest::of(b"0 two\n").to_string();
     let refused =

@@ -30,17 +30,17 @@ pub(crate) enum Command {
     Work(Work),
     /// Submit files, each as a job of its own, or one job with several inputs
     Submit(Submit),
-    /// Print what is known of a job; without one, of those that are open and the last ones that have ended, and what stands still
+    /// Print the state of a job; without one, of open jobs and the last ones that have ended, and what stands still
     Status(Status),
     /// Cancel a job
     Cancel(OfJob),
     /// Have a dead or cancelled job live again; what is done stays done
     Requeue(OfJob),
-    /// Have a chain go on without its dead next block
+    /// Have a chain continue without its dead next block
     Skip(OfJob),
     /// Store the proof of a job that is done in a file
     Fetch(Fetch),
-    /// Make a chain, or print what is known of one
+    /// Make a chain, or print the state of one
     Chain(ChainCommand),
     /// Print what a chain has published
     Proofs(Proofs),
@@ -170,7 +170,7 @@ pub(crate) struct Submit {
     /// Urgency, 0 is the most urgent
     #[arg(long, default_value_t = 1)]
     pub(crate) lane: u8,
-    /// Wait until all are done; what they wait for meanwhile is said on standard error
+    /// Wait until all are done; progress is reported on standard error
     #[arg(long)]
     pub(crate) wait: bool,
     /// Store the proof in this file; of several jobs, in this folder
@@ -234,7 +234,7 @@ pub(crate) struct Proofs {
     pub(crate) to: ToService,
     /// The chain
     pub(crate) chain: String,
-    /// Only what is after this revision
+    /// Only entries after this revision
     #[arg(long, value_name = "REV", default_value_t = 0)]
     pub(crate) from: u64,
 }
@@ -249,7 +249,7 @@ pub(crate) struct Revert {
     pub(crate) last: String,
     /// Its height
     pub(crate) block: u64,
-    /// The block that is to follow it: where it does already, nothing is torn off
+    /// The block that is to follow it: if it already does, nothing is torn off
     #[arg(long, value_name = "ID")]
     pub(crate) next: Option<String>,
 }

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let Arguments { json, command } = Arguments::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| "info".into());
-    // Colors are for terminals, and for those who want them (https://no-color.org).
+    // Colors are for terminals, unless users opt out (https://no-color.org).
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
