@@ -126,7 +126,7 @@ pub(crate) struct Analyse {
   hekaton hash sha.wtns --keys sha.keys > public.json
   hekaton verify sha.wtns.proof --key sha.keys/verifying.key --public @public.json
 
-docs/guide/circom.md has the whole way.")]
+docs/guide/circom.md has all the steps.")]
 pub(crate) struct Import {
     #[command(flatten)]
     pub(crate) source: Source,

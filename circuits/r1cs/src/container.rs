@@ -356,7 +356,7 @@ pub(crate) fn decode(bytes: &[u8; FIELD]) -> Option<Fr> {
 /// The moduli of the fields that circom knows, other than BLS12-381's, little-endian.
 fn name_of(prime: &[u8]) -> Option<&'static str> {
     let digits = |text: &str| {
-        let mut bytes = hex::decode(text).unwrap_or_default();
+        let mut bytes = hex::decode(text).expect("the moduli below are hexadecimal");
         bytes.reverse();
         bytes
     };

@@ -204,7 +204,7 @@ fn combination(reader: &mut Reader<'_>, system: &mut SystemBuilder) -> Result<()
     for _ in 0..terms {
         let wire = reader.u32("a wire")?;
         let coefficient = reader.scalar("a coefficient")?;
-        let value = || decode(&coefficient).unwrap_or_default();
+        let value = || decode(&coefficient).expect("the reader has checked it");
         system.term(wire, &coefficient, value).map_err(|e| reader.error(e.into()))?;
     }
     system.end_combination().map_err(|e| reader.error(e.into()))

@@ -310,7 +310,8 @@ impl Desk {
     fn write(&self, record: &Record) -> Result<(), DeskError> {
         let path = self.path(&record.block);
         let part = path.with_extension("part");
-        let text = serde_json::to_vec_pretty(record).unwrap_or_default();
+        let text =
+            serde_json::to_vec_pretty(record).map_err(|error| failed(&path, error.into()))?;
         let write = || -> std::io::Result<()> {
             let mut file = std::fs::File::create(&part)?;
             file.write_all(&text)?;

@@ -19,7 +19,7 @@ use std::time::Duration;
 DIRECTORY is the address of a service, or a folder that no service has open.
 An update is accepted once it is on the server's disk, visible once the record of its
 epoch is signed, and proven once a proof of its epoch is attached.
-docs/guide/directory.md has the whole way.")]
+docs/guide/directory.md has all the steps.")]
 pub(crate) enum Directory {
     /// Make a new directory in a folder
     Init(DirectoryInit),

@@ -150,7 +150,7 @@ fn a_head_that_was_moved_confirms_no_backup() {
     copy(&after, &folder);
     let settings = directory.path("d/settings.json");
     std::fs::copy(directory.path("newest/settings.json"), &settings).unwrap();
-    let go_on = format!("`hekaton directory head {folder} {moved}` goes on there");
+    let go_on = format!("`hekaton directory head {folder} {moved}` continues there");
     fails(3, &go_on, &["directory", "insert", &folder, "alice", "5"]);
     ok(&["directory", "head", &folder, &moved]);
     ok(&["directory", "insert", &folder, "alice", "5"]);

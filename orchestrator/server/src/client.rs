@@ -154,7 +154,8 @@ impl Client {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let body = serde_json::to_vec(body).unwrap_or_default();
+        let body = serde_json::to_vec(body)
+            .expect("bodies have string keys and no floats that JSON lacks");
         self.call(method, path, "application/json", &body[..], TIME)
     }
 

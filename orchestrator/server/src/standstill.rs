@@ -155,7 +155,7 @@ impl fmt::Display for Cause {
                 write!(f, "needs back-ends that no live process has: {}", list(backends))
             }
             Self::NoBackend { backends, was_there: true } => {
-                write!(f, "needs back-ends that no live process has anymore: {}", list(backends))
+                write!(f, "needs back-ends that no live process has any longer: {}", list(backends))
             }
             Self::Unclaimed { backends, quarantine: None } => {
                 write!(f, "has tasks that nobody claims, for the back-ends {}", list(backends))

@@ -176,8 +176,7 @@ impl Workflow {
 
     /// Returns the one encoding that the workflow's digest is of.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Names as keys and no floats: this cannot fail.
-        serde_json::to_vec(self).unwrap_or_default()
+        serde_json::to_vec(self).expect("workflows have names as keys and no floats")
     }
 
     /// A workflow of one stage that passes each input file to a back-end.

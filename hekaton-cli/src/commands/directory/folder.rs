@@ -202,7 +202,7 @@ impl Folder {
                 head.display()
             ),
             Error::HeadLeft { to, .. } => format!(
-                "; if this is the newest copy of the folder, `hekaton directory head {path} {}` goes on there",
+                "; if this is the newest copy of the folder, `hekaton directory head {path} {}` continues there",
                 to.display()
             ),
             _ => String::new(),

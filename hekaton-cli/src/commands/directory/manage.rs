@@ -79,7 +79,9 @@ pub(super) fn prove(
         });
     });
     proven.map_err(|error| match error {
-        ProveError::Stopped => Failure::new(exit::STOPPED, "stopped; the same command goes on"),
+        ProveError::Stopped => {
+            Failure::new(exit::STOPPED, "stopped; run the same command again to continue")
+        }
         error => Failure::new(exit::FAILED, error),
     })?;
     let after = server.proven().or_fail(exit::FAILED)?;

@@ -289,7 +289,7 @@ fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<(),
     let how = "digests and balances of 8 subcircuits with 1,024 wires, per wire";
     put(out, C::SummarizeOccurrence, summarize, how);
     let [_, root] = narrow.slices(engine)?;
-    let how = "decoding and adding up what is told of 256 subcircuits with 8 wires";
+    let how = "decoding and adding up the summaries of 256 subcircuits with 8 wires";
     put(out, C::SliceSubcircuit, root, how);
     Ok(())
 }

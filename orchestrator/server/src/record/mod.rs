@@ -89,8 +89,8 @@ fn open<T: DeserializeOwned>(entry: &Entry) -> Result<Envelope<T>, BadRecord> {
 
 /// Encodes a record that is written with a nonce.
 pub(crate) fn encode<T: Serialize>(body: &T, by: u64) -> Bytes {
-    // Records have string keys and no floats that JSON lacks, so this cannot fail.
-    serde_json::to_vec(&Envelope { v: VERSION, by, body }).unwrap_or_default().into()
+    let json = serde_json::to_vec(&Envelope { v: VERSION, by, body });
+    json.expect("records have string keys and no floats that JSON lacks").into()
 }
 
 /// Reads a record.

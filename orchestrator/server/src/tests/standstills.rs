@@ -137,7 +137,10 @@ fn causes_are_told_apart() {
         submit(&intake, &block(foreign, 2, "b2", "b1")).await.unwrap();
         settle(&world).await;
         let found = world.watched.standstills();
-        assert!(found[0].to_string().contains("no live process has anymore: 'gpu'"), "{found:?}");
+        assert!(
+            found[0].to_string().contains("no live process has any longer: 'gpu'"),
+            "{found:?}"
+        );
         assert!(!found[0].cause.is_submitters());
         drop(node);
     });
