@@ -44,7 +44,7 @@ impl Table {
         let now = Instant::now();
         let seats = self.seats.iter().filter(|(_, seat)| seat.is_spare() == is_spare);
         let waits = seats.filter_map(|(number, seat)| Some((seat.keeps_waiting(now)?, *number)));
-        // Of those that came at once, the older one.
+        // The older one goes first if several have waited equally long.
         let longest = waits.max_by_key(|(time, number)| (*time, std::cmp::Reverse(*number)));
         let Some((_, number)) = longest.filter(|(time, _)| *time >= least) else { return false };
         if let Some(seat) = self.seats.remove(&number) {
@@ -291,7 +291,7 @@ mod tests {
         drop(working);
         seats.promote(&spare[0].seat).await;
         assert!(!spare[0].seat.is_spare());
-        // Where the server works on everything, nobody makes room.
+        // While the server works on all requests, no connection makes room.
         first.seat.begin();
         second.seat.begin();
         for seated in spare.iter().chain([&next]) {

@@ -59,7 +59,7 @@ fn exchange(address: &str, bytes: &[u8]) -> (Vec<u8>, Duration) {
 fn silent_connections_are_closed() {
     let limits = Limits::new(16, Duration::from_secs(60)).silence(SILENCE);
     let (address, end, running) = server(limits.http2(true));
-    // A caller that takes nothing of its answer, but says that it is there.
+    // A client that reads nothing of its answer, but shows that it is alive.
     let no_window = [&PREFACE[..24], b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0", REQUEST].concat();
     std::thread::scope(|scope| {
         let address = &address;

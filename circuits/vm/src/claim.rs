@@ -95,7 +95,7 @@ impl Claim {
         postcard::to_allocvec(self).expect("numbers and lists of numbers have an encoding")
     }
 
-    /// Reads the file of a proof: what it says, and the proof. Nothing of it is verified.
+    /// Reads the file of a proof: the claim and the proof. Neither is verified.
     ///
     /// # Errors
     /// If the file is of another kind or version, or damaged.

@@ -11,7 +11,7 @@ use elf::segment::ProgramHeader;
 use elf::{ElfBytes, ParseError};
 use std::ops::Range;
 
-/// The first bytes of an ELF file, and where it says its class and the order of its bytes.
+/// The first bytes of an ELF file, and the offsets of its class and of the order of its bytes.
 const MAGIC: &[u8; 4] = b"\x7fELF";
 const CLASS: usize = 4;
 const BYTE_ORDER: usize = 5;
@@ -256,7 +256,7 @@ fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Vec<(u32, String)> {
     };
     let is_code = |kind: u8| kind == STT_FUNC || kind == STT_NOTYPE;
     let mut length = 0;
-    // At one address, a function comes before what a link script says.
+    // At one address, a function takes precedence over a symbol of a link script.
     let mut list: Vec<(u32, bool, &str)> = symbols
         .iter()
         .take(MAX_SYMBOLS)

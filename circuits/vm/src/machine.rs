@@ -12,7 +12,7 @@ use crate::trap::{RunError, Trap, TrapReason};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The largest number of registers of an instruction set; of RV32IM, the one that writes to x0 go to included.
+/// The largest number of registers of an instruction set, including the one of RV32IM that writes to x0 go to.
 pub(crate) const REGISTERS: usize = 33;
 
 /// The stack pointer, by the convention of compilers.
@@ -35,7 +35,7 @@ pub(crate) struct Exit {
     pub(crate) cycle: u64,
     pub(crate) pc: u32,
     pub(crate) code: u32,
-    /// The gaps of a0 and a7; of TinyRAM, that of the operand's register, and none.
+    /// The gaps of a0 and a7; for TinyRAM, the gap of the operand's register, and 0.
     pub(crate) gaps: [u16; 2],
     /// The operand's register and immediate, for TinyRAM.
     pub(crate) operand: (u8, u32),
@@ -94,7 +94,7 @@ impl<'a> Machine<'a> {
         for (word, value) in (program.base..).zip(&program.image) {
             memory.cell(word).value = *value;
         }
-        // Of TinyRAM, the private words are not in memory, but they are no more.
+        // TinyRAM has the private words on a tape, not in memory, but the same limit applies to them.
         let (bytes, public) = (input.private.len(), input.public.len());
         let most = input::room(public);
         if most.is_none_or(|most| bytes > most) {

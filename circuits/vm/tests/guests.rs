@@ -110,7 +110,7 @@ fn sha256() {
     }
 }
 
-/// The functions of the machine give what other software gives, at all lengths around the ends of blocks; and the
+/// The functions of the machine return what other software returns, at all lengths around the ends of blocks; and the
 /// circuit accepts it.
 #[test]
 fn hash() {

@@ -19,7 +19,7 @@
 //! | [`Profile::Compress`](hekaton_directory::Profile::Compress) | 53,743 | 19 |
 //! | [`Profile::Sha256`](hekaton_directory::Profile::Sha256) | 92,175 | 11 |
 //!
-//! [`FullEpoch`] is the circuit of the paper's directory, to compare with: every leaf at depth 128, two paths a change.
+//! [`FullEpoch`] is the circuit of the paper's directory, to compare with: every leaf at depth 128, two paths per change.
 //!
 //! The witness is made by [`Tree::steps`](hekaton_directory::Tree::steps).
 

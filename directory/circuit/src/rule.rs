@@ -13,23 +13,23 @@ pub(crate) enum Rule {
     Prefix,
     /// A leaf that is pushed has a depth.
     Depth,
-    /// The top of the stack afterwards is where the step says.
+    /// The top of the stack afterwards is at the location of the step.
     Location,
     /// A step up goes to the parent, from its left or its right side.
     Parent,
     /// Two that are merged are the sides of one node.
     Sides,
-    /// Room for what is pushed.
+    /// A push finds room on the stack.
     Room,
     /// A leaf is of the index at whose place it is.
     Index,
-    /// The bytes of a leaf that say nothing are zero.
+    /// The unused bytes of a leaf are zero.
     Zeros,
     /// A new leaf has version 0.
     First,
     /// The next version is one more.
     Next,
-    /// A leaf that is written says the epoch.
+    /// A leaf that is written has the number of the epoch.
     Epoch,
     /// A leaf that only moves stays as it is.
     Same,

@@ -26,7 +26,7 @@ pub enum WitnessError {
     Changes {
         /// The number of changes.
         found: usize,
-        /// The size of the circuit.
+        /// The number of changes that the circuit has.
         expected: usize,
     },
     /// It does not fit.

@@ -101,7 +101,7 @@ pub fn submit(server: &Server, body: UpdateBody) -> Result<UpdateStatus, Problem
     Ok(UpdateStatus::accepted(receipt.number, receipt.repeated))
 }
 
-/// Waits until an update is visible or refused, at most this long, and says what became of it. One that is refused is a
+/// Waits until an update is visible or refused, at most this long, and returns its status. One that is refused is a
 /// conflict.
 ///
 /// # Errors

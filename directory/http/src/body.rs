@@ -18,7 +18,8 @@ pub enum State {
     Accepted,
     /// It is in the signed record of an epoch.
     Visible,
-    /// A proof of that epoch is attached, which the server has verified. That is what it says: auditors verify it themselves.
+    /// A proof of that epoch is attached, which the server has verified. This is the server's claim: auditors verify
+    /// the proof themselves.
     Proven,
     /// The update was not done, and will not be.
     Refused,

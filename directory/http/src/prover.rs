@@ -125,7 +125,7 @@ impl Proving {
     }
 }
 
-/// Proves all epochs that have no proof, and says the epochs of each proof once it is attached.
+/// Proves all epochs that have no proof, and reports the epochs of each proof once it is attached.
 ///
 /// # Errors
 /// If it was stopped, or the first proof that failed.

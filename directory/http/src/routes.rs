@@ -236,7 +236,7 @@ async fn history(
     };
     let held = held.map_err(|error| Problem::new(&Kind::INTERNAL, error))?;
     let answers = Arc::clone(&service.sent_histories);
-    // It is read to its end, also for somebody who is gone, and so long the next one waits.
+    // It is read to its end, even if the client is gone, and the next one waits for that.
     let work = move |service: &Service| {
         let body = answer::history(&service.server, label.as_bytes(), epoch)?;
         let bytes = serde_json::to_vec(&body);
@@ -326,7 +326,7 @@ async fn proof(
     blocking(service, move |service| answer::proof(&service.server, range)).await.map(Json)
 }
 
-/// The parameters of the directory, to compare: clients must have them from somebody else.
+/// The parameters of the directory, to compare: clients must get them from another source.
 #[utoipa::path(get, path = "/v1/parameters", tag = "service", responses((status = 200, body = ParametersFile), Any))]
 async fn parameters(State(service): Shared) -> Json<ParametersFile> {
     Json(ParametersFile::of(service.server.parameters()))
@@ -403,7 +403,7 @@ pub fn open_api() -> utoipa::openapi::OpenApi {
 /// Counts a request and the time that it takes.
 async fn counted(State(service): Shared, request: Request, next: Next) -> Response {
     let since = Instant::now();
-    // Neither is whatever somebody asks for, which would be kept for ever.
+    // Unknown methods are counted as one, since every distinct name is kept forever.
     let method = match *request.method() {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

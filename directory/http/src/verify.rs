@@ -183,9 +183,9 @@ impl FoundHistory {
     }
 }
 
-/// Goes on from a record that the client saw, along all records up to another one: the server continues the same history.
-/// `records` gives the signed records after an epoch, some at a time, in their order. For two records of one epoch, that
-/// they are the same.
+/// Continues from a record that the client saw, along all records up to another one: the server continues the same
+/// history. `records` returns the signed records after an epoch, some at a time, in their order. For two records of one
+/// epoch, checks that they are the same.
 ///
 /// # Errors
 /// If a record cannot be had, or does not follow the one before it.

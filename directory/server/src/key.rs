@@ -62,7 +62,7 @@ fn check_label(label: &[u8]) -> Result<(), LabelError> {
     }
 }
 
-/// A value with what opens it: without the salt, a commitment says nothing of its value.
+/// A value with what opens it: without the salt, a commitment reveals nothing about its value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opening {
     /// The salt.

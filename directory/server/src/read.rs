@@ -1,4 +1,4 @@
-//! Reading what somebody sent.
+//! Reading untrusted bytes.
 
 /// Bytes that are not what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

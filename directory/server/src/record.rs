@@ -149,7 +149,7 @@ impl Record {
         }
     }
 
-    /// The digest of the record: records are compared by it. The chain alone says nothing of time and log.
+    /// The digest of the record: records are compared by it. The chain alone does not cover time and log.
     pub fn digest(&self) -> Digest {
         Sha256::digest(self.encode()).into()
     }
@@ -335,7 +335,7 @@ impl Checked {
         let record = self.record.epoch;
         let found = path.verify(self.profile, &self.record.root, index)?;
         match found {
-            // An epoch gives a leaf one version.
+            // An epoch adds at most one version to a leaf.
             Some(Leaf { epoch, version, .. }) if epoch >= record || version > epoch => {
                 Err(LookUpError::Leaf { record, epoch, version })
             }

@@ -200,7 +200,7 @@ mod tag {
     pub(super) const UPDATE: u8 = 1;
     pub(super) const TOUCH: u8 = 2;
     pub(super) const UP: u8 = 3;
-    /// Beside a subtree without leaves.
+    /// A step up beside a subtree without leaves.
     pub(super) const UP_ALONE: u8 = 4;
     pub(super) const MERGE: u8 = 5;
     pub(super) const END: u8 = 6;

@@ -15,7 +15,7 @@ pub(super) fn offset(b: &mut Builder) -> Offset {
     Offset { odd, upper }
 }
 
-/// The half of a word and the byte of the half that an offset says.
+/// The half of a word, and the byte of the half, at an offset.
 pub(super) fn part(b: &mut Builder, word: &Form, offset: &Offset) -> [Form; 2] {
     let (limb, byte) = (b.word().limb(), b.word().byte());
     let low_half = b.commit("w0", |op| low(op.word));

@@ -22,10 +22,10 @@ use std::sync::LazyLock;
 /// The depth of the tree.
 const DEPTH: usize = 32;
 
-/// The rows that stand for an ALU: as many as the paper says.
+/// The number of rows that stand for an ALU, as in the paper.
 const ALU: usize = 1114;
 
-/// The rows of a cycle, which a test counts, and those of a subcircuit besides.
+/// The rows of a cycle, which a test counts, and the other rows of a subcircuit.
 pub(super) const ROWS: usize = 16_571;
 const OTHERS: usize = 16;
 

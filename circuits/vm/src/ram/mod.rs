@@ -37,7 +37,7 @@ pub struct Ram(Memory);
 enum Memory {
     /// A program on the machine, with all of its instructions proven.
     Argument(Execution),
-    /// Two paths a cycle, and as many rows as an ALU of TinyRAM takes, which prove nothing: what the paper
+    /// Two paths per cycle, and as many rows as an ALU of TinyRAM takes, which prove nothing: what the paper
     /// compares with.
     Paths(Paths),
 }

@@ -95,7 +95,7 @@ fn calls_trap_on_their_pointers() {
         (DATA, output, SHA256, None),
         (DATA, output + 4, SHA256, Some(TrapReason::Unmapped(at(output, 16)))),
         (0xffff_fffc, DATA, SHA256, Some(TrapReason::Unmapped(0xffff_fffc))),
-        // Of Keccak, a1 is nothing.
+        // Keccak does not read a1.
         (DATA, 3, KECCAK, None),
     ];
     for (a0, a1, number, reason) in cases {

@@ -417,7 +417,7 @@ fn forgeries_are_refused_by_their_checks() {
             p
         }),
         ("a load that writes in the past what it loads", "Program", "imm exact", || {
-            // A pointer is stored and loaded. The load sends a value that is no word back to the store, and its
+            // A pointer is stored and loaded. The load sends a value that is not a word back to the store, and its
             // register, which is in the past, is made up for by an immediate that only such a value allows.
             let body = |f| {
                 let data = lui(8, DATA);
@@ -462,8 +462,8 @@ fn forgeries_are_refused_by_their_checks() {
             "Range(16)",
             "target",
             || {
-                // From there on, rows are at the prover's will: they send back the place of the jump, and a flag
-                // that is none, which leads to the row of the last instruction.
+                // From there on, the prover chooses the rows: they send back the place of the jump, and a flag
+                // that is not a bit, which leads to the row of the last instruction.
                 let mut p = tiny(
                     "mov r1, 40\njmp r1\nmov r0, r5\nmov r2, r7\nmov r15, r7\nanswer 0\nanswer 1\n\
                  mov r9, 48",

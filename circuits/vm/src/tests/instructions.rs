@@ -22,7 +22,7 @@ fn checked(words: &[u32], input: &Input) -> CheckReport {
     report
 }
 
-/// Every instruction, and the shape of what a proof says.
+/// Every instruction satisfies its chip, and the public values are the expected ones.
 #[test]
 fn every_instruction() {
     let mut words = vec![li(5, -7), li(6, 2)];

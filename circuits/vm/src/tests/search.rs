@@ -148,7 +148,7 @@ pub(super) struct Given {
 
 /// The results that the rows of a chip allow, without the row with this number: the next pc, what is written
 /// to the register, the address of the access, and the word that is left there; as far as the chip has them.
-/// Of a chip of TinyRAM, all registers that it accesses. The instruction is at pc 0.
+/// For a chip of TinyRAM, all registers that it accesses. The instruction is at pc 0.
 fn results(
     chip: Chip,
     template: &Template,

@@ -4,7 +4,7 @@
 //! whether the operand A is an immediate, 4 bits each of ri and rj, and zeros; the second one is A. Programs
 //! begin at address 0, and the pc counts bytes. Fields that an instruction does not have are zero.
 //!
-//! Where the architecture leaves it open, or has more than a proof needs: a jump to an address that is no
+//! Where the architecture leaves it open, or has more than a proof needs: a jump to an address that is not a
 //! multiple of 8 is a trap; code is not changed by stores to it; there is memory below [`INPUT`](crate::INPUT),
 //! the public input there, and [`OUTPUT_WORDS`](crate::OUTPUT_WORDS) words at [`OUTPUT`](crate::OUTPUT). Tape 1
 //! has the private input; tape 0 is empty, since the primary input is in memory at the beginning.

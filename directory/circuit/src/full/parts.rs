@@ -426,7 +426,7 @@ impl Part for NewLeaf {
         };
         let none =
             TreeLeaf { index: Index([0; 16]), version: 0, epoch: 0, commitment: Commitment::NONE };
-        // Values of no leaf fail the rows below.
+        // Values that are not those of a leaf fail the rows below.
         let leaf = commitment.map(|commitment| values.leaf(commitment).unwrap_or(none));
         let message = leaf_message(&cs, leaf.as_ref())?;
         for (quarter, wire) in reads.index.iter().enumerate() {

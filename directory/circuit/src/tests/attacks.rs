@@ -117,7 +117,7 @@ fn written_leaves_say_the_epoch() {
 fn bytes_that_say_nothing_are_zero() {
     forged_update(|values| values.new[1] |= 1).is_refused_by(Rule::Zeros);
     forged_insertion(|values| values.new[1] |= 1 << 63).is_refused_by(Rule::Zeros);
-    // A root that nobody has proven has such a leaf.
+    // A root that was not proven has such a leaf.
     let old = leaf(&tree(), victim());
     let mut blocks = [block_of(&old), block_of(&Leaf { version: 1, ..old })];
     blocks[0][1] |= 1;

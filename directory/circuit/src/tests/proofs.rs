@@ -51,7 +51,7 @@ fn epochs_are_proven_with_derived_keys() {
     };
     let values = [from, to].map(|tip| record(tip).public_values().map(Fr::from));
     assert_eq!(run.public_values, values.concat());
-    // Of no other record.
+    // The proof does not verify with another record.
     for other in [Tip { epoch: 3, ..to }, Tip { root: [1; 32], ..to }, Tip { chain: [1; 32], ..to }]
     {
         let values = Tip::public_values(&from, &other);

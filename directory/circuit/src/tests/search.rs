@@ -349,7 +349,7 @@ fn meaning(act: Act, [old, new]: [Message; 2], pool: &Pool) -> Option<Pair> {
     let top = match operation {
         Operation::Idle => first.clone(),
         Operation::Insert | Operation::Update | Operation::Touch => {
-            // Version, epoch, and a bit that says nothing.
+            // Version, epoch, and a bit without meaning.
             let read = |message: Message| [2, 1, 0].map(|at| message[1] >> at & 1);
             let ([v, _, o], [w, epoch, p]) = (read(old), read(new));
             let is_next = match operation {

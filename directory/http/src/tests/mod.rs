@@ -205,7 +205,7 @@ fn requests_that_are_wrong() {
     let both = UpdateBody { value_base64: Some(Base64(vec![])), ..update("x", "x") };
     assert_eq!(problem(client.submit(&both, false)), bad);
     assert_eq!(problem(client.records(1, 0)), bad);
-    // The largest ones are none of these.
+    // The largest label and value are accepted.
     client.submit(&update(&"x".repeat(1024), &"\u{1}".repeat(1 << 16)), true).unwrap();
 
     let json = "application/json";
@@ -461,7 +461,7 @@ fn pages_from_anywhere_may_read() {
 fn metrics_and_description() {
     let running = Running::plain();
     running.insert("secret-label", "1");
-    // What somebody asks for is not counted by its name.
+    // Metrics name neither unknown methods nor labels.
     running.raw("STRANGE", "/v1/epochs", "text/plain", b"");
     let _ = running.client.key("secret-label", None);
     let _ = running.client.key("secret-label", Some(7));

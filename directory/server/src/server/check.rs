@@ -257,7 +257,7 @@ fn check_rows(
             seen.insert((table, key));
         }
     }
-    // Of pruned epochs, commits are gone; what is left of them is what later epochs still have.
+    // The commits of pruned epochs are gone; only tiles that later epochs still have are left of them.
     for (table, key) in &tiles {
         let epoch = rows::epoch_of(key).unwrap_or_default();
         if epoch > format.pruned && !seen.contains(&(*table, key.clone())) {

@@ -373,7 +373,7 @@ impl LogTiles {
                 changed.push(place);
             }
         }
-        // Of those that were begun, the last one of each level is not full.
+        // The last tile of each level is not full, if it was begun.
         for place in changed {
             let tail = &self.tails[usize::from(place.level)];
             let last = self.frontier.size() >> (LOG_LEVELS * (u32::from(place.level) + 1));

@@ -47,7 +47,7 @@ impl Server {
         std::fs::create_dir_all(folder).map_err(io("make"))?;
         let directory = Directory::new(folder, parameters, key, opener, &Outside::default())?;
         for entry in std::fs::read_dir(folder).map_err(io("read"))? {
-            // Beside the lock, there may be a database whose creation was not finished. One that was in use has a mark.
+            // In addition to the lock, there may be a database whose creation was not finished. One that was in use has a mark.
             let name = entry.map_err(io("read"))?.file_name();
             let is_left = ["lock", "database", "head.new"].iter().any(|n| name == *n);
             if !is_left || folder.join("head").exists() {
@@ -56,7 +56,7 @@ impl Server {
         }
         let left = folder.join("database");
         if left.exists() {
-            // One with a later epoch, or with updates, is a directory that has lost its head, and nobody's to remove.
+            // One with a later epoch, or with updates, is a directory that has lost its head, and must not be removed.
             let store = (directory.opener)(Opened::Again)?;
             let is_used = store.last(Table::Intake)?.is_some()
                 || store.last(Table::Outcome)?.is_some()

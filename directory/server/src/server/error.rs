@@ -38,7 +38,7 @@ pub enum Error {
     /// The folder has no directory.
     #[error("{path} has no directory, or one that was not finished: create it first", path = .0.display())]
     NoDirectory(PathBuf),
-    /// The database is there, and what says how far it was signed is not.
+    /// The database is there, but the head that records how far it was signed is not.
     #[error(
         "{path} has a database without its file 'head', which says what was signed: put that back from where it is; without it, \
          the directory cannot go on, since it could sign two records of one epoch",
@@ -66,7 +66,7 @@ pub enum Error {
         /// The head that was signed later, or instead.
         found: Box<Head>,
     },
-    /// The head on another disk is kept in another file by now.
+    /// The head on another disk is now kept in another file.
     #[error(
         "{path} is left: what was signed last is kept in {to} since then, and whatever still names {path} may be an older copy",
         path = .path.display(), to = .to.display()

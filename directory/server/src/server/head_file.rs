@@ -62,7 +62,7 @@ impl HeadFile {
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let file = File::open(&self.path).and_then(|file| file.sync_all());
         match file.and_then(|()| self.sync_folder()) {
-            // What nobody can change is as it was.
+            // A file that cannot be changed is as it was.
             Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => Ok(()),
             Err(source) => Err(Error::Io { what: "sync", path: self.path.clone(), source }),
             Ok(()) => Ok(()),

@@ -61,7 +61,7 @@ impl Server {
         let directory = Directory::new(folder, parameters, key, opener, outside)?;
         let opened = directory.mark()?;
         let first = match Begin::open(&directory, &options, opened) {
-            // What fails although there is room is for somebody to look at now.
+            // A failure although there is room needs attention now.
             Begin::Reading(_, error) if directory.check_room().is_ok() => return Err(error),
             Begin::Nothing(error) => return Err(error),
             first => first,

@@ -33,7 +33,7 @@ pub(crate) fn encode(proof: &EpochProof) -> Vec<u8> {
     let mut out = proof.from.to_be_bytes().to_vec();
     out.extend(proof.subcircuits.to_be_bytes());
     out.extend(&proof.proof);
-    // Nothing else here says whether the row is what was attached.
+    // Nothing else here checks that the row is what was attached.
     let checksum = Sha256::digest(&out);
     out.extend(checksum);
     out

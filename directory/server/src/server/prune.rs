@@ -16,7 +16,7 @@ const CHUNK: usize = 64;
 pub(crate) fn prune(store: &dyn Store, epoch: u32, next: u64) -> Result<(), Error> {
     let mut format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
     (format.pruned, format.next) = (format.pruned.max(epoch), format.next.max(next));
-    // From here on nobody asks for what is removed.
+    // Once this is written, no reader asks for what is removed below.
     let mut rows = Rows::default();
     rows.put(Table::Format, rows::FORMAT, format.encode());
     store.commit(rows)?;
@@ -38,7 +38,7 @@ pub(crate) fn prune(store: &dyn Store, epoch: u32, next: u64) -> Result<(), Erro
                 continue;
             }
             for number in &written.numbers {
-                // Of the last commits, it may still be there.
+                // The row may still be there for the last commits.
                 rows.remove(Table::Intake, number.to_be_bytes());
                 rows.remove(Table::Outcome, number.to_be_bytes());
                 if let Some(name) = names.get(number) {
@@ -94,7 +94,7 @@ fn names(
     }
     let last = [0xff; super::update::MAX_IDEMPOTENCY_KEY];
     store.scan(Table::Idempotency, &[], &last, &mut |key, value| {
-        // A damaged one is of no number, and stays.
+        // A damaged row has no number, and stays.
         if let Ok(submitted) = rows::decode::<Submitted>(Table::Idempotency, key, value)
             && numbers.contains(&submitted.number)
         {

@@ -1,4 +1,4 @@
-//! Answering look-ups without writing anything: while there is no room on the disk, or for somebody who only asks.
+//! Answering look-ups without writing anything: while there is no room on the disk, or where a directory is only read.
 
 use super::compute::load;
 use super::error::Error;

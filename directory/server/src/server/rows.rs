@@ -28,7 +28,7 @@ use crate::place::Place;
 use crate::read::{DecodeError, Reader};
 use sha2::{Digest as _, Sha256};
 
-/// The version of all rows. The one of the table `format` says it for all of them.
+/// The version of all rows. The row of the table `format` has it for all of them.
 pub(crate) const VERSION: u8 = 1;
 
 /// The key of the row of the table `format` that has [`Format`].
@@ -285,7 +285,7 @@ impl Accepted {
         let (kind, version) = self.expected.encode();
         out.push(kind);
         out.extend(u32::to_be_bytes(version));
-        // Nothing else says whether the row is what was accepted.
+        // Nothing else checks that the row is what was accepted.
         let checksum = Sha256::digest(&out);
         out.extend(checksum);
         out

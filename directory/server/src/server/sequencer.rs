@@ -56,7 +56,7 @@ pub(crate) struct Visible {
 }
 
 impl Sequencer {
-    /// Goes on after a head and its record.
+    /// Continues after a head and its record.
     pub(crate) fn new(head: Head, record: &Record, keep: Box<dyn Keep>) -> Self {
         let (waiting, settled) = (BTreeMap::new(), Rows::default());
         Self { head, chain: record.chain, keep, waiting, settled }

@@ -226,7 +226,7 @@ fn paths_have_one_form() {
             let error = written.verify(profile, &root, &index(5, BITS)).unwrap_err();
             assert_eq!(error, PathError::Sibling(place + 1));
         }
-        // The path of one index says nothing of another one on the other side.
+        // The path of one index says nothing about another one on the other side.
         assert!(honest.verify(profile, &root, &index(6, BITS)).is_err());
         let mut other = honest.clone();
         let End::Leaf(leaf) = &mut other.end else { unreachable!() };

@@ -397,7 +397,7 @@ fn updates_that_are_put_back_are_in_their_order_and_due() {
     pending.put_back(taken.split_off(1));
     let mut order = Vec::new();
     while let Some((number, waits)) = pending.first() {
-        // They have waited already, and nobody has to ask for them again.
+        // They have waited already, and do not have to be requested again.
         assert_eq!(waits.is_none(), number == 6 || number == 10, "{number}");
         order.push(number);
         pending.take(1);

@@ -171,7 +171,7 @@ fn said(child: &mut Child, first: u64) -> (u64, Seen) {
 /// Opens the directory, and checks that all that was accepted is there once and all records are what they were. Returns the
 /// number of updates; the one that was being sent may be among them.
 fn check(folder: &Path, accepted: u64, seen: &Seen) -> u64 {
-    // Seen by nobody or not: there is no other record of that epoch.
+    // There is no other record of that epoch, whether this one was seen or not.
     let named = named_elsewhere(folder);
     let server = open_both(folder, Options { interval: None, ..options(Mode::Serial) });
     if let Some((epoch, digest)) = named {
@@ -228,7 +228,7 @@ fn killed_at_each_place() {
     }
 }
 
-/// A short form of two hundred kills, for which `HEKATON_DIRECTORY_KILLS` says the number.
+/// A short form of two hundred kills; `HEKATON_DIRECTORY_KILLS` sets the number.
 #[test]
 fn killed_anywhere() {
     let kills = std::env::var("HEKATON_DIRECTORY_KILLS").map_or(12, |kills| kills.parse().unwrap());

@@ -152,7 +152,7 @@ fn modes_change_while_updates_come() {
         }
         for turn in 0..60 {
             server.set_mode(Mode::ALL[turn % 4]);
-            // Beside the commits, both are right.
+            // Checking and pruning work while commits are written.
             match turn % 3 {
                 0 => drop(server.check().unwrap()),
                 1 => server.prune(server.view().unwrap().record().epoch).unwrap(),

@@ -139,7 +139,7 @@ fn epochs_are_as_large_as_their_proofs() {
         }
         server.close().unwrap();
     }
-    // Of the first forty, each has an epoch; there is room for several in the others.
+    // Each of the first forty updates has its own epoch; there is room for several in the others.
     let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
     let last = server.view().unwrap().record().epoch;
     let steps: Vec<usize> =

@@ -273,7 +273,7 @@ fn no_mixture_of_states_signs_a_second_record() {
         match place.open(&place.outside()) {
             Ok(server) => {
                 opened += 1;
-                // A database and a head that are equally old are for somebody else to find out.
+                // A database and a head that are equally old can only be detected from outside.
                 assert!(outer == data && inner <= data, "{data} {inner} {outer}");
                 for signed in &signed[..outer as usize] {
                     let epoch = signed.record().epoch;
@@ -361,7 +361,7 @@ fn no_mixture_of_what_was_killed_signs_a_second_record() {
     assert!(opened[0] > opened[1], "{opened:?}");
 }
 
-/// The head has another file by now. A backup that names the first one is refused, although that one is as old as the backup.
+/// The head is now in another file. A backup that names the first one is refused, although that one is as old as the backup.
 #[test]
 fn a_file_that_was_left_is_refused() {
     let place = Place::new();

@@ -22,7 +22,7 @@ fn value(server: &Server, label: &[u8]) -> Option<Vec<u8>> {
     current.map(|current| current.opening.value)
 }
 
-/// Sends an update until the server says that it takes none.
+/// Sends updates until the server reports that it takes none.
 fn until_full(server: &Server) -> Update {
     for number in 0.. {
         let mut update = Update::new(format!("label {number}"), "value");
