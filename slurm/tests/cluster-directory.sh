@@ -19,7 +19,7 @@ cat "$T/d/proving/0-3/job" >>"$jobs_of_mine"
 echo >>"$jobs_of_mine"
 kill -TERM "$prover"
 wait "$prover"
-expect 5 "the same command goes on" "$T/first.log"
+expect 5 "run the same command again to continue" "$T/first.log"
 "${prove[@]}" >"$T/second.log" 2>&1
 expect 0 "all epochs up to 3 are proven" "$T/second.log"
 "$HEKATON" directory audit "$T/d" --keys "$T/keys" >"$T/audit.log" 2>&1
