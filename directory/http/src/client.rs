@@ -103,7 +103,8 @@ impl Client {
     pub fn submit(&self, update: &UpdateBody, wait: bool) -> Result<UpdateStatus, ClientError> {
         let url = format!("{}/v1/updates?wait={wait}", self.address);
         // An update has texts and numbers, which are always JSON.
-        let body = serde_json::to_vec(update).unwrap_or_default();
+        let body = serde_json::to_vec(update)
+            .expect("updates have string keys and no floats that JSON lacks");
         let request = self.agent.post(&url).header("content-type", "application/json");
         let answer = request.send(&body[..]);
         read(url, answer, MAX_ANSWER)

@@ -63,7 +63,8 @@ impl ParametersFile {
     /// The bytes of the file.
     pub fn bytes(&self) -> Vec<u8> {
         // A structure of texts and a number is always JSON.
-        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        let mut bytes =
+            serde_json::to_vec_pretty(self).expect("parameters have string keys and no floats");
         bytes.push(b'\n');
         bytes
     }

@@ -51,7 +51,8 @@ impl Fjall {
     }
 
     fn table(&self, table: Table) -> &Keyspace {
-        let at = Table::ALL.iter().position(|other| *other == table).unwrap_or_default();
+        let at =
+            Table::ALL.iter().position(|other| *other == table).expect("all tables are listed");
         &self.tables[at]
     }
 }
