@@ -14,6 +14,7 @@ use rand_chacha::ChaCha20Rng;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::num::NonZeroUsize;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,19 +38,23 @@ struct Options {
     seed: u64,
 }
 
+fn number<T: std::str::FromStr>(argument: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{argument} takes a number, not '{value}'"))
+}
+
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut options =
         Options { device: 0, kernels: None, small: false, only_measure: false, seed: 1 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or(format!("{argument} needs a value\n\n{HELP}"));
+        let mut value = || arguments.next().ok_or(format!("{argument} needs a value; see --help"));
         match argument.as_str() {
-            "--device" => options.device = value()?.parse()?,
+            "--device" => options.device = number(&argument, &value()?)?,
             "--kernels" => options.kernels = Some(value()?),
-            "--seed" => options.seed = value()?.parse()?,
+            "--seed" => options.seed = number(&argument, &value()?)?,
             "--small" => options.small = true,
             "--only-measure" => options.only_measure = true,
-            _ => return Err(format!("unknown argument {argument}\n\n{HELP}").into()),
+            _ => return Err(format!("unknown argument '{argument}'; see --help").into()),
         }
     }
     Ok(options)
@@ -82,7 +87,22 @@ fn median(
     Ok(times[2])
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+#[allow(clippy::print_stderr, clippy::print_stdout)]
+fn main() -> ExitCode {
+    if std::env::args().any(|argument| argument == "--help") {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let options = options()?;
     let start = Instant::now();
     let device: Arc<dyn Device> = match &options.kernels {
