@@ -250,6 +250,7 @@ impl Watch {
                 // Tasks of a block that another one has replaced are not the job's own.
                 let tasks = tasks.filter(|(key, _)| key.job == identity);
                 let tasks = tasks.map(|(_, task)| &task.value).collect();
+                // A job that was torn off, and not written since, has had no events.
                 let place = known.places.get(key).copied().unwrap_or_default();
                 (&key.slot, Waiting { job, tasks, changed: open.changed, place })
             });

@@ -25,7 +25,7 @@ pub(crate) fn print(
     text: impl std::fmt::Display,
 ) -> Result<(), Failure> {
     let line = match json {
-        true => serde_json::to_string(value).unwrap_or_default(),
+        true => serde_json::to_string(value).expect("results are JSON"),
         false => text.to_string(),
     };
     // A reader that has seen enough is not a failure.

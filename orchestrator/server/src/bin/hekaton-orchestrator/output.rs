@@ -52,7 +52,7 @@ pub(crate) fn print(
     text: impl std::fmt::Display,
 ) -> Result<(), Failure> {
     match json {
-        true => say(serde_json::to_string(value).unwrap_or_default()),
+        true => say(serde_json::to_string(value).expect("results are JSON")),
         false => say(text),
     }
 }
