@@ -361,9 +361,20 @@ fn one_unread_body_leaves_room_for_others() {
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;
     const GO_AWAY: u8 = 7;
+    const WINDOW_UPDATE: u8 = 8;
     let server = Running::start(Limits::new(8, LONG).silence(LONG).http2(true));
     let mut stream = server.send(super::PREFACE);
-    while !matches!(next_frame(&mut stream), (SETTINGS, 0, ..)) {}
+    // Nothing may be sent before the server has announced its windows; a connection has 65,535 bytes without that.
+    let (mut settings, mut window) = (false, 65_535);
+    while !settings || window < MAX_STREAMS * WINDOW {
+        match next_frame(&mut stream) {
+            (SETTINGS, 0, ..) => settings = true,
+            (WINDOW_UPDATE, _, 0, more) => {
+                window += u32::from_be_bytes(more.try_into().unwrap());
+            }
+            (..) => {}
+        }
+    }
     stream.write_all(&frame(SETTINGS, 1, 0, b"")).unwrap();
     // POST, http, a path and a host, without compression tables.
     let post = |path: &str| [b"\x83\x86\x04\x05", path.as_bytes(), b"\x01\x09localhost"].concat();
