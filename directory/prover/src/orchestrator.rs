@@ -1,8 +1,6 @@
 //! Proofs of epochs as jobs of an orchestrator.
 
-use crate::exit::{self, Failure};
-use crate::options::ToOrchestrator;
-use hekaton_directory_http::{ProveError, Stop};
+use hekaton_directory_server::{ProveError, Stop};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +14,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Submits each proof to an orchestrator as the next block of a chain, and waits for it. A submitted job is proven even if this process
 /// dies; submitting the same epochs again returns the same job.
-pub(super) struct Orchestrator {
+#[derive(Debug)]
+pub struct Orchestrator {
     service: String,
     token: Option<PathBuf>,
     chain: String,
@@ -24,28 +23,20 @@ pub(super) struct Orchestrator {
 }
 
 impl Orchestrator {
-    pub(super) fn new(options: &ToOrchestrator) -> Result<Option<Self>, Failure> {
-        let ToOrchestrator {
-            orchestrator,
-            orchestrator_token: token,
-            orchestrator_chain: chain,
-            orchestrator_backend: backend,
-        } = options;
-        let Some(service) = orchestrator.clone() else { return Ok(None) };
+    /// Jobs of a chain of an orchestrator.
+    ///
+    /// # Errors
+    /// If the program that submits them is not in `PATH`.
+    pub fn new(
+        service: &str,
+        token: Option<&Path>,
+        chain: &str,
+        backend: &str,
+    ) -> Result<Self, String> {
         let version = Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).status();
-        if let Err(error) = version {
-            let why = format!("--orchestrator needs the program {PROGRAM} in PATH: {error}");
-            return Err(Failure::new(exit::USAGE, why));
-        }
-        let token = match token {
-            Some(path) if !path.is_file() => {
-                let why = format!("--orchestrator-token: file {} not found", path.display());
-                return Err(Failure::new(exit::USAGE, why));
-            }
-            token => token.clone(),
-        };
-        let (chain, backend) = (chain.clone(), backend.clone());
-        Ok(Some(Self { service, token, chain, backend }))
+        version.map_err(|error| format!("needs the program {PROGRAM} in PATH: {error}"))?;
+        let (service, token) = (service.to_owned(), token.map(Path::to_owned));
+        Ok(Self { service, token, chain: chain.to_owned(), backend: backend.to_owned() })
     }
 
     fn call(&self, command: &str) -> Command {
@@ -58,7 +49,7 @@ impl Orchestrator {
     }
 
     /// Has the epochs of a witness proven. Returns where the proof is. The job continues if this is asked to stop.
-    pub(super) fn prove(
+    pub(crate) fn prove(
         &self,
         place: &Path,
         witness: &Path,
@@ -89,7 +80,7 @@ impl Orchestrator {
     }
 
     /// Takes back what the chain has after an epoch: a proof that does not hold would be found again, and stand in the way.
-    pub(super) fn take_back(&self, from: u32, folder: &Path) {
+    pub(crate) fn take_back(&self, from: u32, folder: &Path) {
         let (log, never) = (folder.join("revert.log"), Stop::default());
         let done = [from, 0].into_iter().any(|height| {
             // The first epoch is the chain's genesis, whose height is 0.

@@ -1,20 +1,21 @@
 //! Look-ups, histories and epochs.
 
-use super::source::{Asking, is_control};
-use crate::exit::{self, Failure, OrFail};
+use crate::failure::OrFailure;
 use crate::options::{DirectoryEpoch, DirectoryLookUp};
-use crate::terminal::output::{self, count};
+use crate::source::{Asking, is_control};
 use hekaton_directory::{Checked, SignedRecord};
 use hekaton_directory_http::Base64;
 use hekaton_directory_http::body::State;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, count};
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(super) fn look_up(command: &DirectoryLookUp, json: bool) -> Result<(), Failure> {
+pub(crate) fn look_up(command: &DirectoryLookUp, json: bool) -> Result<(), Failure> {
     let asking = Asking::open(&command.asked)?;
     let label = &command.label;
     let body = asking.source.key(label, command.epoch)?;
-    let found = body.verify(&asking.parameters, label.as_bytes(), command.epoch)?;
+    let found = body.verify(&asking.parameters, label.as_bytes(), command.epoch).or_failure()?;
     asking.continued(&found.record, &body.record.0, command.epoch.is_some())?;
     let shown = match (&found.leaf, &found.value) {
         (None, _) => "has never had a value".to_owned(),
@@ -36,11 +37,11 @@ pub(super) fn look_up(command: &DirectoryLookUp, json: bool) -> Result<(), Failu
     output::result(json, &object, &lines)
 }
 
-pub(super) fn history(command: &DirectoryLookUp, json: bool) -> Result<(), Failure> {
+pub(crate) fn history(command: &DirectoryLookUp, json: bool) -> Result<(), Failure> {
     let asking = Asking::open(&command.asked)?;
     let label = &command.label;
     let body = asking.source.history(label, command.epoch)?;
-    let found = body.verify(&asking.parameters, label.as_bytes(), command.epoch)?;
+    let found = body.verify(&asking.parameters, label.as_bytes(), command.epoch).or_failure()?;
     asking.continued(&found.record, &body.record.0, command.epoch.is_some())?;
     let values = found.values().enumerate();
     let mut lines = match found.history.0.len() {
@@ -61,7 +62,7 @@ pub(super) fn history(command: &DirectoryLookUp, json: bool) -> Result<(), Failu
     output::result(json, &object, &lines)
 }
 
-pub(super) fn epoch(command: &DirectoryEpoch, json: bool) -> Result<(), Failure> {
+pub(crate) fn epoch(command: &DirectoryEpoch, json: bool) -> Result<(), Failure> {
     let asking = Asking::open(&command.asked)?;
     let body = match command.epoch {
         Some(epoch) => asking.source.epoch(epoch)?,
@@ -95,7 +96,7 @@ pub(super) fn epoch(command: &DirectoryEpoch, json: bool) -> Result<(), Failure>
 }
 
 /// "1 value", "2 values".
-pub(super) fn plural(n: u64, what: &str) -> String {
+pub(crate) fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 

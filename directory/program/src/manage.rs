@@ -1,20 +1,21 @@
 //! Commands of operators for a folder that no service has open.
 
-use super::ask::plural;
-use super::folder::{Folder, quiet};
-use super::prover::{EpochKeys, EpochProver};
-use super::serve::stop_on_signals;
-use crate::exit::{self, Failure, OrFail};
+use crate::ask::plural;
+use crate::failure::OrFailure;
+use crate::folder::{Folder, quiet};
 use crate::options::{DirectoryErase, DirectoryFolder, DirectoryProve, DirectoryPrune};
-use crate::program::Program;
-use crate::terminal::output::{self, count};
-use crate::terminal::progress::Display;
-use hekaton_directory_http::{ProveError, prove_all};
+use crate::proving;
+use crate::serve::stop_on_signals;
+use hekaton_directory_prover::EpochKeys;
 use hekaton_directory_server::Report;
+use hekaton_directory_server::{ProveError, prove_all};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, count};
+use hekaton_terminal::progress::Display;
 use serde_json::json;
 use std::time::Instant;
 
-pub(super) fn check(command: &DirectoryFolder, json: bool) -> Result<(), Failure> {
+pub(crate) fn check(command: &DirectoryFolder, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let folder = Folder::read(&command.folder)?;
     let server = folder.open_to_read()?;
@@ -36,7 +37,7 @@ pub(super) fn check(command: &DirectoryFolder, json: bool) -> Result<(), Failure
     output::result(json, &object, &output::with_program(&lines))
 }
 
-pub(super) fn prune(command: &DirectoryPrune, json: bool) -> Result<(), Failure> {
+pub(crate) fn prune(command: &DirectoryPrune, json: bool) -> Result<(), Failure> {
     let server = Folder::read(&command.folder)?.open(quiet())?;
     server.prune(command.epoch).or_fail(exit::FAILED)?;
     let first = server.pruned().or_fail(exit::FAILED)?;
@@ -45,7 +46,7 @@ pub(super) fn prune(command: &DirectoryPrune, json: bool) -> Result<(), Failure>
     output::result(json, &json!({ "ok": true, "first": first }), &lines)
 }
 
-pub(super) fn erase(command: &DirectoryErase, json: bool) -> Result<(), Failure> {
+pub(crate) fn erase(command: &DirectoryErase, json: bool) -> Result<(), Failure> {
     let server = Folder::read(&command.folder)?.open(quiet())?;
     let (label, version) = (&command.label, command.version);
     server.erase(label.as_bytes(), version).or_fail(exit::FAILED)?;
@@ -54,18 +55,14 @@ pub(super) fn erase(command: &DirectoryErase, json: bool) -> Result<(), Failure>
     output::result(json, &json!({ "ok": true, "label": label, "version": version }), &lines)
 }
 
-pub(super) fn prove(
-    command: &DirectoryProve,
-    program: &Program,
-    json: bool,
-) -> Result<(), Failure> {
+pub(crate) fn prove(command: &DirectoryProve, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let folder = Folder::read(&command.folder)?;
     let proving = &command.proving;
-    let keys = EpochKeys::open(&command.keys, program, proving.accept_test_keys)?;
-    keys.check_parameters(&folder.parameters)?;
+    let keys = EpochKeys::open(&command.keys, proving.accept_test_keys).or_failure()?;
+    keys.check_parameters(&folder.parameters).or_failure()?;
     let server = folder.open(quiet())?;
-    let prover = EpochProver::new(keys, folder.proving(), proving)?;
+    let prover = proving::prover(keys, &folder.proving(), proving)?;
     let before = server.proven().or_fail(exit::FAILED)?;
     prover.clean(before);
     let stop = stop_on_signals("stopping: what is done is kept for the next time", json)?;

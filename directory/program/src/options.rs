@@ -1,14 +1,15 @@
-//! `hekaton directory`.
+//! The command line.
 
-use crate::exit;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use hekaton_directory_server::Mode;
+use hekaton_terminal::exit;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Debug, Subcommand)]
-#[command(after_help = "Examples:
+/// A verifiable key directory: serve it, look labels up, prove and audit its epochs
+#[derive(Debug, Parser)]
+#[command(name = "hekaton-directory", bin_name = "hekaton directory", version, after_help = exit::help_after("Examples:
   hekaton setup epochs -p profile=compress --up-to 4K --keys epochs.keys   # by whom clients trust
   hekaton directory init alice.dir --keys epochs.keys --head /other/disk/alice.head
   hekaton directory serve alice.dir --keys epochs.keys
@@ -19,7 +20,16 @@ use std::time::Duration;
 DIRECTORY is the address of a service, or a folder that no service has open.
 An update is accepted once it is on the server's disk, visible once the record of its
 epoch is signed, and proven once a proof of its epoch is attached.
-docs/guide/directory.md has all the steps.")]
+docs/guide/directory.md has all the steps."))]
+pub(crate) struct Options {
+    /// Print results as one JSON object on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Directory,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Directory {
     /// Make a new directory in a folder
     Init(DirectoryInit),
@@ -331,10 +341,10 @@ pub(crate) struct Proving {
     #[command(flatten)]
     pub(crate) orchestrator: ToOrchestrator,
     /// Use at most this much memory to prove, for example 8G
-    #[arg(long, value_name = "SIZE", value_parser = super::shared::size)]
+    #[arg(long, value_name = "SIZE", value_parser = hekaton_terminal::options::size)]
     pub(crate) memory_limit: Option<u64>,
     #[command(flatten)]
-    pub(crate) threads: super::shared::Threads,
+    pub(crate) threads: hekaton_terminal::options::Threads,
     /// Accept keys made for tests, under which anyone can forge proofs
     #[arg(long, hide = true)]
     pub(crate) accept_test_keys: bool,

@@ -7,25 +7,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Done; for `verify`: the proof is valid.
-pub(crate) const OK: u8 = 0;
+pub const OK: u8 = 0;
 /// `verify`: the proof is not valid for these public values; `check`: a constraint is not
 /// satisfied.
-pub(crate) const REFUSED: u8 = 1;
+pub const REFUSED: u8 = 1;
 /// The command line is wrong.
-pub(crate) const USAGE: u8 = 2;
+pub const USAGE: u8 = 2;
 /// A file or its content cannot be used: missing, damaged, or of another version or setup.
-pub(crate) const BAD_FILE: u8 = 3;
+pub const BAD_FILE: u8 = 3;
 /// The run failed: the input does not fit, a witness is wrong, the disk is full.
-pub(crate) const FAILED: u8 = 4;
+pub const FAILED: u8 = 4;
 /// Asked to stop by Ctrl-C or SIGTERM; completed work is in the run directory.
-pub(crate) const STOPPED: u8 = 5;
+pub const STOPPED: u8 = 5;
 /// A rank was lost or fell silent, and all answers received are in the run directory; or another process holds that directory.
-pub(crate) const LOST: u8 = 6;
+pub const LOST: u8 = 6;
 /// Ended immediately by Ctrl-C or SIGTERM.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// The last part of `--help`: exit codes and environment variables.
-pub(crate) const HELP: &str = "Exit codes:
+pub const HELP: &str = "Exit codes:
   0    done; for verify: the proof holds
   1    verify: the proof does not hold, or the keys are test keys;
        check: a constraint is not satisfied
@@ -45,27 +45,30 @@ Environment:
   RUST_LOG       which warnings go to standard error, for example off or debug";
 
 /// [`HELP`] after the examples of a command.
-pub(crate) fn help_after(examples: &str) -> String {
+pub fn help_after(examples: &str) -> String {
     format!("{examples}\n\n{HELP}")
 }
 
 /// The reason why the program ends, with its exit code.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) code: u8,
-    pub(crate) message: String,
+pub struct Failure {
+    /// The exit code.
+    pub code: u8,
+    /// The text of the error, without the name of the program.
+    pub message: String,
     /// Additional fields for `--json`.
-    pub(crate) details: Value,
+    pub details: Value,
 }
 
 impl Failure {
-    pub(crate) fn new(code: u8, message: impl ToString) -> Self {
+    /// A failure without additional fields.
+    pub fn new(code: u8, message: impl ToString) -> Self {
         Self { code, message: message.to_string(), details: Value::Null }
     }
 }
 
 /// Turns errors into failures with an exit code.
-pub(crate) trait OrFail<T> {
+pub trait OrFail<T> {
     /// Fails with `code` and the error's message.
     fn or_fail(self, code: u8) -> Result<T, Failure>;
 }
@@ -77,9 +80,9 @@ impl<T, E: ToString> OrFail<T> for Result<T, E> {
 }
 
 /// The largest verifying key that is read, in bytes.
-pub(crate) const KEY_LIMIT: u64 = 512 << 20;
+pub const KEY_LIMIT: u64 = 512 << 20;
 /// The largest proof that is read, in bytes.
-pub(crate) const PROOF_LIMIT: u64 = 1 << 20;
+pub const PROOF_LIMIT: u64 = 1 << 20;
 
 /// The most bytes of an input that comes through a pipe, and so is kept in memory.
 const PIPE_LIMIT: u64 = 1 << 33;
@@ -95,13 +98,13 @@ fn is_file_or_pipe(metadata: &std::fs::Metadata) -> bool {
 }
 
 /// Reads a file; errors name it.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     read_at_most(path, KEY_LIMIT)
 }
 
 /// The input of a circuit. A file is read when the circuit opens it; a pipe, which can be read only
 /// once, is read now.
-pub(crate) fn input(path: &Path) -> Result<InputFile, Failure> {
+pub fn input(path: &Path) -> Result<InputFile, Failure> {
     let failure = |why: String| Failure::new(BAD_FILE, format!("{}: {why}", path.display()));
     let metadata = std::fs::metadata(path).map_err(|e| failure(e.to_string()))?;
     if !metadata.is_file() {
@@ -114,12 +117,12 @@ pub(crate) fn input(path: &Path) -> Result<InputFile, Failure> {
 }
 
 /// Reads a file of Hekaton's of at most `limit` bytes.
-pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+pub fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     read_limited(path, limit, ": not a Hekaton file")
 }
 
 /// Reads a file of at most `limit` bytes; the error for a longer one ends with `why` it has no more.
-pub(crate) fn read_limited(path: &Path, limit: u64, why: &str) -> Result<Vec<u8>, Failure> {
+pub fn read_limited(path: &Path, limit: u64, why: &str) -> Result<Vec<u8>, Failure> {
     let failure = |why: String| Failure::new(BAD_FILE, format!("{}: {why}", path.display()));
     if path.is_dir() {
         return Err(failure("is a directory, expected a file".into()));
@@ -142,11 +145,11 @@ pub(crate) fn read_limited(path: &Path, limit: u64, why: &str) -> Result<Vec<u8>
 static FINISHING: AtomicBool = AtomicBool::new(false);
 
 /// Marks the point from which an interrupt comes too late: the result is being written.
-pub(crate) fn finish() {
+pub fn finish() {
     FINISHING.store(true, Ordering::SeqCst);
 }
 
 /// Reports whether [`finish`] was called.
-pub(crate) fn finishing() -> bool {
+pub fn finishing() -> bool {
     FINISHING.load(Ordering::SeqCst)
 }

@@ -1,6 +1,6 @@
 //! Progress of a run, from its events: a bar on a terminal, plain lines otherwise.
 
-use crate::terminal::output;
+use crate::output;
 use hekaton_core::events::{Event, Phase, Record};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -12,7 +12,7 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows progress on standard error.
 #[derive(Debug)]
-pub(crate) struct Display {
+pub struct Display {
     state: Mutex<State>,
     terminal: bool,
 }
@@ -25,14 +25,21 @@ struct State {
     last_line: Instant,
 }
 
+impl Default for Display {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Display {
-    pub(crate) fn new() -> Self {
+    /// Shows a bar if standard error is a terminal.
+    pub fn new() -> Self {
         let state = State { bar: None, total: 0, done: 0, last_line: Instant::now() };
         Self { state: Mutex::new(state), terminal: std::io::stderr().is_terminal() }
     }
 
     /// Shows an event of the run; called from many threads.
-    pub(crate) fn event(&self, record: &Record) {
+    pub fn event(&self, record: &Record) {
         let Ok(mut state) = self.state.lock() else { return };
         match &record.event {
             Event::PhaseStart { phase, total, done } => {
@@ -48,7 +55,7 @@ impl Display {
     }
 
     /// Prints a line between other progress.
-    pub(crate) fn line(&self, text: &str) {
+    pub fn line(&self, text: &str) {
         if let Ok(state) = self.state.lock() {
             say(&state, text);
         }

@@ -12,7 +12,7 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// A text as one word of a command.
-pub(crate) fn word(text: &str) -> Cow<'_, str> {
+pub fn word(text: &str) -> Cow<'_, str> {
     match !text.is_empty() && text.bytes().all(is_plain) {
         true => Cow::Borrowed(text),
         false => Cow::Owned(quoted(text.as_bytes())),
@@ -20,7 +20,7 @@ pub(crate) fn word(text: &str) -> Cow<'_, str> {
 }
 
 /// A path as one word of a command, which no program takes for an option.
-pub(crate) fn path(path: &Path) -> String {
+pub fn path(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     let prefix: &[u8] = if bytes.starts_with(b"-") { b"./" } else { b"" };
     let all = [prefix, bytes].concat();

@@ -1,9 +1,8 @@
 //! The sources that a client asks: a service, or a folder.
 
-use super::folder::{Folder, is_there, read_parameters};
-use crate::exit::{self, Failure, OrFail};
+use crate::failure::{HasCode, OrFailure};
+use crate::folder::{Folder, is_there, read_parameters};
 use crate::options::Asked;
-use crate::terminal::output;
 use hekaton_directory::{Checked, Parameters, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::body::{
     EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
@@ -11,36 +10,20 @@ use hekaton_directory_http::body::{
 };
 use hekaton_directory_http::{AnswerError, Client, ClientError, Problem, answer, follow};
 use hekaton_directory_server::Server;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use std::path::{Path, PathBuf};
 
 /// A source that a client asks.
-pub(super) enum Source {
+pub(crate) enum Source {
     /// A service.
     Service(Client),
     /// A folder that no service has open.
     Folder(Box<Server>),
 }
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
-        let code = if problem.status == 400 { exit::USAGE } else { exit::FAILED };
-        Self::new(code, printable(&problem.detail))
-    }
-}
-
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Self {
-        let code = match &error {
-            ClientError::Address(_) => exit::USAGE,
-            ClientError::Problem { problem, .. } if problem.status == 400 => exit::USAGE,
-            _ => exit::FAILED,
-        };
-        Self::new(code, printable(&error.to_string()))
-    }
-}
-
 /// Returns what a service says, shortened to a maximum length, without characters that could control a terminal.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     const LONGEST: usize = 1000;
     let mut out: String = text.chars().take(LONGEST).map(shown).collect();
     if text.chars().nth(LONGEST).is_some() {
@@ -50,7 +33,7 @@ pub(super) fn printable(text: &str) -> String {
 }
 
 /// Reports whether a character could change how others look: controls, and marks of direction.
-pub(super) fn is_control(c: char) -> bool {
+pub(crate) fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -60,14 +43,8 @@ fn shown(c: char) -> char {
     if is_control(c) { char::REPLACEMENT_CHARACTER } else { c }
 }
 
-impl From<AnswerError> for Failure {
-    fn from(error: AnswerError) -> Self {
-        Self::new(exit::REFUSED, format!("the directory's answer is rejected: {error}"))
-    }
-}
-
 /// Reports whether that is the address of a service, and not a folder.
-pub(super) fn is_address(directory: &str) -> bool {
+pub(crate) fn is_address(directory: &str) -> bool {
     directory.contains("://")
 }
 
@@ -78,60 +55,69 @@ impl Source {
         folder: impl FnOnce(&Server) -> Result<T, Problem>,
     ) -> Result<T, Failure> {
         match self {
-            Self::Service(client) => Ok(service(client)?),
-            Self::Folder(server) => Ok(folder(server)?),
+            Self::Service(client) => service(client).or_failure(),
+            Self::Folder(server) => folder(server).or_failure(),
         }
     }
 
-    pub(super) fn key(&self, label: &str, epoch: Option<u32>) -> Result<KeyBody, Failure> {
+    pub(crate) fn key(&self, label: &str, epoch: Option<u32>) -> Result<KeyBody, Failure> {
         self.ask(|c| c.key(label, epoch), |s| answer::key(s, label.as_bytes(), epoch))
     }
 
-    pub(super) fn history(&self, label: &str, epoch: Option<u32>) -> Result<HistoryBody, Failure> {
+    pub(crate) fn history(&self, label: &str, epoch: Option<u32>) -> Result<HistoryBody, Failure> {
         self.ask(|c| c.history(label, epoch), |s| answer::history(s, label.as_bytes(), epoch))
     }
 
-    pub(super) fn epochs(&self) -> Result<EpochsBody, Failure> {
+    pub(crate) fn epochs(&self) -> Result<EpochsBody, Failure> {
         self.ask(Client::epochs, answer::epochs)
     }
 
     /// Reports whether somebody proves epochs, and how many attempts have failed.
-    pub(super) fn proves(&self) -> Result<(bool, u64), Failure> {
+    pub(crate) fn proves(&self) -> Result<(bool, u64), Failure> {
         match self {
             Self::Service(client) => {
-                let HealthBody { proves, proof_failures, .. } = client.health()?;
+                let HealthBody { proves, proof_failures, .. } = client.health().or_failure()?;
                 Ok((proves, proof_failures))
             }
             Self::Folder(_) => Ok((false, 0)),
         }
     }
 
-    pub(super) fn epoch(&self, epoch: u32) -> Result<EpochBody, Failure> {
+    pub(crate) fn epoch(&self, epoch: u32) -> Result<EpochBody, Failure> {
         self.ask(|c| c.epoch(epoch), |s| answer::epoch(s, epoch))
     }
 
-    pub(super) fn records(&self, from: u32, to: u32) -> Result<RecordsBody, Failure> {
+    pub(crate) fn records(&self, from: u32, to: u32) -> Result<RecordsBody, Failure> {
         self.ask(|c| c.records(from, to), |s| answer::records(s, from, to))
     }
 
-    pub(super) fn proofs(&self, from: u32) -> Result<ProofsBody, Failure> {
+    pub(crate) fn proofs(&self, from: u32) -> Result<ProofsBody, Failure> {
         self.ask(|c| c.proofs(from), |s| answer::proofs(s, from))
     }
 
-    pub(super) fn proof(&self, range: ProofRange) -> Result<ProofBody, Failure> {
+    pub(crate) fn proof(&self, range: ProofRange) -> Result<ProofBody, Failure> {
         self.ask(|c| c.proof(range), |s| answer::proof(s, range))
     }
 }
 
+/// The reason why a record does not continue another one.
+struct Rejected(Failure);
+
+impl From<AnswerError> for Rejected {
+    fn from(error: AnswerError) -> Self {
+        Self(error.failure())
+    }
+}
+
 /// The source that a client asks, with the data that it holds.
-pub(super) struct Asking {
-    pub(super) source: Source,
-    pub(super) parameters: Parameters,
+pub(crate) struct Asking {
+    pub(crate) source: Source,
+    pub(crate) parameters: Parameters,
     seen: Option<PathBuf>,
 }
 
 impl Asking {
-    pub(super) fn open(asked: &Asked) -> Result<Self, Failure> {
+    pub(crate) fn open(asked: &Asked) -> Result<Self, Failure> {
         let seen = asked.seen.clone();
         if let Some(path) = &seen {
             output::check_output(path, "--seen", &output::Inputs::default())?;
@@ -142,7 +128,7 @@ impl Asking {
                 let why = "--parameters FILE is needed to verify what a service answers; it must not come from the service";
                 return Err(Failure::new(exit::USAGE, why));
             };
-            let source = Source::Service(Client::new(&asked.directory)?);
+            let source = Source::Service(Client::new(&asked.directory).or_failure()?);
             return Ok(Self { source, parameters, seen });
         }
         let folder = Folder::read(Path::new(&asked.directory))?;
@@ -157,7 +143,7 @@ impl Asking {
 
     /// Continues from the last record that was seen to one that is verified, and keeps that. The record may be an older one, a
     /// part of the history that was seen, only if an epoch was asked for.
-    pub(super) fn continued(
+    pub(crate) fn continued(
         &self,
         record: &Checked,
         bytes: &[u8],
@@ -196,11 +182,12 @@ impl Asking {
     }
 
     /// Verifies that all records from one to another continue each other.
-    pub(super) fn follow(&self, from: &Checked, to: &Checked) -> Result<(), Failure> {
-        follow(&self.parameters, from, to, |after| {
-            let records = self.source.records(after.saturating_add(1), to.record().epoch)?.records;
-            Ok(records.into_iter().map(|record| record.0).collect())
-        })
+    pub(crate) fn follow(&self, from: &Checked, to: &Checked) -> Result<(), Failure> {
+        let records = |after: u32| -> Result<_, Rejected> {
+            let records = self.source.records(after.saturating_add(1), to.record().epoch);
+            Ok(records.map_err(Rejected)?.records.into_iter().map(|record| record.0).collect())
+        };
+        follow(&self.parameters, from, to, records).map_err(|Rejected(failure)| failure)
     }
 }
 

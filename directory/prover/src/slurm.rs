@@ -1,8 +1,7 @@
 //! Proofs of epochs as SLURM jobs.
 
-use crate::exit::{self, Failure};
-use crate::terminal::output;
-use hekaton_directory_http::{ProveError, Stop};
+use crate::prover::write;
+use hekaton_directory_server::{ProveError, Stop};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -12,21 +11,22 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Submits a batch script for each proof and waits for the job. Jobs outlive this process; the next one finds them by their
 /// numbers.
-pub(super) struct Slurm {
+#[derive(Debug)]
+pub struct Slurm {
     script: PathBuf,
 }
 
 /// The statement that a job proves, and the files that it proves with.
-pub(super) struct Job<'a> {
+pub(crate) struct Job<'a> {
     /// The folder of its number and its log.
-    pub(super) place: &'a Path,
-    pub(super) witness: &'a Path,
-    pub(super) keys: &'a Path,
-    pub(super) run: &'a Path,
+    pub(crate) place: &'a Path,
+    pub(crate) witness: &'a Path,
+    pub(crate) keys: &'a Path,
+    pub(crate) run: &'a Path,
     /// The program, which all machines must have at this path.
-    pub(super) executable: &'a Path,
+    pub(crate) hekaton: &'a Path,
     /// Options of `prove`.
-    pub(super) options: &'a [String],
+    pub(crate) options: &'a [String],
 }
 
 /// The state of a job in SLURM.
@@ -39,23 +39,23 @@ enum State {
 }
 
 impl Slurm {
-    pub(super) fn new(script: &Path) -> Result<Self, Failure> {
+    /// Jobs of a batch script, such as `slurm/prove.sbatch`.
+    ///
+    /// # Errors
+    /// If there is no such script, or no SLURM on this machine.
+    pub fn new(script: &Path) -> Result<Self, String> {
         if !script.is_file() {
-            let why = format!("--slurm {}: there is no such batch script", script.display());
-            return Err(Failure::new(exit::USAGE, why));
+            return Err(format!("{}: there is no such batch script", script.display()));
         }
         if let Err(why) = output_of(Command::new("sbatch").arg("--version")) {
-            let why = format!("--slurm needs SLURM on this machine: sbatch --version: {why}");
-            return Err(Failure::new(exit::USAGE, why));
+            return Err(format!("SLURM is not on this machine: sbatch --version: {why}"));
         }
-        let script = std::path::absolute(script);
-        let script = script.map_err(|e| Failure::new(exit::USAGE, format!("--slurm: {e}")))?;
-        Ok(Self { script })
+        std::path::absolute(script).map(|script| Self { script }).map_err(|e| e.to_string())
     }
 
     /// Waits for the job of a proof, and submits it first unless it was submitted before. The job keeps running when this is
     /// asked to stop.
-    pub(super) fn prove(&self, job: &Job<'_>, stop: &Stop) -> Result<(), ProveError> {
+    pub(crate) fn prove(&self, job: &Job<'_>, stop: &Stop) -> Result<(), ProveError> {
         let file = job.place.join("job");
         let submitted = std::fs::read_to_string(&file).ok();
         let submitted = submitted.map(|id| id.trim().to_owned()).filter(|id| is_number(id));
@@ -63,8 +63,8 @@ impl Slurm {
             Some(id) if state(&id) == State::Active => id,
             _ => {
                 let id = self.submit(job).map_err(ProveError::Failed)?;
-                let written = output::write(&file, id.as_bytes());
-                written.map_err(|failure| ProveError::Failed(failure.message))?;
+                let written = write(&file, id.as_bytes());
+                written.map_err(|e| ProveError::Failed(format!("{}: {e}", file.display())))?;
                 tracing::info!(job = %id, log = %job.place.join("log").display(), "submitted to SLURM");
                 id
             }
@@ -97,7 +97,7 @@ impl Slurm {
         let mut command = Command::new("sbatch");
         command.arg("--parsable").arg("--output").arg(job.place.join("log")).arg("--export=ALL");
         command.env("FILE", job.witness).env("KEYS", job.keys).env("RUN", job.run);
-        command.env("HEKATON", job.executable).env("OPTIONS", job.options.join(" "));
+        command.env("HEKATON", job.hekaton).env("OPTIONS", job.options.join(" "));
         // What else the script takes from the environment is not this proof's.
         command.env_remove("PROGRAM").env_remove("PROOF");
         command.arg(&self.script);

@@ -1,11 +1,11 @@
 //! The output of the program: results on standard output, everything else on standard error.
 
 use crate::exit::{self, Failure};
-use hekaton_plan::NotEnoughMemory;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
 use tracing_subscriber::layer::SubscriberExt;
@@ -15,26 +15,25 @@ use tracing_subscriber::util::SubscriberInitExt;
 static PROGRAM: OnceLock<&'static str> = OnceLock::new();
 
 /// Sets the name of the program.
-pub(crate) fn set_program(name: &'static str) {
+pub fn set_program(name: &'static str) {
     // The first name stays: a process runs one program.
     let _ = PROGRAM.set(name);
 }
 
 /// The name of the program.
-pub(crate) fn program() -> &'static str {
+pub fn program() -> &'static str {
     PROGRAM.get().copied().unwrap_or("hekaton")
 }
 
 /// A text with the name of this program in its commands.
-pub(crate) fn with_program(text: &str) -> String {
+pub fn with_program(text: &str) -> String {
     text.replace("`hekaton ", &format!("`{} ", program()))
 }
 
-/// Starts logging of warnings to standard error, filtered by `RUST_LOG`.
-pub(crate) fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        tracing_subscriber::EnvFilter::new("warn,hekaton_directory_http=info,gr1cs=off,r1cs=off")
-    });
+/// Starts logging to standard error, filtered by `RUST_LOG`, or by `default` where that is not set.
+pub fn start_logging(default: &str) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
@@ -70,24 +69,24 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// Escapes control characters of a text that has one line: a name, a statement or a parameter from a
 /// file.
-pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+pub fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
 /// Escapes control characters of lines that are printed. All output passes through here, or through
 /// [`one_line`].
-pub(crate) fn printable(lines: &str) -> Cow<'_, str> {
+pub fn printable(lines: &str) -> Cow<'_, str> {
     escape(lines, |c| c == '\n' || c == '\t')
 }
 
 /// Prints a line on standard error. Failures are ignored: a closed standard error must not end a
 /// run.
-pub(crate) fn say(text: impl std::fmt::Display) {
+pub fn say(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{}", printable(&text.to_string()));
 }
 
 /// Prints an error.
-pub(crate) fn failure(failure: &Failure, json: bool) {
+pub fn failure(failure: &Failure, json: bool) {
     let message = with_program(&failure.message);
     if json {
         let object = json!({
@@ -99,6 +98,32 @@ pub(crate) fn failure(failure: &Failure, json: bool) {
     say(format_args!("error: {message}"));
 }
 
+/// Prints what clap says of a command line, as JSON too if that was asked for, and returns the exit code.
+/// clap reports `--help` and `--version` as errors.
+pub fn command_line_error(error: &clap::Error) -> ExitCode {
+    let code = if error.use_stderr() { exit::USAGE } else { exit::OK };
+    if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+        let text = error.render().to_string();
+        let message = text.trim_start_matches("error: ").trim_end();
+        failure(&Failure::new(code, message), true);
+    } else {
+        // A closed pipe is no reason to fail.
+        let _ = error.print();
+    }
+    ExitCode::from(code)
+}
+
+/// Prints the failure of a command, if it failed, and returns its exit code.
+pub fn exit_code(result: Result<(), Failure>, json: bool) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::from(exit::OK),
+        Err(why) => {
+            failure(&why, json);
+            ExitCode::from(why.code)
+        }
+    }
+}
+
 fn print(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", printable(text))?;
@@ -108,7 +133,7 @@ fn print(text: &str) -> std::io::Result<()> {
 /// Prints a result: the JSON object, or the lines for people.
 ///
 /// A reader that closed the pipe (`| head`) is not an error; a full disk is.
-pub(crate) fn result(json: bool, object: &Value, lines: &str) -> Result<(), Failure> {
+pub fn result(json: bool, object: &Value, lines: &str) -> Result<(), Failure> {
     let printed = if json { print(&object.to_string()) } else { print(lines) };
     match printed {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -118,21 +143,8 @@ pub(crate) fn result(json: bool, object: &Value, lines: &str) -> Result<(), Fail
     }
 }
 
-/// The failure for a memory limit that is too small; reports the smallest workable one.
-pub(crate) fn not_enough_memory(e: NotEnoughMemory) -> Failure {
-    // rounded up, so that the figure can be passed to --memory-limit as it is
-    let smallest = e.smallest.div_ceil(1 << 20);
-    let message = format!(
-        "--memory-limit: the limit of {} bytes is too small; the smallest workable limit is \
-         {smallest}M (of 2^20 bytes)",
-        e.limit
-    );
-    let details = json!({ "smallest_bytes": smallest << 20 });
-    Failure { code: exit::USAGE, message, details }
-}
-
 /// Formats bytes: 12345678 as "12.3 MB".
-pub(crate) fn bytes(n: u64) -> String {
+pub fn bytes(n: u64) -> String {
     let n = n as f64;
     match n {
         n if n < 1e3 => format!("{n} B"),
@@ -143,7 +155,7 @@ pub(crate) fn bytes(n: u64) -> String {
 }
 
 /// Formats a count: 1234567 as "1,234,567".
-pub(crate) fn count(n: u64) -> String {
+pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
@@ -156,12 +168,12 @@ pub(crate) fn count(n: u64) -> String {
 }
 
 /// Formats a duration with a suitable unit.
-pub(crate) fn seconds(t: Duration) -> String {
+pub fn seconds(t: Duration) -> String {
     seconds_f64(t.as_secs_f64())
 }
 
 /// Like [`seconds`], for a number of seconds.
-pub(crate) fn seconds_f64(s: f64) -> String {
+pub fn seconds_f64(s: f64) -> String {
     match s {
         s if s < 1.0 => format!("{:.0} ms", s * 1e3),
         s if s < 600.0 => format!("{s:.1} s"),
@@ -187,19 +199,19 @@ fn resolve(path: &Path) -> PathBuf {
 }
 
 /// Reports whether two paths refer to the same file.
-pub(crate) fn same_place(a: &Path, b: &Path) -> bool {
+pub fn same_place(a: &Path, b: &Path) -> bool {
     resolve(a) == resolve(b)
 }
 
 /// The files that an output must not overwrite.
-#[derive(Default)]
-pub(crate) struct Inputs<'a> {
+#[derive(Debug, Default)]
+pub struct Inputs<'a> {
     /// Input files.
-    pub(crate) files: &'a [&'a Path],
+    pub files: &'a [&'a Path],
     /// The key store, into which nothing is written.
-    pub(crate) keys: Option<&'a Path>,
+    pub keys: Option<&'a Path>,
     /// The run directory, whose own files are not overwritten.
-    pub(crate) run: Option<&'a Path>,
+    pub run: Option<&'a Path>,
 }
 
 /// Reports whether a run directory keeps a file of its own under this name.
@@ -218,7 +230,7 @@ fn is_of_a_run(name: &str) -> bool {
 
 /// Checks, before the work rather than after it, that a file can be written and overwrites nothing
 /// of value.
-pub(crate) fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<(), Failure> {
+pub fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<(), Failure> {
     let refuse = |why: &str| {
         Err(Failure::new(exit::BAD_FILE, format!("{option} {}: {why}", path.display())))
     };
@@ -269,7 +281,7 @@ pub(crate) fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Re
 }
 
 /// Writes a file under a temporary name, then renames it; everyone may read it.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let attempt = || -> std::io::Result<()> {
         let mut file = tempfile::NamedTempFile::new_in(parent(path))?;
         file.write_all(bytes)?;

@@ -1,16 +1,16 @@
 //! The folder of a directory: its parameters, its key, its database, and what is being proven.
 
-use crate::exit::{self, Failure, OrFail};
-use crate::family::OpenedFamily;
+use crate::failure::OrFailure;
 use crate::options::DirectoryInit;
-use crate::terminal::output;
 use ed25519_dalek::SigningKey;
-use hekaton_core::Trust;
-use hekaton_directory::{Parameters, Profile, SIGNED_LENGTH, SignedRecord};
+use hekaton_directory::{Parameters, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::ParametersFile;
+use hekaton_directory_prover::{CIRCUIT, EpochKeys};
 use hekaton_directory_server::{
     Error, MAX_STEPS_OF_ONE, Options, Outside, Server, fjall_opener, leave_head, read_head,
 };
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::Write;
@@ -19,13 +19,10 @@ use std::path::{Path, PathBuf};
 /// The largest file of parameters or of a key that is read.
 const LIMIT: u64 = 1 << 16;
 
-/// The circuit whose keys prove epochs.
-pub(super) const CIRCUIT: &str = "epochs";
-
 /// The folder of a directory.
-pub(super) struct Folder {
-    pub(super) path: PathBuf,
-    pub(super) parameters: Parameters,
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    pub(crate) parameters: Parameters,
     key: SigningKey,
     settings: Settings,
 }
@@ -47,7 +44,7 @@ struct Settings {
 const FORMAT: u32 = 1;
 
 /// Reports whether there is something at a path, a link to nothing included. If that cannot be found out, nothing is done.
-pub(super) fn is_there(path: &Path) -> Result<bool, Failure> {
+pub(crate) fn is_there(path: &Path) -> Result<bool, Failure> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -59,12 +56,12 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Failure> {
 }
 
 /// Options with which updates that wait are left alone.
-pub(super) fn quiet() -> Options {
+pub(crate) fn quiet() -> Options {
     Options { interval: None, ..Options::default() }
 }
 
 /// Reads the parameters of a directory.
-pub(super) fn read_parameters(path: &Path) -> Result<Parameters, Failure> {
+pub(crate) fn read_parameters(path: &Path) -> Result<Parameters, Failure> {
     let bytes = exit::read_at_most(path, LIMIT)?;
     let read = ParametersFile::read(&bytes).and_then(|file| file.parameters());
     read.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
@@ -72,7 +69,7 @@ pub(super) fn read_parameters(path: &Path) -> Result<Parameters, Failure> {
 
 impl Folder {
     /// Reads the files of a folder other than the database.
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let parameters = path.join("parameters.json");
         if !parameters.exists() {
             let why = "has no directory; `hekaton directory init` makes one";
@@ -99,17 +96,17 @@ impl Folder {
     }
 
     /// The head in the folder.
-    pub(super) fn inner_head(&self) -> PathBuf {
+    pub(crate) fn inner_head(&self) -> PathBuf {
         self.database().join("head")
     }
 
     /// The file of the head outside of the folder.
-    pub(super) fn head(&self) -> Option<&Path> {
+    pub(crate) fn head(&self) -> Option<&Path> {
         self.settings.head.as_deref()
     }
 
     /// The place of a head outside of the folder, from the command line.
-    pub(super) fn outside_path(&self, path: &Path) -> Result<PathBuf, Failure> {
+    pub(crate) fn outside_path(&self, path: &Path) -> Result<PathBuf, Failure> {
         let refuse = |why: String| Failure::new(exit::USAGE, format!("{}: {why}", path.display()));
         let absolute = std::path::absolute(path).map_err(|e| refuse(e.to_string()))?;
         let parent = absolute.parent().unwrap_or(&absolute);
@@ -135,7 +132,7 @@ impl Folder {
     }
 
     /// Checks that the folder still has everything that the head names: an older copy must not take its place.
-    pub(super) fn check_head(&self, next: &Path) -> Result<(), Failure> {
+    pub(crate) fn check_head(&self, next: &Path) -> Result<(), Failure> {
         let Some(path) = self.head().filter(|path| *path != next) else { return Ok(()) };
         match is_there(path)? && !is_left(path, next) {
             true => self.open(quiet())?.close().or_fail(exit::FAILED),
@@ -144,7 +141,7 @@ impl Folder {
     }
 
     /// Keeps the place of the head outside of the folder, and says so in the one that it had: backups still name that.
-    pub(super) fn keep_head(&mut self, path: PathBuf) -> Result<(), Failure> {
+    pub(crate) fn keep_head(&mut self, path: PathBuf) -> Result<(), Failure> {
         match self.settings.head.replace(path.clone()) {
             Some(from) if from == path => return Ok(()),
             Some(from) if is_there(&from)? => leave_head(&from, &path).or_fail(exit::BAD_FILE)?,
@@ -159,7 +156,7 @@ impl Folder {
     }
 
     /// Reads a record that a client keeps.
-    pub(super) fn seen(&self, path: &Path) -> Result<SignedRecord, Failure> {
+    pub(crate) fn seen(&self, path: &Path) -> Result<SignedRecord, Failure> {
         let seen = exit::read_at_most(path, SIGNED_LENGTH as u64)?;
         let seen = SignedRecord::decode(&seen).map_err(|e| e.to_string()).and_then(|seen| {
             seen.verify(&self.parameters).map(|_| seen).map_err(|e| e.to_string())
@@ -168,13 +165,13 @@ impl Folder {
     }
 
     /// Opens the database, with the head outside of the folder if there is one. Epochs are never larger than what can be proven.
-    pub(super) fn open(&self, options: Options) -> Result<Server, Failure> {
+    pub(crate) fn open(&self, options: Options) -> Result<Server, Failure> {
         let outside = Outside { head: self.settings.head.clone(), ..Outside::default() };
         self.open_outside(options, &outside)
     }
 
     /// Opens the database with what is known of it from elsewhere.
-    pub(super) fn open_outside(
+    pub(crate) fn open_outside(
         &self,
         options: Options,
         outside: &Outside,
@@ -187,7 +184,7 @@ impl Folder {
     }
 
     /// Opens the database to be read. A folder from a backup can be read, too.
-    pub(super) fn open_to_read(&self) -> Result<Server, Failure> {
+    pub(crate) fn open_to_read(&self) -> Result<Server, Failure> {
         let (folder, parameters) = (self.database(), &self.parameters);
         let opened = Server::read(&folder, parameters, &self.key, quiet());
         opened.map_err(|error| self.cannot_open(&error))
@@ -211,7 +208,7 @@ impl Folder {
     }
 
     /// Returns the folder in which proofs are made.
-    pub(super) fn proving(&self) -> PathBuf {
+    pub(crate) fn proving(&self) -> PathBuf {
         self.path.join("proving")
     }
 }
@@ -240,68 +237,14 @@ fn read_key(path: &Path) -> Result<SigningKey, Failure> {
     Ok(SigningKey::from_bytes(&key))
 }
 
-/// Refuses keys that prove nothing.
-pub(super) fn check_trust(family: &OpenedFamily, accept_test_keys: bool) -> Result<(), Failure> {
-    let statement = Trust::InsecureSeed.statement();
-    if family.manifest.trust == statement && !accept_test_keys {
-        let why = format!(
-            "{}: {statement}; a proof under these keys proves nothing",
-            family.path.display()
-        );
-        return Err(Failure::new(exit::REFUSED, why));
-    }
-    Ok(())
-}
-
-/// The profile that keys of epochs are for.
-pub(super) fn profile_of(family: &OpenedFamily) -> Result<Profile, Failure> {
-    let wrong = |why: String| {
-        let why = format!(
-            "{}: {why}; `hekaton setup {CIRCUIT} --up-to SIZE` makes keys of epochs",
-            family.path.display()
-        );
-        Failure::new(exit::BAD_FILE, why)
-    };
-    if family.manifest.circuit != CIRCUIT {
-        return Err(wrong(format!("its keys are for circuit '{}'", family.manifest.circuit)));
-    }
-    let name = family.manifest.parameters["profile"].as_str().unwrap_or_default();
-    let profile = Profile::ALL.into_iter().find(|profile| profile.name() == name);
-    profile.ok_or_else(|| wrong(format!("its profile is '{name}'")))
-}
-
-/// The steps of a subcircuit under keys of epochs.
-pub(super) fn steps_of(family: &OpenedFamily) -> Result<usize, Failure> {
-    let steps = family.manifest.parameters["steps"].as_u64().and_then(|n| n.try_into().ok());
-    let steps = steps.filter(|steps| *steps > 0);
-    steps
-        .ok_or_else(|| {
-            format!("{}: the keys do not say the number of steps", family.path.display())
-        })
-        .or_fail(exit::BAD_FILE)
-}
-
-/// The most subcircuits with steps that there are keys for.
-pub(super) fn most_subcircuits(family: &OpenedFamily) -> usize {
-    family.manifest.max_instances.saturating_sub(1)
-}
-
-/// The most steps of a proof.
-fn room(family: &OpenedFamily) -> Result<usize, Failure> {
-    Ok(steps_of(family)?.saturating_mul(most_subcircuits(family)))
-}
-
-pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
-    let family = OpenedFamily::open(&command.keys)?;
-    let profile = profile_of(&family)?;
-    check_trust(&family, command.accept_test_keys)?;
-    let digest = family.digest()?;
-    let max_steps = room(&family)?;
+pub(crate) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
+    let keys = EpochKeys::open(&command.keys, command.accept_test_keys).or_failure()?;
+    let (profile, digest, max_steps) = (keys.profile(), keys.digest(), keys.room());
     if max_steps < MAX_STEPS_OF_ONE {
         let why = format!(
             "{}: there is room for {max_steps} steps in a proof, and one update takes up to {MAX_STEPS_OF_ONE}; \
              `hekaton setup {CIRCUIT} --up-to {MAX_STEPS_OF_ONE}` or more makes keys that do",
-            family.path.display()
+            keys.path().display()
         );
         return Err(Failure::new(exit::BAD_FILE, why));
     }
@@ -349,12 +292,12 @@ pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
         hex::encode(parameters.digest()),
         path.join("signing.key").display(),
         hex::encode(digest),
-        family.manifest.trust,
+        keys.trust(),
         folder.head().map_or(NOWHERE.into(), |head| head.display().to_string()),
     );
     let object = json!({
         "ok": true, "folder": path, "parameters": file, "digest": hex::encode(parameters.digest()),
-        "trust": family.manifest.trust, "head": folder.head(),
+        "trust": keys.trust(), "head": folder.head(),
     });
     output::result(json, &object, &lines)
 }
@@ -384,10 +327,10 @@ fn write_key(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
 }
 
 /// The description of a directory without a head outside of its folder.
-pub(super) const NOWHERE: &str = "only in the folder: an older copy of the folder would not be found out (hekaton directory head)";
+pub(crate) const NOWHERE: &str = "only in the folder: an older copy of the folder would not be found out (hekaton directory head)";
 
 /// Writes the head to another place, from where the directory is now, and keeps that place with the folder.
-pub(super) fn start_head(
+pub(crate) fn start_head(
     folder: &mut Folder,
     path: &Path,
     seen: Option<&Path>,

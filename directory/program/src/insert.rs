@@ -1,16 +1,17 @@
 //! Updates that are sent.
 
-use super::ask::plural;
-use super::folder::{Folder, quiet};
-use super::source::{is_address, printable};
-use crate::exit::{self, Failure, OrFail};
+use crate::ask::plural;
+use crate::failure::{HasCode, OrFailure};
+use crate::folder::{Folder, quiet};
 use crate::options::{DirectoryInsert, ExpectedOption};
-use crate::terminal::output;
-use crate::terminal::progress::Display;
+use crate::source::{is_address, printable};
 use hekaton_directory::MAX_VALUE;
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
 use hekaton_directory_http::{Base64, Client, ClientError, Problem, answer};
 use hekaton_directory_server::{Options, Server, SubmitError};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ const TRIES: u32 = 60;
 /// The number of reasons of refused updates that are shown.
 const SHOWN: usize = 10;
 
-pub(super) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> {
     let mut updates = updates(command)?;
     let is_service = is_address(&command.directory);
     let batch = match &command.batch {
@@ -39,7 +40,9 @@ pub(super) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> 
         }
     }
     let sent = match is_service {
-        true => to_service(&Client::new(&command.directory)?, &updates, command, &batch)?,
+        true => {
+            to_service(&Client::new(&command.directory).or_failure()?, &updates, command, &batch)?
+        }
         false => {
             let folder = Folder::read(Path::new(&command.directory))?;
             let server = folder.open(quiet())?;
@@ -219,10 +222,10 @@ fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Pro
                 None => return Ok(Err((**problem).clone())),
             },
             error if is_passing(error) => 1,
-            _ => return Err(error.into()),
+            _ => return Err(error.failure()),
         };
         if tries > TRIES {
-            return Err(error.into());
+            return Err(error.failure());
         }
         std::thread::sleep(Duration::from_secs(wait.clamp(1, 60)));
     }
@@ -251,7 +254,7 @@ fn until_visible(client: &Client, number: u64) -> Result<UpdateStatus, Failure> 
             {
                 failures += 1;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error.failure()),
         }
         std::thread::sleep(pause);
         pause = (2 * pause).min(Duration::from_secs(1));

@@ -1,14 +1,14 @@
 //! The record that was signed last, and the file outside of the folder that keeps it.
 
-use super::folder::{Folder, NOWHERE, start_head};
-use crate::exit::{self, Failure, OrFail};
+use crate::folder::{Folder, NOWHERE, start_head};
 use crate::options::DirectoryHead;
-use crate::terminal::output;
 use hekaton_directory_server::{Head, read_head};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use serde_json::json;
 use std::path::Path;
 
-pub(super) fn run(command: &DirectoryHead, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &DirectoryHead, json: bool) -> Result<(), Failure> {
     let mut folder = Folder::read(&command.folder)?;
     if let Some(path) = &command.file {
         start_head(&mut folder, path, command.expect_head.as_deref())?;

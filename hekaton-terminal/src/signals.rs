@@ -3,7 +3,7 @@
 //! the program started (`nohup`) stay ignored.
 
 use crate::exit::{self, Failure, OrFail};
-use crate::terminal::output;
+use crate::output;
 use hekaton_core::Cancellation;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -14,24 +14,25 @@ use std::time::{Duration, Instant};
 const ONE_REQUEST: Duration = Duration::from_millis(300);
 
 /// The actions of the signals.
-pub(crate) struct Handling {
+#[allow(missing_debug_implementations, reason = "it has a function")]
+pub struct Handling {
     /// The cancellation that the first signal triggers; without it, the first signal ends the
     /// process.
-    pub(crate) cancellation: Option<Cancellation>,
+    pub cancellation: Option<Cancellation>,
     /// `true` if the first signal is answered without a message.
-    pub(crate) quiet: bool,
+    pub quiet: bool,
     /// A function that is called before the process ends immediately; it returns `false` if there
     /// is nothing left to interrupt.
-    pub(crate) last: Box<dyn Fn() -> bool + Send>,
+    pub last: Box<dyn Fn() -> bool + Send>,
     /// The message when the process ends immediately.
-    pub(crate) ended: &'static str,
+    pub ended: &'static str,
     /// `true` if that message is also printed as a JSON object.
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 impl Handling {
     /// Handles signals from now on.
-    pub(crate) fn start(self) -> Result<(), Failure> {
+    pub fn start(self) -> Result<(), Failure> {
         let ignored = ignored();
         let wanted =
             [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);

@@ -1,17 +1,17 @@
 //! Audits of a directory.
 
-use super::ask::plural;
-use super::folder::CIRCUIT;
-use super::prover::EpochKeys;
-use super::source::Asking;
-use crate::exit::{self, Failure, OrFail};
+use crate::ask::plural;
+use crate::failure::OrFailure;
 use crate::options::DirectoryAudit;
-use crate::program::Program;
-use crate::terminal::output;
-use crate::terminal::progress::Display;
+use crate::source::Asking;
 use hekaton_directory::{Audit, AuditError, Checked, EpochProof, SignedRecord};
 use hekaton_directory_http::Base64;
 use hekaton_directory_http::body::{EpochsBody, MAX_RECORDS, ProofRange};
+use hekaton_directory_prover::CIRCUIT;
+use hekaton_directory_prover::EpochKeys;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -23,10 +23,10 @@ const QUIET: Duration = Duration::from_secs(2);
 const SAID: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(500);
 
-pub(super) fn run(command: &DirectoryAudit, program: &Program, json: bool) -> Result<(), Failure> {
-    let keys = EpochKeys::open(&command.keys, program, command.accept_test_keys)?;
+pub(crate) fn run(command: &DirectoryAudit, json: bool) -> Result<(), Failure> {
+    let keys = EpochKeys::open(&command.keys, command.accept_test_keys).or_failure()?;
     let asking = Asking::open(&command.asked)?;
-    keys.check_parameters(&asking.parameters)?;
+    keys.check_parameters(&asking.parameters).or_failure()?;
     let epochs = match command.wait {
         true => wait(&asking, command.to)?,
         false => asking.source.epochs()?,
@@ -158,7 +158,7 @@ impl Auditing {
     }
 
     /// Audits the epochs of the next proof.
-    fn next(&mut self, asking: &Asking, keys: &EpochKeys<'_>, end: u32) -> Result<(), Failure> {
+    fn next(&mut self, asking: &Asking, keys: &EpochKeys, end: u32) -> Result<(), Failure> {
         let at = self.proven();
         if self.listed.is_empty() {
             self.listed = asking.source.proofs(at.saturating_add(1))?.proofs.into();

@@ -1,8 +1,8 @@
-//! Proving epochs while a directory is served.
+//! Proving epochs, one proof after another, while a directory is served or at once.
 
 use crate::stop::Stop;
+use crate::{Error, Server};
 use hekaton_directory::{EpochProof, Witness};
-use hekaton_directory_server::{Error, Server};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,40 +58,42 @@ pub enum ProveError {
     Failed(String),
 }
 
-/// Statistics of the provers of a service.
+/// The loop that proves the epochs of a service, with its statistics.
 #[derive(Debug, Default)]
-pub(crate) struct Proving(Mutex<Done>);
+pub struct Proving(Mutex<ProvingStats>);
 
+/// What the prover of a service has done.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
+pub struct ProvingStats {
     /// Proofs that were attached.
-    pub(crate) proofs: u64,
+    pub proofs: u64,
     /// Attempts that failed.
-    pub(crate) failures: u64,
+    pub failures: u64,
     /// The time that the last proof took.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// `true` if there is a prover.
-    pub(crate) proves: bool,
+    pub proves: bool,
     /// The reason why the last attempt failed, if it did.
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
 }
 
 impl Proving {
-    pub(crate) fn done(&self) -> Done {
+    /// The statistics so far.
+    pub fn stats(&self) -> ProvingStats {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, what: impl FnOnce(&mut Done)) {
+    fn note(&self, what: impl FnOnce(&mut ProvingStats)) {
         what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Reports whether there is a prover.
-    pub(crate) fn proves(&self) -> bool {
+    pub fn proves(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).proves
     }
 
     /// Proves epochs in their order, until it is stopped.
-    pub(crate) fn run(&self, server: &Server, prover: &dyn Prover, stop: &Stop) {
+    pub fn run(&self, server: &Server, prover: &dyn Prover, stop: &Stop) {
         self.note(|done| done.proves = true);
         let mut rest = MIN_REST;
         while !stop.is_asked() {
@@ -103,7 +105,7 @@ impl Proving {
                     tracing::info!(from, to, seconds, "epochs are proven");
                     self.note(|done| {
                         let proofs = done.proofs + 1;
-                        *done = Done { proofs, seconds, error: None, ..*done };
+                        *done = ProvingStats { proofs, seconds, error: None, ..*done };
                     });
                     rest = MIN_REST;
                     continue;

@@ -1,15 +1,16 @@
 //! Serving a directory.
 
-use super::folder::{Folder, NOWHERE};
-use super::prover::{EpochKeys, EpochProver};
-use crate::exit::{self, Failure, OrFail};
+use crate::failure::OrFailure;
+use crate::folder::{Folder, NOWHERE};
 use crate::options::{DirectoryServe, Serving};
-use crate::program::Program;
-use crate::terminal::output;
-use crate::terminal::signals::Handling;
+use crate::proving;
 use hekaton_core::Cancellation;
-use hekaton_directory_http::{Prover, Service, ServiceOptions, Stop};
-use hekaton_directory_server::{Options, Outside};
+use hekaton_directory_http::{Service, ServiceOptions};
+use hekaton_directory_prover::EpochKeys;
+use hekaton_directory_server::{Options, Outside, Prover, Stop};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::signals::Handling;
 use serde_json::json;
 use std::net::TcpListener;
 use std::path::Path;
@@ -27,7 +28,7 @@ fn options(serving: &Serving) -> Options {
 }
 
 /// Handles signals: the first one asks the service to stop, the last one ends it at once.
-pub(super) fn stop_on_signals(what: &'static str, json: bool) -> Result<Stop, Failure> {
+pub(crate) fn stop_on_signals(what: &'static str, json: bool) -> Result<Stop, Failure> {
     let (stop, cancellation) = (Stop::default(), Cancellation::new());
     let (first, second) = (stop.clone(), stop.clone());
     let asked = cancellation.clone();
@@ -55,7 +56,7 @@ pub(super) fn stop_on_signals(what: &'static str, json: bool) -> Result<Stop, Fa
     Ok(stop)
 }
 
-pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
     let mut folder = Folder::read(&command.folder)?;
     let head = match &command.head {
         Some(path) => {
@@ -68,10 +69,12 @@ pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Re
     let seen = command.expect_head.as_deref().map(|path| folder.seen(path)).transpose()?;
     let proving = &command.proving;
     let keys = command.keys.as_deref();
-    let keys =
-        keys.map(|path| EpochKeys::open(path, program, proving.accept_test_keys)).transpose()?;
+    let keys = keys
+        .map(|path| EpochKeys::open(path, proving.accept_test_keys))
+        .transpose()
+        .or_failure()?;
     if let Some(keys) = &keys {
-        keys.check_parameters(&folder.parameters)?;
+        keys.check_parameters(&folder.parameters).or_failure()?;
     }
     let listener = TcpListener::bind(command.listen)
         .map_err(|e| format!("--listen {}: {e}", command.listen))
@@ -83,7 +86,7 @@ pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Re
         // The other commands on this folder write it, too.
         folder.keep_head(path)?;
     }
-    let prover = keys.map(|keys| EpochProver::new(keys, folder.proving(), proving)).transpose()?;
+    let prover = keys.map(|keys| proving::prover(keys, &folder.proving(), proving)).transpose()?;
     if let Some(prover) = &prover {
         prover.clean(server.proven().or_fail(exit::FAILED)?);
     }
