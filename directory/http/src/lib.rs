@@ -26,6 +26,7 @@ mod held;
 #[cfg(feature = "server")]
 mod metrics;
 mod parameters;
+#[cfg(feature = "server")]
 mod problem;
 #[cfg(feature = "server")]
 mod prover;
@@ -44,8 +45,10 @@ mod verify;
 pub use base64::Base64;
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError};
+pub use hekaton_service::Problem;
 pub use parameters::{ParametersError, ParametersFile};
-pub use problem::Problem;
+#[cfg(feature = "server")]
+pub use problem::Refusal;
 #[cfg(feature = "server")]
 pub use prover::{ProveError, Prover, prove_all};
 #[cfg(feature = "server")]

@@ -5,6 +5,7 @@ use crate::http::{
     ProofsBody, ReorgBody, RevertBody, WorkflowBody,
 };
 use crate::id::Digest;
+use hekaton_service::program::{Failure, exit, failure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -74,6 +75,17 @@ impl ClientError {
             Self::Failed { .. } => true,
             Self::File { .. } | Self::OtherBlob { .. } => false,
         }
+    }
+}
+
+/// The failure of a program that cannot continue without the result.
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let code = match error {
+            ClientError::File { .. } => exit::BAD_FILE,
+            _ => exit::FAILED,
+        };
+        failure(code, error)
     }
 }
 

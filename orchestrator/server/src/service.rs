@@ -21,7 +21,7 @@ use crate::store::{Known, NatsSettings, NatsStore};
 use crate::traces::Traces;
 use crate::workflows::Workflows;
 use futures_util::future::{BoxFuture, ready};
-use hekaton_http::Limits;
+use hekaton_service::Limits;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -368,7 +368,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                     closing: closing.clone(),
                 };
                 let router = router(Arc::new(api));
-                let answers = hekaton_http::accept(
+                let answers = hekaton_service::accept(
                     router,
                     listener,
                     Limits::new(MAX_CONNECTIONS, MAX_LIFE),

@@ -10,7 +10,7 @@ use crate::terminal::progress::Display;
 use hekaton_directory::MAX_VALUE;
 use hekaton_directory::server::{Options, Server, SubmitError};
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
-use hekaton_directory_http::{Base64, Client, ClientError, Problem, answer};
+use hekaton_directory_http::{Base64, Client, ClientError, Refusal, answer};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ fn of_file(path: &Path) -> Result<Vec<UpdateBody>, Failure> {
 }
 
 /// The outcome of updates: the status of each one that was sent, or the reason why it was not accepted.
-type Sent = Vec<Result<UpdateStatus, Problem>>;
+type Sent = Vec<Result<UpdateStatus, Refusal>>;
 
 fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {
     let mut sent: Sent = Vec::new();
@@ -124,9 +124,9 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
                     // room.
                     Some(Err(SubmitError::Full(_))) => {
                         server.flush().or_fail(exit::FAILED)?;
-                        server.submit(update).map_err(Problem::from)
+                        server.submit(update).map_err(Refusal::from)
                     }
-                    Some(receipt) => receipt.map_err(Problem::from),
+                    Some(receipt) => receipt.map_err(Refusal::from),
                     None => Err(hekaton_directory::server::Error::Panicked.into()),
                 },
             };
@@ -205,7 +205,7 @@ fn to_service(
 }
 
 /// Sends an update until the service says whether it is accepted.
-fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Problem>, Failure> {
+fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Refusal>, Failure> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -216,7 +216,7 @@ fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Pro
         let wait = match &error {
             ClientError::Problem { problem, .. } => match problem.retry_after {
                 Some(seconds) => u64::from(seconds),
-                None => return Ok(Err((**problem).clone())),
+                None => return Ok(Err(Refusal((**problem).clone()))),
             },
             error if is_passing(error) => 1,
             _ => return Err(error.into()),
@@ -269,7 +269,7 @@ fn report(sent: &Sent, json: bool) -> Result<(), Failure> {
                 refused.extend(reason.as_ref().map(|why| (at, printable(why))));
                 state.name()
             }
-            Err(problem) => {
+            Err(Refusal(problem)) => {
                 refused.push((at, printable(&problem.detail)));
                 // What went wrong in the service says nothing about the update.
                 if problem.status >= 500 { "unknown" } else { State::Refused.name() }

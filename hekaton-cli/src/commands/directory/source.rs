@@ -10,7 +10,7 @@ use hekaton_directory_http::body::{
     EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
     RecordsBody,
 };
-use hekaton_directory_http::{AnswerError, Client, ClientError, Problem, answer, follow};
+use hekaton_directory_http::{AnswerError, Client, ClientError, Refusal, answer, follow};
 use std::path::{Path, PathBuf};
 
 /// A source that a client asks.
@@ -21,8 +21,8 @@ pub(super) enum Source {
     Folder(Box<Server>),
 }
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
+impl From<Refusal> for Failure {
+    fn from(Refusal(problem): Refusal) -> Self {
         let code = if problem.status == 400 { exit::USAGE } else { exit::FAILED };
         Self::new(code, printable(&problem.detail))
     }
@@ -75,7 +75,7 @@ impl Source {
     fn ask<T>(
         &self,
         service: impl FnOnce(&Client) -> Result<T, ClientError>,
-        folder: impl FnOnce(&Server) -> Result<T, Problem>,
+        folder: impl FnOnce(&Server) -> Result<T, Refusal>,
     ) -> Result<T, Failure> {
         match self {
             Self::Service(client) => Ok(service(client)?),

@@ -1,5 +1,7 @@
 //! The service over HTTP: what clients send and get, and who they are.
 
+pub use hekaton_service::Problem;
+
 pub(crate) mod board;
 pub(crate) mod body;
 mod description;
@@ -16,7 +18,6 @@ pub use body::{
     WorkflowBody,
 };
 pub(crate) use offers::Offers;
-pub use problem::Problem;
 pub(crate) use ready::Readiness;
 pub use routes::open_api;
 pub(crate) use routes::{Api, router};

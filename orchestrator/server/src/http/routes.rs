@@ -10,7 +10,7 @@ use super::body::HealthBody;
 use super::description::completed;
 use super::offers::Offers;
 use super::problem::{
-    BAD_REQUEST, CODING, HOST, INTERNAL, METHOD, NOT_FOUND, OPERATOR, ORIGIN, Problem,
+    BAD_REQUEST, CODING, HOST, INTERNAL, METHOD, NOT_FOUND, OPERATOR, ORIGIN, Rejection,
 };
 use super::ready::{Parts, Readiness};
 use super::tenants::Tenants;
@@ -29,6 +29,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use hekaton_service::{Problem, check_same_site};
 use std::sync::{Arc, PoisonError};
 use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
@@ -64,15 +65,15 @@ pub(crate) struct Api {
 type Shared = State<Arc<Api>>;
 
 #[derive(FromRequestParts)]
-#[from_request(via(axum::extract::Path), rejection(Problem))]
+#[from_request(via(axum::extract::Path), rejection(Rejection))]
 struct Path<T>(T);
 
 #[derive(FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(Problem))]
+#[from_request(via(axum::extract::Query), rejection(Rejection))]
 struct Query<T>(T);
 
 #[derive(FromRequest)]
-#[from_request(via(Json), rejection(Problem))]
+#[from_request(via(Json), rejection(Rejection))]
 struct JsonBody<T>(T);
 
 /// A body that is read and not used: with an unread one, the connection would be closed behind the answer.
@@ -187,12 +188,10 @@ async fn other_method() -> Problem {
 /// Pages in a browser must not act for the person looking at them. Without tokens, the same holds for pages whose host name
 /// resolves to this machine (DNS rebinding).
 async fn same_site(State(api): Shared, request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    if headers.contains_key(header::ORIGIN) {
-        let why = "the request comes from a page of another site";
-        return Problem::new(ORIGIN, why).into_response();
+    if let Err(problem) = check_same_site(ORIGIN, &request) {
+        return problem.into_response();
     }
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
     if !api.tenants.are_several() && !host.is_some_and(is_this_machine) {
         let why = "without tenants, the service is asked by the address of this machine alone";
         return Problem::new(HOST, why).into_response();

@@ -3,7 +3,7 @@
 use super::{Path, Shared, blocking, parse};
 use crate::blobs::{BlobError, Blobs};
 use crate::http::body::{BlobBody, example};
-use crate::http::problem::{BAD_REQUEST, Problem, TOO_LARGE};
+use crate::http::problem::{BAD_REQUEST, TOO_LARGE};
 use crate::http::tenants::Quota;
 use crate::id::Digest;
 use axum::Json;
@@ -12,6 +12,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt};
+use hekaton_service::Problem;
 use std::fs::File;
 use std::io::Read;
 

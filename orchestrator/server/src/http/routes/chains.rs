@@ -4,13 +4,13 @@ use super::{Api, JsonBody, Path, Query, Shared, parse};
 use crate::http::body::{
     BundlesBody, ChainBody, ChainState, ProofBody, ProofsBody, ReorgBody, example,
 };
-use crate::http::problem::Problem;
 use crate::id::Name;
 use crate::intake::Reversal;
 use crate::record::{Bundles, Chain, Order};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use hekaton_service::Problem;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -4,7 +4,7 @@ use super::{Api, JsonBody, Path, Query, Shared, Unused, blocking, parse};
 use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
 use crate::http::body::{JobBody, JobStatus, JobView, WorkflowBody, example};
-use crate::http::problem::{BAD_REQUEST, MISFIT, Problem};
+use crate::http::problem::{BAD_REQUEST, MISFIT, Rejection};
 use crate::id::{Digest, Name};
 use crate::intake::{IntakeError, Submission};
 use crate::record::{Handle, Job, JobKey, JobState, decode};
@@ -16,6 +16,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
+use hekaton_service::Problem;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -257,7 +258,7 @@ pub(super) async fn workflow(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<WorkflowBody>, Problem> {
     let (name, tenant) = api.tenants.of(&headers)?;
-    let body = body?;
+    let body = body.map_err(Rejection::from)?;
     let mut counted = api.tenants.bytes(&name, tenant);
     let (workflows, blobs) = (api.workflows.clone(), api.blobs.clone());
     blocking(move || {
