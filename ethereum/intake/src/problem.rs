@@ -3,7 +3,7 @@
 use crate::desk::DeskError;
 use crate::jwt::TokenError;
 use crate::node::NodeError;
-use hekaton_orchestrator::BlobError;
+use hekaton_orchestrator_client::BlobError;
 use hekaton_service::{Problem, ProblemKind};
 
 /// The kinds of problems.

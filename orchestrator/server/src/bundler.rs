@@ -4,10 +4,10 @@
 //! that is in the bundle and of the bundle before it. Here, jobs are made to agree with that: what is missing is submitted, what
 //! belongs to blocks that were torn off is torn off. Two that do this at the same time do the same.
 
-use crate::id::{Digest, Name};
 use crate::intake::{Intake, IntakeError, Path, PathBlock, Reversal, Submission};
 use crate::record::{Bundles, Chain, Job, JobKey, JobState, log_name};
 use crate::store::Rev;
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::BTreeMap;
 
 /// The number of bundles that may be open: no more are submitted until some are published.

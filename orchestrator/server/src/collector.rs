@@ -6,7 +6,7 @@
 use crate::alive::{Gone, LOOK, Observer, Own};
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
-use crate::id::{Name, PARTITIONS};
+use crate::id::PARTITIONS;
 use crate::metrics::Metrics;
 use crate::plan::{Situation, Step, Strategies};
 use crate::record::{
@@ -16,6 +16,7 @@ use crate::record::{
 use crate::store::{MAX_VALUE, Store, WriteError};
 use crate::workflows::Workflows;
 use futures_util::future::join_all;
+use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;

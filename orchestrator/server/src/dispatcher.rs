@@ -6,7 +6,6 @@ mod trust;
 use crate::alive::Own;
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
-use crate::id::Name;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::record::{
@@ -16,6 +15,7 @@ use crate::record::{
 use crate::runner::Runner;
 use crate::store::{Rev, Store};
 use crate::surroundings::{Surroundings, View};
+use hekaton_orchestrator_client::Name;
 pub(crate) use run::MAX_RUNNING;
 use run::{Lease, OneRun, Returned, Written};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

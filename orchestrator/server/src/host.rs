@@ -10,9 +10,10 @@ use std::sync::{Arc, OnceLock};
 pub(crate) fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| {
-        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        format!("{}:{}", name.replace(char::is_whitespace, "-"), id.trim())
+        // Systems other than Linux have no such id. There, a session of before a restart counts as one of now, and ends late.
+        let id = hekaton_files::process::boot_id().unwrap_or_else(|| "-".into());
+        format!("{}:{id}", name.replace(char::is_whitespace, "-"))
     })
 }
 

@@ -7,15 +7,14 @@ pub(crate) use published::{Path, PathBlock};
 
 use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
-use crate::id::{Digest, Name};
 use crate::order;
 use crate::record::{
     Bundles, Chain, Handle, Job, JobKey, JobState, Order, ReadError, Stored, chain_key, create,
     decode, encode, read, update,
 };
 use crate::store::{MAX_VALUE, Store, Unavailable, WriteError};
-use crate::workflow::{MAX_BLOBS, WorkflowError};
 use crate::workflows::Workflows;
+use hekaton_orchestrator_client::{Digest, MAX_BLOBS, Name, WorkflowError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

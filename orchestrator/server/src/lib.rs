@@ -12,9 +12,7 @@
 
 mod alive;
 pub mod backend;
-mod blobs;
 mod bundler;
-mod client;
 mod clock;
 mod collector;
 mod dispatcher;
@@ -40,18 +38,18 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod traces;
-mod workflow;
 mod workflows;
 
 pub use backend::{Backend, Library, Prover};
-pub use blobs::{BlobError, Blobs, Incoming};
-pub use client::{Client, ClientError};
 pub use clock::{Clock, Time};
 pub use dispatcher::BLOCKS_BEHIND_DEAD;
-pub use id::{BadId, Digest, Name, PARTITIONS};
+pub use hekaton_orchestrator_client::{
+    BadId, BlobError, Blobs, Client, ClientError, Collect, Digest, Incoming, Input, MAX_BLOBS,
+    MAX_TASKS, Name, Stage, Workflow, WorkflowError,
+};
+pub use id::PARTITIONS;
 pub use intake::{Accepted, Intake, IntakeError, Reversal, Submission};
 pub use metrics::Metrics;
 pub use plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
 pub use runner::Progress;
 pub use traces::Traces;
-pub use workflow::{Collect, Input, MAX_BLOBS, MAX_TASKS, Stage, Workflow, WorkflowError};

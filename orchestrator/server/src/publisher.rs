@@ -7,7 +7,6 @@
 use crate::bundler::Bundler;
 use crate::clock::Clock;
 use crate::feed::{Event, patiently};
-use crate::id::Name;
 use crate::intake::{Intake, IntakeError};
 use crate::metrics::Metrics;
 use crate::order::{self, Next, Tail, publication};
@@ -16,6 +15,7 @@ use crate::record::{
     decode, encode, log_name, publication_key, read, update, update_on_disk,
 };
 use crate::store::{Rev, Store, WriteError};
+use hekaton_orchestrator_client::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -2,11 +2,9 @@
 
 use crate::alive::{Own, Pulse, beat};
 use crate::backend::{Backend, Helper, Workshop};
-use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
 use crate::host;
 use crate::http::{Api, Board, Offers, Readiness, Tenants, router};
-use crate::id::Name;
 use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::plan::Strategies;
@@ -21,6 +19,7 @@ use crate::store::{Known, NatsSettings, NatsStore};
 use crate::traces::Traces;
 use crate::workflows::Workflows;
 use futures_util::future::{BoxFuture, ready};
+use hekaton_orchestrator_client::{BlobError, Blobs, Name};
 use hekaton_service::Limits;
 use std::collections::BTreeMap;
 use std::net::TcpListener;

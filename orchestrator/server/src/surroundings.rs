@@ -3,9 +3,9 @@
 
 use crate::alive::{Gone, LOOK, Observer};
 use crate::clock::Clock;
-use crate::id::Name;
 use crate::record::{Publication, Session, SessionId, decode, log_name};
 use crate::store::Store;
+use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 

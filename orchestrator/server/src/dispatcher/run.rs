@@ -3,12 +3,12 @@
 use super::trust::{Sign, is_untried_elsewhere};
 use crate::alive::Own;
 use crate::clock::Clock;
-use crate::id::Name;
 use crate::metrics::Metrics;
 use crate::record::{OnDisk, SessionId, Stored, Task, TaskKey, TaskState, read, update_on_disk};
 use crate::runner::{Attempt, Claimed, Progress, Report, Runner};
 use crate::store::{Rev, Store, WriteError};
 use crate::surroundings::Surroundings;
+use hekaton_orchestrator_client::Name;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;

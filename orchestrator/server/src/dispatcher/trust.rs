@@ -6,10 +6,10 @@
 
 use crate::alive::Own;
 use crate::clock::Clock;
-use crate::id::{Digest, Name};
 use crate::metrics::Metrics;
 use crate::record::{SessionId, Task, TaskKey};
 use crate::surroundings::View;
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::time::Duration;

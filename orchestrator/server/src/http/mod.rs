@@ -3,7 +3,7 @@
 pub use hekaton_service::Problem;
 
 pub(crate) mod board;
-pub(crate) mod body;
+mod body;
 mod description;
 mod offers;
 mod problem;
@@ -12,7 +12,7 @@ mod routes;
 mod tenants;
 
 pub(crate) use board::Board;
-pub use body::{
+pub use hekaton_orchestrator_client::body::{
     BlobBody, BundlesBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView,
     JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, StandstillBody, WorkerView,
     WorkflowBody,

@@ -2,9 +2,9 @@
 
 use crate::alive::{Gone, LOOK, Observer};
 use crate::clock::Clock;
-use crate::id::Name;
 use crate::record::SessionId;
 use crate::store::Store;
+use hekaton_orchestrator_client::Name;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,11 +1,11 @@
 //! Errors that the service answers with.
 
-use crate::blobs::BlobError;
 use crate::intake::IntakeError;
 use crate::store::{Unavailable, WriteError};
 use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use hekaton_orchestrator_client::BlobError;
 use hekaton_service::{Problem, ProblemKind};
 
 pub(crate) const BAD_REQUEST: ProblemKind = ProblemKind::new(
@@ -106,20 +106,19 @@ impl From<IntakeError> for Problem {
     }
 }
 
-impl From<BlobError> for Problem {
-    fn from(error: BlobError) -> Self {
-        let kind = match &error {
-            BlobError::Missing(_) => NOT_FOUND,
-            BlobError::TooLarge { .. } => TOO_LARGE,
-            BlobError::Full { .. } => STORAGE,
-            BlobError::Damaged { .. } => {
-                tracing::error!(%error);
-                DAMAGED
-            }
-            BlobError::Io { .. } => return Problem::hidden(INTERNAL, error),
-        };
-        Problem::new(kind, error)
-    }
+/// Makes the problem of a blob. Not a conversion: both types are of other crates.
+pub(crate) fn of_blob(error: BlobError) -> Problem {
+    let kind = match &error {
+        BlobError::Missing(_) => NOT_FOUND,
+        BlobError::TooLarge { .. } => TOO_LARGE,
+        BlobError::Full { .. } => STORAGE,
+        BlobError::Damaged { .. } => {
+            tracing::error!(%error);
+            DAMAGED
+        }
+        BlobError::Io { .. } => return Problem::hidden(INTERNAL, error),
+    };
+    Problem::new(kind, error)
 }
 
 /// The problem of a request that axum cannot extract a path, a query or a body from.

@@ -6,7 +6,6 @@ mod jobs;
 mod live;
 
 use super::board::Board;
-use super::body::HealthBody;
 use super::description::completed;
 use super::offers::Offers;
 use super::problem::{
@@ -15,7 +14,6 @@ use super::problem::{
 use super::ready::{Parts, Readiness};
 use super::tenants::Tenants;
 use crate::alive::Own;
-use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::intake::Intake;
 use crate::metrics::Metrics;
@@ -29,6 +27,8 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use hekaton_orchestrator_client::Blobs;
+use hekaton_orchestrator_client::body::HealthBody;
 use hekaton_service::{Problem, check_same_site};
 use std::sync::{Arc, PoisonError};
 use tokio_util::sync::CancellationToken;

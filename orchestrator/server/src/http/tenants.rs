@@ -2,11 +2,11 @@
 
 use super::problem::{BYTES, FULL, RATE, TOKEN, UNAUTHORIZED};
 use crate::feed::{Event, is_newer};
-use crate::id::{Digest, Name};
 use crate::record::{Chain, JobKey};
 use crate::settings::{Settings, Tenant};
 use crate::store::Rev;
 use axum::http::{HeaderMap, header};
+use hekaton_orchestrator_client::{Digest, Name};
 use hekaton_service::{Problem, bearer_token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

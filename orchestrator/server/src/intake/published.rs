@@ -1,12 +1,13 @@
 //! The publications of a chain, and how operators change them: re-orgs and skips.
 
 use super::{Intake, IntakeError, PAUSE};
-use crate::id::{Digest, Name, PARTITIONS, random};
+use crate::id::{PARTITIONS, random};
 use crate::record::{
     Chain, Handle, Job, JobKey, JobState, Order, Publication, ReadError, Stored, decode, encode,
     log_name, read, update,
 };
 use crate::store::{Rev, WriteError};
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::BTreeSet;
 
 /// The number of blocks behind the published ones that are looked at.

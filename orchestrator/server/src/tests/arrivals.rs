@@ -7,11 +7,12 @@ use super::simulation::{
 };
 use super::world::{Node, Provers, Shape, World, name};
 use crate::history::History;
-use crate::id::{Digest, PARTITIONS};
+use crate::id::PARTITIONS;
 use crate::intake::{Intake, IntakeError, Reversal, Submission};
 use crate::record::{Job, JobState, decode};
 use crate::standstill::PATIENCE;
 use crate::store::{Durability, SqliteStore, Store};
+use hekaton_orchestrator_client::Digest;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use std::sync::Arc;

@@ -5,10 +5,10 @@ use super::simulation::{
     JOIN, SINGLE, broken, published, reversal, settle, simulate, strict, submission, submit,
 };
 use super::world::{Node, Provers, Shape, World, name};
-use crate::id::Digest;
 use crate::intake::IntakeError;
 use crate::record::{Bundles, Chain, Handle, JobState, Order, Publication, TaskState, decode};
 use crate::standstill::{Cause, PATIENCE};
+use hekaton_orchestrator_client::Digest;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::sleep;

@@ -9,7 +9,7 @@ use crate::history::{History, Liveness};
 use crate::intake::{Intake, Submission};
 use crate::record::{Job, JobKey, JobState, decode};
 use crate::standstill::{Cause, Standstill};
-use crate::workflow::Workflow;
+use hekaton_orchestrator_client::Workflow;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -30,7 +30,12 @@ fn impatient(seed: u64) -> World {
     world
 }
 
-fn block(workflow: crate::id::Digest, block: u64, id: &str, parent: &str) -> Submission {
+fn block(
+    workflow: hekaton_orchestrator_client::Digest,
+    block: u64,
+    id: &str,
+    parent: &str,
+) -> Submission {
     submission("strict", block, id, Some(parent), workflow)
 }
 

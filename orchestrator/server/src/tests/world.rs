@@ -3,7 +3,6 @@
 use super::memory::{Bug, Core, Frozen, MemoryStore};
 use crate::alive::{Gone, Own, Pulse, beat};
 use crate::clock::{Clock, Time};
-use crate::id::{Digest, Name};
 use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::plan::Strategies;
@@ -12,9 +11,9 @@ use crate::record::{Session, SessionId, Task, decode};
 use crate::runner::{Attempt, Claimed, Progress, Runner};
 use crate::standstill::{PATIENCE, Watched};
 use crate::store::Store;
-use crate::workflow::Workflow;
 use crate::workflows::Workflows;
 use async_trait::async_trait;
+use hekaton_orchestrator_client::{Digest, Name, Workflow};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
 use hekaton_intake::record::{Origin, Source};
 use hekaton_intake::service::{Service, serve};
 use hekaton_intake::stand_in::{Block, StandIn};
-use hekaton_orchestrator::Client;
+use hekaton_orchestrator_client::Client;
 use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note, on_stop, print};
 use output::{bad_file, runtime, secret, show};
 use serde::Serialize;

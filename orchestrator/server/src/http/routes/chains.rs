@@ -1,15 +1,16 @@
 //! Chains, and what they have published.
 
 use super::{Api, JsonBody, Path, Query, Shared, parse};
-use crate::http::body::{
-    BundlesBody, ChainBody, ChainState, ProofBody, ProofsBody, ReorgBody, example,
-};
-use crate::id::Name;
+use crate::http::body;
 use crate::intake::Reversal;
 use crate::record::{Bundles, Chain, Order};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use hekaton_orchestrator_client::Name;
+use hekaton_orchestrator_client::body::{
+    BundlesBody, ChainBody, ChainState, ProofsBody, ReorgBody, example,
+};
 use hekaton_service::Problem;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -123,7 +124,7 @@ pub(super) async fn proofs(
     let chain = parse("chain", &chain)?;
     let found = api.intake.published(&tenant, &chain, from, MAX_PROOFS).await?;
     let next = found.last().map_or(from, |(rev, _)| rev.number);
-    let proofs = found.iter().map(|(rev, publication)| ProofBody::new(rev.number, publication));
+    let proofs = found.iter().map(|(rev, publication)| body::proof(rev.number, publication));
     Ok(Json(ProofsBody { proofs: proofs.collect(), next }))
 }
 

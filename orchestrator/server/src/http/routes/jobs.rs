@@ -3,19 +3,19 @@
 use super::{Api, JsonBody, Path, Query, Shared, Unused, blocking, parse};
 use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
-use crate::http::body::{JobBody, JobStatus, JobView, WorkflowBody, example};
-use crate::http::problem::{BAD_REQUEST, MISFIT, Rejection};
-use crate::id::{Digest, Name};
+use crate::http::body::job_status;
+use crate::http::problem::{BAD_REQUEST, MISFIT, Rejection, of_blob};
 use crate::intake::{IntakeError, Submission};
 use crate::record::{Handle, Job, JobKey, JobState, decode};
 use crate::settings::Tenant;
 use crate::traces::{is_traceparent, new_traceparent};
-use crate::workflow::Workflow;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
+use hekaton_orchestrator_client::body::{JobBody, JobStatus, JobView, WorkflowBody, example};
+use hekaton_orchestrator_client::{Digest, Name, Workflow};
 use hekaton_service::Problem;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,7 @@ pub(super) async fn submit(
     let to = Clock::system().wall();
     api.metrics.traces().job("enqueue", &accepted.job, from, to);
     let code = if accepted.new { StatusCode::CREATED } else { StatusCode::OK };
-    let mut status = JobStatus::from(&accepted.job);
+    let mut status = job_status(&accepted.job);
     if accepted.job.is_live()
         && let Ok(workflow) = api.workflows.get(&accepted.job.workflow)
     {
@@ -77,7 +77,7 @@ async fn submission(
         (None, Some(backend)) => {
             let workflow = Workflow::single(parse("backend", backend)?);
             let workflows = api.workflows.clone();
-            blocking(move || Ok(workflows.put(workflow)?)).await?
+            blocking(move || workflows.put(workflow).map_err(of_blob)).await?
         }
         _ => return Err(Problem::new(BAD_REQUEST, "name either a 'workflow' or a 'backend'")),
     };
@@ -179,7 +179,7 @@ pub(super) async fn job(
 /// A job with its tasks, as far as they are in memory.
 fn view(api: &Api, job: &Job) -> JobView {
     let shown = api.board.some(&job.tenant, &BTreeSet::from([job.key()])).pop();
-    let status = JobStatus::from(job);
+    let status = job_status(job);
     match shown.filter(|shown| shown.job.job == status.job) {
         // The record is what counts, and may be newer.
         Some(JobView { job: JobStatus { missing, .. }, tasks, running }) => match job.is_live() {
@@ -202,7 +202,7 @@ pub(super) async fn cancel(
 ) -> Result<Json<JobStatus>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
     let job = api.intake.cancel(&tenant, &parse("job", &handle)?, "it was cancelled").await?;
-    Ok(Json(JobStatus::from(&job)))
+    Ok(Json(job_status(&job)))
 }
 
 /// Makes a dead or cancelled job live again.
@@ -225,7 +225,7 @@ pub(super) async fn requeue(
         api.tenants.admit(&tenant, limits)?;
     }
     let job = api.intake.requeue(&tenant, &handle).await?;
-    Ok(Json(JobStatus::from(&job)))
+    Ok(Json(job_status(&job)))
 }
 
 /// Makes a chain continue without its dead next block.
@@ -269,7 +269,7 @@ pub(super) async fn workflow(
         if !blobs.path(&Digest::of(&bytes)).exists() {
             counted.take(bytes.len() as u64)?;
         }
-        let digest = workflows.put(workflow)?;
+        let digest = workflows.put(workflow).map_err(of_blob)?;
         counted.keep();
         Ok(Json(WorkflowBody { workflow: digest.to_string(), name }))
     })

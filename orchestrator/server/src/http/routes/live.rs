@@ -3,9 +3,8 @@
 use super::{Api, Shared};
 use crate::feed::patiently;
 use crate::http::board::worker;
-use crate::http::body::{JobView, JobsBody, StandstillBody, WorkerView};
+use crate::http::body;
 use crate::http::problem::FULL;
-use crate::id::Name;
 use crate::record::{JobKey, Session, decode};
 use axum::Json;
 use axum::extract::State;
@@ -13,6 +12,8 @@ use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
+use hekaton_orchestrator_client::Name;
+use hekaton_orchestrator_client::body::{JobView, JobsBody, StandstillBody, WorkerView};
 use hekaton_service::Problem;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +74,7 @@ pub(super) async fn jobs(
 /// The blocks of a tenant that wait in vain.
 fn standing_still(api: &Api, tenant: &Name) -> Vec<StandstillBody> {
     let found = api.watched.standstills();
-    found.iter().filter(|one| one.tenant == *tenant).map(StandstillBody::from).collect()
+    found.iter().filter(|one| one.tenant == *tenant).map(body::standstill).collect()
 }
 
 /// Sends what changes, as server-sent events, until the connection is closed (five minutes).
