@@ -1,6 +1,6 @@
 //! This machine, and the locks that tell at once whether a session on it has ended.
 
-use crate::alive::Gone;
+use crate::alive::LivenessProbe;
 use crate::record::{Session, SessionId};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn tidy(folder: &Path) {
 }
 
 /// Returns a function that reports whether a session of this machine has ended: then its lock is free.
-pub(crate) fn gone(folder: PathBuf) -> Gone {
+pub(crate) fn gone(folder: PathBuf) -> LivenessProbe {
     Arc::new(move |id: &SessionId, session: &Session| {
         if session.host != boot() {
             return false;

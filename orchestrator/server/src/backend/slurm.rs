@@ -9,7 +9,7 @@ use super::hekaton::{Events, Hekaton, only_input};
 use super::process::{self, Ended, Program};
 use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::clock::Clock;
-use crate::runner::Progress;
+use crate::dispatch::Progress;
 use async_trait::async_trait;
 use hekaton_orchestrator_client::slurm::{self, Call, JobState, ProofJob};
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 
 use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::clock::Clock;
+use crate::dispatch::{Attempt, Claimed, Progress, Report, Runner};
 use crate::record::{Task, TaskKey, TaskState, read};
-use crate::runner::{Attempt, Claimed, Progress, Report, Runner};
 use crate::store::Store;
 use async_trait::async_trait;
 use hekaton_orchestrator_client::{BlobError, Blobs, Name};

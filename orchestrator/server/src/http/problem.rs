@@ -1,7 +1,7 @@
 //! Errors that the service answers with.
 
-use crate::intake::IntakeError;
 use crate::store::{Unavailable, WriteError};
+use crate::submissions::SubmissionError;
 use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -88,17 +88,19 @@ impl From<Unavailable> for Problem {
     }
 }
 
-impl From<IntakeError> for Problem {
-    fn from(error: IntakeError) -> Self {
+impl From<SubmissionError> for Problem {
+    fn from(error: SubmissionError) -> Self {
         let kind = match &error {
-            IntakeError::NoChain(_) | IntakeError::NoJob(_) => NOT_FOUND,
-            IntakeError::OtherChain { .. } | IntakeError::Taken(_) => CONFLICT,
-            IntakeError::Bad(_) => BAD_REQUEST,
-            IntakeError::Workflow(_) => MISFIT,
-            IntakeError::BehindDead { .. } => DEAD,
-            IntakeError::Unknown(_) => return Problem::hidden(UNKNOWN, error),
-            IntakeError::Store(WriteError::Full { .. }) => return Problem::hidden(STORAGE, error),
-            IntakeError::Store(_) | IntakeError::Read(_) => {
+            SubmissionError::NoChain(_) | SubmissionError::NoJob(_) => NOT_FOUND,
+            SubmissionError::OtherChain { .. } | SubmissionError::Taken(_) => CONFLICT,
+            SubmissionError::Bad(_) => BAD_REQUEST,
+            SubmissionError::Workflow(_) => MISFIT,
+            SubmissionError::BehindDead { .. } => DEAD,
+            SubmissionError::Unknown(_) => return Problem::hidden(UNKNOWN, error),
+            SubmissionError::Store(WriteError::Full { .. }) => {
+                return Problem::hidden(STORAGE, error);
+            }
+            SubmissionError::Store(_) | SubmissionError::Read(_) => {
                 return Problem::hidden(UNAVAILABLE, error);
             }
         };

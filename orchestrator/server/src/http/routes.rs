@@ -13,13 +13,13 @@ use super::problem::{
 };
 use super::ready::{Parts, Readiness};
 use super::tenants::Tenants;
-use crate::alive::Own;
+use crate::alive::SharedSession;
 use crate::clock::Clock;
-use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::record::SessionId;
 use crate::standstill::Watched;
 use crate::store::Store;
+use crate::submissions::Submissions;
 use crate::workflows::Workflows;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request, State};
 use axum::http::{StatusCode, header};
@@ -41,13 +41,13 @@ const MAX_BODY: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Api {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) intake: Intake,
+    pub(crate) submissions: Submissions,
     pub(crate) blobs: Blobs,
     pub(crate) workflows: Workflows,
     pub(crate) metrics: Metrics,
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) session: SessionId,
-    pub(crate) own: Own,
+    pub(crate) own: SharedSession,
     pub(crate) drain: CancellationToken,
     /// The limit on blobs that are on their way in.
     pub(crate) transfers: tokio::sync::Semaphore,

@@ -2,7 +2,7 @@
 
 use super::records::job;
 use super::world::name;
-use crate::plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
+use crate::collect::{Groups, Situation, Sources, Step, Strategies, Strategy};
 use crate::record::{Job, JobState, Task, TaskKey};
 use hekaton_orchestrator_client::{Digest, Workflow};
 use std::collections::BTreeMap;

@@ -2,12 +2,12 @@
 
 use super::{Api, JsonBody, Path, Query, Shared, Unused, blocking, parse};
 use crate::clock::Clock;
-use crate::dispatcher::BLOCKS_BEHIND_DEAD;
+use crate::dispatch::BLOCKS_BEHIND_DEAD;
 use crate::http::body::job_status;
 use crate::http::problem::{BAD_REQUEST, MISFIT, Rejection, of_blob};
-use crate::intake::{IntakeError, Submission};
 use crate::record::{Handle, Job, JobKey, JobState, decode};
 use crate::settings::Tenant;
+use crate::submissions::{Submission, SubmissionError};
 use crate::traces::{is_traceparent, new_traceparent};
 use axum::Json;
 use axum::body::Bytes;
@@ -50,7 +50,7 @@ pub(super) async fn submit(
     let from = Clock::system().wall();
     let submission = submission(&api, name, body, &headers).await?;
     admit(&api, tenant, &submission).await?;
-    let accepted = api.intake.submit(submission).await?;
+    let accepted = api.submissions.submit(submission).await?;
     let to = Clock::system().wall();
     api.metrics.traces().job("enqueue", &accepted.job, from, to);
     let code = if accepted.new { StatusCode::CREATED } else { StatusCode::OK };
@@ -127,15 +127,15 @@ async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<()
     if submission.parent.is_some()
         && api.tenants.dead(name, chain, None).is_some_and(|dead| is_behind(&dead))
     {
-        let genesis = api.intake.chain(name, chain).await?.genesis;
-        let last = api.intake.last_published(name, chain).await?;
+        let genesis = api.submissions.chain(name, chain).await?.genesis;
+        let last = api.submissions.last_published(name, chain).await?;
         let next = last.as_ref().map(|last| last.tail()).or(genesis.as_ref());
         let height = last.as_ref().map(|last| last.height());
         // The next one is let in whatever is dead elsewhere: without it, the chain would never get past that.
         if submission.parent.as_ref() != next
             && let Some(dead) = api.tenants.dead(name, chain, height).filter(is_behind)
         {
-            return Err(IntakeError::BehindDead { chain: chain.clone(), dead }.into());
+            return Err(SubmissionError::BehindDead { chain: chain.clone(), dead }.into());
         }
     }
     api.tenants.admit(&submission.tenant, tenant)
@@ -165,7 +165,7 @@ pub(super) async fn job(
     let handle: Handle = parse("job", &handle)?;
     let until = tokio::time::Instant::now() + Duration::from_secs(wait.min(MAX_WAIT).into());
     loop {
-        let found = api.intake.job(&tenant, &handle).await?;
+        let found = api.submissions.job(&tenant, &handle).await?;
         if !found.value.is_live() || tokio::time::Instant::now() >= until {
             return Ok(Json(view(&api, &found.value)));
         }
@@ -201,7 +201,7 @@ pub(super) async fn cancel(
     Path(handle): Path<String>,
 ) -> Result<Json<JobStatus>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    let job = api.intake.cancel(&tenant, &parse("job", &handle)?, "it was cancelled").await?;
+    let job = api.submissions.cancel(&tenant, &parse("job", &handle)?, "it was cancelled").await?;
     Ok(Json(job_status(&job)))
 }
 
@@ -221,10 +221,10 @@ pub(super) async fn requeue(
 ) -> Result<Json<JobStatus>, Problem> {
     let (tenant, limits) = api.tenants.of(&headers)?;
     let handle = parse("job", &handle)?;
-    if !api.intake.job(&tenant, &handle).await?.value.is_live() {
+    if !api.submissions.job(&tenant, &handle).await?.value.is_live() {
         api.tenants.admit(&tenant, limits)?;
     }
-    let job = api.intake.requeue(&tenant, &handle).await?;
+    let job = api.submissions.requeue(&tenant, &handle).await?;
     Ok(Json(job_status(&job)))
 }
 
@@ -240,7 +240,7 @@ pub(super) async fn skip(
     _: Unused,
 ) -> Result<StatusCode, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    api.intake.skip(&tenant, &parse("job", &handle)?).await?;
+    api.submissions.skip(&tenant, &parse("job", &handle)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

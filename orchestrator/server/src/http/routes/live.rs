@@ -218,7 +218,7 @@ impl Live {
     async fn heights(&mut self) -> Option<BTreeMap<String, u64>> {
         let mut heights = BTreeMap::new();
         for chain in self.api.board.chains(&self.tenant) {
-            let tail = self.api.intake.last_published(&self.tenant, &chain).await.ok()?;
+            let tail = self.api.submissions.last_published(&self.tenant, &chain).await.ok()?;
             heights.extend(tail.map(|tail| (chain.to_string(), tail.height())));
         }
         let is_new = self.published.as_ref() != Some(&heights);
