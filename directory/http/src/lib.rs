@@ -22,6 +22,7 @@ mod held;
 #[cfg(feature = "server")]
 mod metrics;
 mod parameters;
+#[cfg(feature = "server")]
 mod problem;
 #[cfg(feature = "server")]
 mod routes;
@@ -36,8 +37,10 @@ mod verify;
 pub use base64::Base64;
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError};
+pub use hekaton_service::Problem;
 pub use parameters::{ParametersError, ParametersFile};
-pub use problem::Problem;
+#[cfg(feature = "server")]
+pub use problem::Refusal;
 #[cfg(feature = "server")]
 pub use routes::open_api;
 #[cfg(feature = "server")]

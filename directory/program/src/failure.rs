@@ -1,7 +1,7 @@
 //! Errors of the directory's libraries as failures with exit codes.
 
 use crate::source::printable;
-use hekaton_directory_http::{AnswerError, ClientError, Problem};
+use hekaton_directory_http::{AnswerError, ClientError, Refusal};
 use hekaton_directory_prover::KeysError;
 use hekaton_terminal::exit::{self, Failure};
 
@@ -10,10 +10,11 @@ pub(crate) trait HasCode {
     fn failure(self) -> Failure;
 }
 
-impl HasCode for Problem {
+impl HasCode for Refusal {
     fn failure(self) -> Failure {
-        let code = if self.status == 400 { exit::USAGE } else { exit::FAILED };
-        Failure::new(code, printable(&self.detail))
+        let Self(problem) = self;
+        let code = if problem.status == 400 { exit::USAGE } else { exit::FAILED };
+        Failure::new(code, printable(&problem.detail))
     }
 }
 

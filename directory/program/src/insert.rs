@@ -7,7 +7,7 @@ use crate::options::{DirectoryInsert, ExpectedOption};
 use crate::source::{is_address, printable};
 use hekaton_directory::MAX_VALUE;
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
-use hekaton_directory_http::{Base64, Client, ClientError, Problem, answer};
+use hekaton_directory_http::{Base64, Client, ClientError, Refusal, answer};
 use hekaton_directory_server::{Options, Server, SubmitError};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
@@ -103,7 +103,7 @@ fn of_file(path: &Path) -> Result<Vec<UpdateBody>, Failure> {
 }
 
 /// The outcome of updates: the status of each one that was sent, or the reason why it was not accepted.
-type Sent = Vec<Result<UpdateStatus, Problem>>;
+type Sent = Vec<Result<UpdateStatus, Refusal>>;
 
 fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {
     let mut sent: Sent = Vec::new();
@@ -127,9 +127,9 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
                     // room.
                     Some(Err(SubmitError::Full(_))) => {
                         server.flush().or_fail(exit::FAILED)?;
-                        server.submit(update).map_err(Problem::from)
+                        server.submit(update).map_err(Refusal::from)
                     }
-                    Some(receipt) => receipt.map_err(Problem::from),
+                    Some(receipt) => receipt.map_err(Refusal::from),
                     None => Err(hekaton_directory_server::Error::Panicked.into()),
                 },
             };
@@ -208,7 +208,7 @@ fn to_service(
 }
 
 /// Sends an update until the service says whether it is accepted.
-fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Problem>, Failure> {
+fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Refusal>, Failure> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -219,7 +219,7 @@ fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Pro
         let wait = match &error {
             ClientError::Problem { problem, .. } => match problem.retry_after {
                 Some(seconds) => u64::from(seconds),
-                None => return Ok(Err((**problem).clone())),
+                None => return Ok(Err(Refusal((**problem).clone()))),
             },
             error if is_passing(error) => 1,
             _ => return Err(error.failure()),
@@ -272,7 +272,7 @@ fn report(sent: &Sent, json: bool) -> Result<(), Failure> {
                 refused.extend(reason.as_ref().map(|why| (at, printable(why))));
                 state.name()
             }
-            Err(problem) => {
+            Err(Refusal(problem)) => {
                 refused.push((at, printable(&problem.detail)));
                 // What went wrong in the service says nothing about the update.
                 if problem.status >= 500 { "unknown" } else { State::Refused.name() }

@@ -8,7 +8,7 @@ use hekaton_directory_http::body::{
     EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
     RecordsBody,
 };
-use hekaton_directory_http::{AnswerError, Client, ClientError, Problem, answer, follow};
+use hekaton_directory_http::{AnswerError, Client, ClientError, Refusal, answer, follow};
 use hekaton_directory_server::Server;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
@@ -52,7 +52,7 @@ impl Source {
     fn ask<T>(
         &self,
         service: impl FnOnce(&Client) -> Result<T, ClientError>,
-        folder: impl FnOnce(&Server) -> Result<T, Problem>,
+        folder: impl FnOnce(&Server) -> Result<T, Refusal>,
     ) -> Result<T, Failure> {
         match self {
             Self::Service(client) => service(client).or_failure(),

@@ -441,6 +441,9 @@ fn pages_from_anywhere_may_read() {
     let sent = ureq::post(format!("{address}/v1/updates")).header("origin", "http://page");
     let sent = sent.header("content-type", "application/json").config().http_status_as_error(false);
     assert_eq!(sent.build().send(&body[..]).unwrap().status().as_u16(), 403);
+    let sent = ureq::post(format!("{address}/v1/updates")).header("sec-fetch-site", "cross-site");
+    let sent = sent.header("content-type", "application/json").config().http_status_as_error(false);
+    assert_eq!(sent.build().send(&body[..]).unwrap().status().as_u16(), 403);
     assert_eq!(running.server.open_updates(), 0);
     let asked = ureq::http::Request::builder()
         .method("OPTIONS")

@@ -4,10 +4,10 @@
 //! that is in the bundle and of the bundle before it. Here, jobs are made to agree with that: what is missing is submitted, what
 //! belongs to blocks that were torn off is torn off. Two that do this at the same time do the same.
 
-use crate::id::{Digest, Name};
-use crate::intake::{Intake, IntakeError, Path, PathBlock, Reversal, Submission};
 use crate::record::{Bundles, Chain, Job, JobKey, JobState, log_name};
 use crate::store::Rev;
+use crate::submissions::{Path, PathBlock, Reversal, Submission, SubmissionError, Submissions};
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::BTreeMap;
 
 /// The number of bundles that may be open: no more are submitted until some are published.
@@ -127,7 +127,7 @@ type ChainId = (Name, Name);
 /// Submits the jobs of bundles, and tears off those that no longer belong.
 #[derive(Debug)]
 pub(crate) struct Bundler {
-    intake: Intake,
+    submissions: Submissions,
     /// The paths that chains have published, as far as they were read.
     paths: BTreeMap<ChainId, Path>,
     /// The bundles that follow from those paths, by the chain of bundles.
@@ -135,8 +135,8 @@ pub(crate) struct Bundler {
 }
 
 impl Bundler {
-    pub(crate) fn new(intake: Intake) -> Self {
-        Self { intake, paths: BTreeMap::new(), wanted: BTreeMap::new() }
+    pub(crate) fn new(submissions: Submissions) -> Self {
+        Self { submissions, paths: BTreeMap::new(), wanted: BTreeMap::new() }
     }
 
     /// Forgets what was read: it may be of another store, or of chains that others look after now.
@@ -153,13 +153,13 @@ impl Bundler {
         &mut self,
         chain: &Chain,
         spec: &Bundles,
-    ) -> Result<(), IntakeError> {
+    ) -> Result<(), SubmissionError> {
         let Some(genesis) = &chain.genesis else { return Ok(()) };
-        let other = self.intake.chain(&chain.tenant, &spec.of).await?;
-        let (intake, tenant, name) = (&self.intake, &chain.tenant, &chain.chain);
+        let other = self.submissions.chain(&chain.tenant, &spec.of).await?;
+        let (submissions, tenant, name) = (&self.submissions, &chain.tenant, &chain.chain);
         // Its own log first: what follows from the other one is not older than what is out.
-        let own = read_on(intake, &mut self.paths, chain).await?;
-        let path = read_on(intake, &mut self.paths, &other).await?;
+        let own = read_on(submissions, &mut self.paths, chain).await?;
+        let path = read_on(submissions, &mut self.paths, &other).await?;
         let (published, path) = (&self.paths[&own].blocks, &self.paths[&path]);
         let wanted = self.wanted.entry(own).or_default();
         wanted.follow(genesis, spec.blocks, &path.blocks);
@@ -171,34 +171,34 @@ impl Bundler {
         let (known, is_all) = (path.last(), wanted.made.len() <= common + MAX_OPEN);
         if is_torn {
             let to = Reversal { to: last.id.clone(), block: last.height, next: None };
-            intake.revert(tenant, name, &to).await?;
+            submissions.revert(tenant, name, &to).await?;
         }
         let mut before = (last.id, last.height);
         for bundle in &next {
-            match intake.at(tenant, name, &bundle.parent).await? {
+            match submissions.at(tenant, name, &bundle.parent).await? {
                 Some(Job { id, state, .. }) if id == bundle.id => {
                     if let JobState::Cancelled { .. } = state {
                         // A branch that has come back.
-                        submit(intake, chain, spec, bundle).await?;
+                        submit(submissions, chain, spec, bundle).await?;
                     }
                 }
-                None => submit(intake, chain, spec, bundle).await?,
+                None => submit(submissions, chain, spec, bundle).await?,
                 // The job is of another branch. Even if it is cancelled already, the jobs that follow it may not be.
                 Some(_) => {
-                    if has_more(intake, &mut self.paths, &other, known).await? {
+                    if has_more(submissions, &mut self.paths, &other, known).await? {
                         // The job may be newer than what was read: again from the start.
                         return Ok(());
                     }
-                    intake.revert(tenant, name, &torn_after(&before)).await?;
-                    submit(intake, chain, spec, bundle).await?;
+                    submissions.revert(tenant, name, &torn_after(&before)).await?;
+                    submit(submissions, chain, spec, bundle).await?;
                 }
             }
             before = (bundle.id.clone(), bundle.height);
         }
-        if is_all && intake.has_follower(tenant, name, &before.0).await? {
+        if is_all && submissions.has_follower(tenant, name, &before.0).await? {
             // The follower is of blocks that were torn off and not replaced yet, unless those blocks are new.
-            if !has_more(intake, &mut self.paths, &other, known).await? {
-                intake.revert(tenant, name, &torn_after(&before)).await?;
+            if !has_more(submissions, &mut self.paths, &other, known).await? {
+                submissions.revert(tenant, name, &torn_after(&before)).await?;
             }
         }
         Ok(())
@@ -211,34 +211,34 @@ fn torn_after((to, block): &(Name, u64)) -> Reversal {
 
 /// Reports whether a chain has published more than what was read.
 async fn has_more(
-    intake: &Intake,
+    submissions: &Submissions,
     paths: &mut BTreeMap<ChainId, Path>,
     chain: &Chain,
     known: Option<Rev>,
-) -> Result<bool, IntakeError> {
-    let key = read_on(intake, paths, chain).await?;
+) -> Result<bool, SubmissionError> {
+    let key = read_on(submissions, paths, chain).await?;
     Ok(paths[&key].last() != known)
 }
 
 /// Reads what a chain has published by now. Returns its key in `paths`.
 async fn read_on(
-    intake: &Intake,
+    submissions: &Submissions,
     paths: &mut BTreeMap<ChainId, Path>,
     chain: &Chain,
-) -> Result<ChainId, IntakeError> {
+) -> Result<ChainId, SubmissionError> {
     let genesis = chain.genesis.clone().unwrap_or_else(|| chain.chain.clone());
     let key = (chain.tenant.clone(), chain.chain.clone());
     let path = paths.entry(key.clone()).or_insert_with(|| Path::new(genesis));
-    intake.read_on(&log_name(&chain.tenant, &chain.chain), path).await?;
+    submissions.read_on(&log_name(&chain.tenant, &chain.chain), path).await?;
     Ok(key)
 }
 
 async fn submit(
-    intake: &Intake,
+    submissions: &Submissions,
     chain: &Chain,
     spec: &Bundles,
     bundle: &Bundle,
-) -> Result<(), IntakeError> {
+) -> Result<(), SubmissionError> {
     let submission = Submission {
         tenant: chain.tenant.clone(),
         chain: chain.chain.clone(),
@@ -250,16 +250,16 @@ async fn submit(
         inputs: BTreeMap::from([(spec.input.clone(), bundle.inputs.clone())]),
         trace: None,
     };
-    match intake.submit_bundle(submission.clone()).await {
-        Err(error @ (IntakeError::Bad(_) | IntakeError::Workflow(_))) => {
+    match submissions.submit_bundle(submission.clone()).await {
+        Err(error @ (SubmissionError::Bad(_) | SubmissionError::Workflow(_))) => {
             tracing::error!(chain = %chain.chain, id = %bundle.id, %error, "a bundle is dead");
-            intake.bury_bundle(submission, error.to_string()).await
+            submissions.bury_bundle(submission, error.to_string()).await
         }
         submitted => submitted.map(drop),
     }
 }
 
-impl Intake {
+impl Submissions {
     /// Reports whether a job that is not cancelled hangs from a block: a revert that was left half-way may have cancelled some
     /// before it.
     async fn has_follower(
@@ -267,7 +267,7 @@ impl Intake {
         tenant: &Name,
         chain: &Name,
         slot: &Name,
-    ) -> Result<bool, IntakeError> {
+    ) -> Result<bool, SubmissionError> {
         let mut slot = slot.clone();
         for _ in 0..MAX_OPEN {
             match self.at(tenant, chain, &slot).await? {
@@ -284,7 +284,7 @@ impl Intake {
         tenant: &Name,
         chain: &Name,
         slot: &Name,
-    ) -> Result<Option<Job>, IntakeError> {
+    ) -> Result<Option<Job>, SubmissionError> {
         let key = JobKey { tenant: tenant.clone(), chain: chain.clone(), slot: slot.clone() };
         Ok(self.read_job(&key).await?.map(|job| job.value))
     }

@@ -1,10 +1,13 @@
 //! Requests to a service.
 
-use crate::http::{
-    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView, JobsBody, Problem,
-    ProofsBody, ReorgBody, RevertBody, WorkflowBody,
+use crate::body::{
+    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView, JobsBody, ProofsBody,
+    ReorgBody, RevertBody, WorkflowBody,
 };
 use crate::id::Digest;
+use hekaton_files::NewFile;
+use hekaton_service::Problem;
+use hekaton_service::program::{Failure, exit, failure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -74,6 +77,17 @@ impl ClientError {
             Self::Failed { .. } => true,
             Self::File { .. } | Self::OtherBlob { .. } => false,
         }
+    }
+}
+
+/// The failure of a program that cannot continue without the result.
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let code = match error {
+            ClientError::File { .. } => exit::BAD_FILE,
+            _ => exit::FAILED,
+        };
+        failure(code, error)
     }
 }
 
@@ -209,27 +223,25 @@ impl Client {
         let mut answer = request.call().map_err(|error| failed(error.to_string()))?;
         if !answer.status().is_success() {
             let bytes = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
-            return Err(match serde_json::from_slice::<Problem>(&bytes.unwrap_or_default()) {
-                Ok(problem) => ClientError::Problem { url, problem: Box::new(problem) },
-                Err(_) => failed(format!("status {}", answer.status())),
+            let problem =
+                bytes.ok().and_then(|bytes| serde_json::from_slice::<Problem>(&bytes).ok());
+            return Err(match problem {
+                Some(problem) => ClientError::Problem { url, problem: Box::new(problem) },
+                None => failed(format!("status {}", answer.status())),
             });
         }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let part = path.with_file_name(name);
-        let mut out = std::fs::File::create(&part).map_err(file)?;
+        let mut new = NewFile::beside(path).map_err(file)?;
         let mut body = answer.body_mut().with_config().limit(u64::MAX).reader();
-        let copied = std::io::copy(&mut body, &mut out);
+        let copied = std::io::copy(&mut body, &mut new);
         copied.map_err(|error| failed(error.to_string()))?;
-        out.sync_all().map_err(file)?;
+        // What is on disk is hashed, and not what came: that finds errors of the disk, too.
         let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(std::fs::File::open(&part).map_err(file)?).map_err(file)?;
+        hasher.update_reader(std::fs::File::open(new.path()).map_err(file)?).map_err(file)?;
         let found = Digest::from(hasher.finalize());
-        if found != *digest {
-            let _ = std::fs::remove_file(&part);
-            return Err(ClientError::OtherBlob { wanted: *digest, found });
+        match found == *digest {
+            true => new.replace(path).map_err(file),
+            false => Err(ClientError::OtherBlob { wanted: *digest, found }),
         }
-        std::fs::rename(&part, path).map_err(file)
     }
 
     /// Submits a job.

@@ -1,12 +1,13 @@
 //! The publications of a chain, and how operators change them: re-orgs and skips.
 
-use super::{Intake, IntakeError, PAUSE};
-use crate::id::{Digest, Name, PARTITIONS, random};
+use super::{PAUSE, SubmissionError, Submissions};
+use crate::id::{PARTITIONS, random};
 use crate::record::{
     Chain, Handle, Job, JobKey, JobState, Order, Publication, ReadError, Stored, decode, encode,
     log_name, read, update,
 };
 use crate::store::{Rev, WriteError};
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::BTreeSet;
 
 /// The number of blocks behind the published ones that are looked at.
@@ -107,7 +108,7 @@ pub struct Reversal {
     pub next: Option<Name>,
 }
 
-impl Intake {
+impl Submissions {
     /// Tears the chain off after a block. What was published after it, or else the block that follows it now, is cancelled with
     /// everything that hangs from it; then an entry is appended to the log, always, so that no publisher that is under way gets past.
     /// It has happened when this returns. Blocks that hang from others stay, whatever their height: they may be of the new branch.
@@ -121,19 +122,19 @@ impl Intake {
         tenant: &Name,
         chain: &Name,
         Reversal { to, block, next }: &Reversal,
-    ) -> Result<(), IntakeError> {
+    ) -> Result<(), SubmissionError> {
         let (chain, log) = (self.chain(tenant, chain).await?, log_name(tenant, chain));
         let Some(genesis) = &chain.genesis else {
-            return Err(IntakeError::Bad("a chain without order cannot be reverted".into()));
+            return Err(SubmissionError::Bad("a chain without order cannot be reverted".into()));
         };
         if to == genesis && *block != 0 {
-            return Err(IntakeError::Bad("the height of the genesis is 0".into()));
+            return Err(SubmissionError::Bad("the height of the genesis is 0".into()));
         }
         let not_there = || {
             let why = format!(
                 "block {block} '{to}' is neither one that the chain has published nor one that waits behind these"
             );
-            IntakeError::Bad(why)
+            SubmissionError::Bad(why)
         };
         // The follower first: a block that is there by now has stopped the publishers of the one before it in its place, so what
         // they have published is on the path.
@@ -188,7 +189,12 @@ impl Intake {
     }
 
     /// Reports whether a block that is not published was accepted.
-    async fn is_known(&self, chain: &Chain, id: &Name, block: u64) -> Result<bool, IntakeError> {
+    async fn is_known(
+        &self,
+        chain: &Chain,
+        id: &Name,
+        block: u64,
+    ) -> Result<bool, SubmissionError> {
         for partition in 0..PARTITIONS {
             let prefix = JobKey::prefix(partition, &chain.tenant, &chain.chain);
             let listing = self.store.list(&prefix, 0).await?;
@@ -206,7 +212,7 @@ impl Intake {
         chain: &Chain,
         to: &Name,
         torn: &mut BTreeSet<Name>,
-    ) -> Result<usize, IntakeError> {
+    ) -> Result<usize, SubmissionError> {
         let mut count = 0;
         let mut places: Vec<Name> = torn.iter().cloned().chain([to.clone()]).collect();
         while let Some(slot) = places.pop() {
@@ -241,7 +247,7 @@ impl Intake {
     }
 
     /// Reports whether a block is published, and was not torn off.
-    pub(crate) async fn is_published(&self, job: &Job) -> Result<bool, IntakeError> {
+    pub(crate) async fn is_published(&self, job: &Job) -> Result<bool, SubmissionError> {
         let chain = self.chain(&job.tenant, &job.chain).await?;
         let (Some(genesis), Some(parent)) = (&chain.genesis, &job.parent) else {
             // Without order, whatever is done is published.
@@ -258,7 +264,7 @@ impl Intake {
         chain: &Chain,
         id: &Name,
         last: Option<Rev>,
-    ) -> Result<Option<bool>, IntakeError> {
+    ) -> Result<Option<bool>, SubmissionError> {
         let Some(genesis) = &chain.genesis else { return Ok(Some(false)) };
         let path = self.path(&log_name(&chain.tenant, &chain.chain), genesis).await?;
         Ok((path.last == last).then(|| path.blocks.iter().any(|block| block.id == *id)))
@@ -268,7 +274,7 @@ impl Intake {
     pub(super) async fn are_publishers_stopped(
         &self,
         Stored { value: job, rev }: &Stored<Job>,
-    ) -> Result<bool, IntakeError> {
+    ) -> Result<bool, SubmissionError> {
         let (log, mut after) = (log_name(&job.tenant, &job.chain), rev.number);
         if job.order != Order::Strict {
             return Ok(true);
@@ -288,7 +294,7 @@ impl Intake {
 
     /// Makes publishers that are under way look again at a job that was done and is cancelled: what was published in the meantime is
     /// torn off.
-    pub(super) async fn stop_publishers(&self, job: &Job) -> Result<(), IntakeError> {
+    pub(super) async fn stop_publishers(&self, job: &Job) -> Result<(), SubmissionError> {
         let chain = self.chain(&job.tenant, &job.chain).await?;
         let (Some(genesis), Some(parent)) = (&chain.genesis, &job.parent) else { return Ok(()) };
         let log = log_name(&job.tenant, &job.chain);
@@ -306,14 +312,14 @@ impl Intake {
     }
 
     /// Reads the published path of a chain, from its genesis to its tail.
-    async fn path(&self, log: &str, genesis: &Name) -> Result<Path, IntakeError> {
+    async fn path(&self, log: &str, genesis: &Name) -> Result<Path, SubmissionError> {
         let mut path = Path::new(genesis.clone());
         self.read_on(log, &mut path).await?;
         Ok(path)
     }
 
     /// Adds to a path what was published since it was read.
-    pub(crate) async fn read_on(&self, log: &str, path: &mut Path) -> Result<(), IntakeError> {
+    pub(crate) async fn read_on(&self, log: &str, path: &mut Path) -> Result<(), SubmissionError> {
         loop {
             let after = path.last.map_or(0, |last| last.number);
             let entries = self.store.read(log, after, 256).await?;
@@ -331,12 +337,12 @@ impl Intake {
     ///
     /// # Errors
     /// Unless the job is dead and the next one of its chain.
-    pub async fn skip(&self, tenant: &Name, handle: &Handle) -> Result<(), IntakeError> {
+    pub async fn skip(&self, tenant: &Name, handle: &Handle) -> Result<(), SubmissionError> {
         loop {
             let log = log_name(tenant, &handle.chain);
             let chain = self.chain(tenant, &handle.chain).await?;
             let Some(genesis) = &chain.genesis else {
-                return Err(IntakeError::Bad("a chain without order has no next block".into()));
+                return Err(SubmissionError::Bad("a chain without order has no next block".into()));
             };
             let path = self.path(&log, genesis).await?;
             let found = self.job(tenant, handle).await?;
@@ -363,7 +369,7 @@ impl Intake {
                 }
                 _ => {
                     let why = "only the next block of a chain can be skipped, if it is dead and its height and name fit the chain: cancel it instead";
-                    return Err(IntakeError::Taken(why.into()));
+                    return Err(SubmissionError::Taken(why.into()));
                 }
             }
             let key = found.value.key().to_string();
@@ -381,7 +387,7 @@ impl Intake {
     ///
     /// # Errors
     /// If the store does not answer.
-    pub async fn tip(&self, chain: &Chain) -> Result<Option<(Name, Option<u64>)>, IntakeError> {
+    pub async fn tip(&self, chain: &Chain) -> Result<Option<(Name, Option<u64>)>, SubmissionError> {
         let Some(genesis) = &chain.genesis else { return Ok(None) };
         let (tenant, name) = (&chain.tenant, &chain.chain);
         let tail = self.last_published(tenant, name).await?;
@@ -413,11 +419,11 @@ impl Intake {
         &self,
         tenant: &Name,
         chain: &Name,
-    ) -> Result<Option<Publication>, IntakeError> {
+    ) -> Result<Option<Publication>, SubmissionError> {
         Ok(self.tail(&log_name(tenant, chain)).await?.map(|tail| tail.value))
     }
 
-    async fn tail(&self, log: &str) -> Result<Option<Stored<Publication>>, IntakeError> {
+    async fn tail(&self, log: &str) -> Result<Option<Stored<Publication>>, SubmissionError> {
         let tail = self.store.tail(log).await?;
         Ok(tail.as_ref().map(decode).transpose().map_err(ReadError::from)?)
     }
@@ -432,7 +438,7 @@ impl Intake {
         chain: &Name,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<(Rev, Publication)>, IntakeError> {
+    ) -> Result<Vec<(Rev, Publication)>, SubmissionError> {
         self.chain(tenant, chain).await?;
         let entries = self.store.read(&log_name(tenant, chain), after, limit).await?;
         let decoded = entries

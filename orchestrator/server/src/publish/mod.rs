@@ -4,11 +4,9 @@
 //! begins at the tail. In that order a re-org, which cancels jobs before it appends, cannot be overtaken. The store refuses a
 //! stale tail; that the parent is the tail is checked here.
 
-use crate::bundler::Bundler;
+use crate::bundle::Bundler;
 use crate::clock::Clock;
 use crate::feed::{Event, patiently};
-use crate::id::Name;
-use crate::intake::{Intake, IntakeError};
 use crate::metrics::Metrics;
 use crate::order::{self, Next, Tail, publication};
 use crate::record::{
@@ -16,6 +14,8 @@ use crate::record::{
     decode, encode, log_name, publication_key, read, update, update_on_disk,
 };
 use crate::store::{Rev, Store, WriteError};
+use crate::submissions::{SubmissionError, Submissions};
+use hekaton_orchestrator_client::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// The configuration and dependencies of a publisher.
 pub(crate) struct Publisher {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) intake: Intake,
+    pub(crate) submissions: Submissions,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
     pub(crate) stop: CancellationToken,
@@ -118,7 +118,7 @@ enum Failure {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error("its bundles: {0}")]
-    Bundles(#[from] IntakeError),
+    Bundles(#[from] SubmissionError),
 }
 
 impl From<crate::store::Unavailable> for Failure {
@@ -144,7 +144,7 @@ impl Publisher {
         // What is to be published of the chains in these partitions.
         let mut due: BTreeMap<ChainId, Due> = BTreeMap::new();
         let mut bundled = Bundled::default();
-        let mut bundler = Bundler::new(self.intake.clone());
+        let mut bundler = Bundler::new(self.submissions.clone());
         let mut sweep = self.clock.after(SWEEP);
         loop {
             let next = due.values().filter(|due| !due.idle).map(|due| due.at).min();
@@ -329,7 +329,7 @@ impl Publisher {
                 Next::Wait => return Ok(false),
                 Next::Publish(publication) => publication,
                 Next::PublishUnlessKnown(publication) => {
-                    match self.intake.has_published(chain, &job.value.id, at).await? {
+                    match self.submissions.has_published(chain, &job.value.id, at).await? {
                         Some(true) => {
                             let why = "the chain has published a block of this name: cancel it";
                             return self.bury(job, why.into()).await;

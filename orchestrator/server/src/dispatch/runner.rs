@@ -1,8 +1,8 @@
 //! Runners of tasks, and what they report.
 
-use crate::id::Digest;
 use crate::record::{Task, TaskKey};
 use async_trait::async_trait;
+use hekaton_orchestrator_client::Digest;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 

@@ -118,7 +118,7 @@ impl Blobs {
     ///
     /// # Errors
     /// If there is none.
-    pub(crate) fn open_blob(&self, digest: &Digest) -> Result<(u64, File), BlobError> {
+    pub fn open_blob(&self, digest: &Digest) -> Result<(u64, File), BlobError> {
         let path = self.path(digest);
         let file = File::open(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => BlobError::Missing(*digest),
@@ -138,8 +138,7 @@ impl Blobs {
     /// # Errors
     /// If no file can be made.
     pub fn begin(&self, limit: u64) -> Result<Incoming, BlobError> {
-        let name = format!("{:016x}", crate::id::random());
-        let path = self.folder.join("incoming").join(name);
+        let path = self.folder.join("incoming").join(hekaton_files::unique_name());
         let made = File::options().write(true).create_new(true).open(&path);
         let file = made.map_err(|error| BlobError::io(&path, error))?;
         let hasher = blake3::Hasher::new();
@@ -297,16 +296,14 @@ impl Incoming {
             move |error| BlobError::io(&path, error)
         };
         let folder = path.parent().unwrap_or(&self.blobs.folder);
-        let sync = |folder: &Path| {
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))
-        };
+        let sync = |folder: &Path| hekaton_files::sync_folder(folder).map_err(io(folder));
         if !folder.is_dir() {
             std::fs::create_dir_all(folder).map_err(io(folder))?;
             sync(&self.blobs.folder)?;
         }
-        // This also replaces a file that is there: it may be damaged, or not be on disk yet. Nobody learns of the blob before
-        // both are synced, and after a crash before that, its digest shows what is missing. In this order, file systems with a
-        // journal sync only once.
+        // This also replaces a file that is there: it may be damaged, or not be on disk yet. Unlike other files (`hekaton_files`), a
+        // blob is renamed before it is synced, so that file systems with a journal sync only once: no process learns of the blob before
+        // both are synced, and after a crash before that, its digest shows what is missing.
         std::fs::rename(&self.path, &path).map_err(io(&path))?;
         self.file.sync_all().map_err(io(&path))?;
         sync(folder)?;

@@ -6,16 +6,15 @@ pub use published::Reversal;
 pub(crate) use published::{Path, PathBlock};
 
 use crate::clock::Clock;
-use crate::dispatcher::BLOCKS_BEHIND_DEAD;
-use crate::id::{Digest, Name};
+use crate::dispatch::BLOCKS_BEHIND_DEAD;
 use crate::order;
 use crate::record::{
     Bundles, Chain, Handle, Job, JobKey, JobState, Order, ReadError, Stored, chain_key, create,
     decode, encode, read, update,
 };
 use crate::store::{MAX_VALUE, Store, Unavailable, WriteError};
-use crate::workflow::{MAX_BLOBS, WorkflowError};
 use crate::workflows::Workflows;
+use hekaton_orchestrator_client::{Digest, MAX_BLOBS, Name, WorkflowError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +47,7 @@ pub struct Submission {
 
 /// Why something is not done.
 #[derive(Debug, thiserror::Error)]
-pub enum IntakeError {
+pub enum SubmissionError {
     /// There is no such chain.
     #[error("there is no chain '{0}': make it first")]
     NoChain(Name),
@@ -95,7 +94,7 @@ pub enum IntakeError {
     Read(#[from] ReadError),
 }
 
-impl From<WriteError> for IntakeError {
+impl From<WriteError> for SubmissionError {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Unknown { .. } => Self::Unknown(error),
@@ -104,7 +103,7 @@ impl From<WriteError> for IntakeError {
     }
 }
 
-impl From<Unavailable> for IntakeError {
+impl From<Unavailable> for SubmissionError {
     fn from(error: Unavailable) -> Self {
         Self::Read(error.into())
     }
@@ -121,13 +120,13 @@ pub struct Accepted {
 
 /// The part of a process that requests reach: it checks them and turns them into records.
 #[derive(Clone, Debug)]
-pub struct Intake {
+pub struct Submissions {
     store: Arc<dyn Store>,
     clock: Clock,
     workflows: Workflows,
 }
 
-impl Intake {
+impl Submissions {
     pub(crate) fn new(store: Arc<dyn Store>, clock: Clock, workflows: Workflows) -> Self {
         Self { store, clock, workflows }
     }
@@ -136,11 +135,11 @@ impl Intake {
     ///
     /// # Errors
     /// If it exists with another order or genesis, or cannot be.
-    pub async fn make_chain(&self, wanted: Chain) -> Result<Chain, IntakeError> {
+    pub async fn make_chain(&self, wanted: Chain) -> Result<Chain, SubmissionError> {
         let Chain { order, genesis, bundles, .. } = &wanted;
         if (*order == Order::Strict) != genesis.is_some() {
             let why = "a chain with strict order has a genesis, and one without order has none";
-            return Err(IntakeError::Bad(why.into()));
+            return Err(SubmissionError::Bad(why.into()));
         }
         if let Some(bundles) = bundles {
             self.check_bundles(&wanted, bundles).await?;
@@ -162,7 +161,7 @@ impl Intake {
                 };
                 match found == wanted {
                     true => Ok(found),
-                    false => Err(IntakeError::OtherChain {
+                    false => Err(SubmissionError::OtherChain {
                         found: say(&found),
                         wanted: say(&wanted),
                         chain: wanted.chain,
@@ -175,9 +174,9 @@ impl Intake {
 
     /// Checks what the blocks of a chain are to be made of. The other chain is there before this one and neither is ever changed,
     /// so no chain is made of itself.
-    async fn check_bundles(&self, chain: &Chain, bundles: &Bundles) -> Result<(), IntakeError> {
+    async fn check_bundles(&self, chain: &Chain, bundles: &Bundles) -> Result<(), SubmissionError> {
         let Bundles { of, blocks, workflow, input, .. } = bundles;
-        let bad = |why: String| Err(IntakeError::Bad(format!("bundles: {why}")));
+        let bad = |why: String| Err(SubmissionError::Bad(format!("bundles: {why}")));
         let other = match *of == chain.chain {
             true => return bad("a chain cannot be made of its own blocks".into()),
             false => self.chain(&chain.tenant, of).await?,
@@ -190,7 +189,7 @@ impl Intake {
             return bad(format!("{blocks} blocks, and 1 to {most} are possible"));
         }
         let workflow = self.workflows.get(workflow);
-        let workflow = workflow.map_err(|why| IntakeError::Bad(format!("workflow: {why}")))?;
+        let workflow = workflow.map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
         match workflow.inputs.get(input) {
             None => bad(format!("the workflow has no input '{input}'")),
             Some(found) if found.at_least > *blocks as usize => {
@@ -220,16 +219,16 @@ impl Intake {
     ///
     /// # Errors
     /// If there is none.
-    pub async fn chain(&self, tenant: &Name, chain: &Name) -> Result<Chain, IntakeError> {
+    pub async fn chain(&self, tenant: &Name, chain: &Name) -> Result<Chain, SubmissionError> {
         let found = read::<Chain>(&*self.store, &chain_key(tenant, chain)).await?;
-        found.map(|found| found.value).ok_or_else(|| IntakeError::NoChain(chain.clone()))
+        found.map(|found| found.value).ok_or_else(|| SubmissionError::NoChain(chain.clone()))
     }
 
     /// Reads all chains of a tenant.
     ///
     /// # Errors
     /// If the store does not answer.
-    pub async fn chains(&self, tenant: &Name) -> Result<Vec<Chain>, IntakeError> {
+    pub async fn chains(&self, tenant: &Name) -> Result<Vec<Chain>, SubmissionError> {
         let listing = self.store.list(&format!("chain/{tenant}/"), 0).await?;
         let chains = listing.entries.iter().map(|entry| Ok(decode::<Chain>(entry)?.value));
         Ok(chains.collect::<Result<_, ReadError>>()?)
@@ -240,11 +239,11 @@ impl Intake {
     ///
     /// # Errors
     /// What does not fit, or what is in its place.
-    pub async fn submit(&self, submission: Submission) -> Result<Accepted, IntakeError> {
+    pub async fn submit(&self, submission: Submission) -> Result<Accepted, SubmissionError> {
         let chain = self.chain(&submission.tenant, &submission.chain).await?;
         if let Some(Bundles { of, .. }) = &chain.bundles {
             let why = format!("the blocks of '{}' are made of those of '{of}'", chain.chain);
-            return Err(IntakeError::Taken(why));
+            return Err(SubmissionError::Taken(why));
         }
         self.submit_to(chain, submission).await
     }
@@ -253,7 +252,7 @@ impl Intake {
     pub(crate) async fn submit_bundle(
         &self,
         submission: Submission,
-    ) -> Result<Accepted, IntakeError> {
+    ) -> Result<Accepted, SubmissionError> {
         let chain = self.chain(&submission.tenant, &submission.chain).await?;
         self.submit_to(chain, submission).await
     }
@@ -264,7 +263,7 @@ impl Intake {
         &self,
         submission: Submission,
         reason: String,
-    ) -> Result<(), IntakeError> {
+    ) -> Result<(), SubmissionError> {
         let at = self.clock.wall();
         let job = Job {
             tenant: submission.tenant,
@@ -294,7 +293,7 @@ impl Intake {
         &self,
         Stored { value: job, rev }: Stored<Job>,
         to: &Name,
-    ) -> Result<(), IntakeError> {
+    ) -> Result<(), SubmissionError> {
         let reason = format!("it was dead, and '{to}' takes its place");
         let state = JobState::Cancelled { reason, at: self.clock.wall() };
         let job = Job { state, ..job };
@@ -307,7 +306,7 @@ impl Intake {
 
     /// Completes the cancellation of a job before its record is answered or replaced: the process that cancelled it may not have got
     /// further than that, and once the record says something else, nobody would stop the publishers that have seen it done.
-    async fn free_place(&self, found: &Stored<Job>) -> Result<(), IntakeError> {
+    async fn free_place(&self, found: &Stored<Job>) -> Result<(), SubmissionError> {
         if matches!(found.value.state, JobState::Cancelled { .. })
             && !self.are_publishers_stopped(found).await?
         {
@@ -320,22 +319,22 @@ impl Intake {
         &self,
         chain: Chain,
         submission: Submission,
-    ) -> Result<Accepted, IntakeError> {
+    ) -> Result<Accepted, SubmissionError> {
         if (chain.order == Order::Strict) != submission.parent.is_some() {
             let why = match chain.order {
                 Order::Strict => "a block of a chain with strict order needs its parent",
                 Order::None => "a block of a chain without order has no parent",
             };
-            return Err(IntakeError::Bad(why.into()));
+            return Err(SubmissionError::Bad(why.into()));
         }
         if submission.parent.as_ref() == Some(&submission.id) {
-            return Err(IntakeError::Bad("a block cannot be its own parent".into()));
+            return Err(SubmissionError::Bad("a block cannot be its own parent".into()));
         }
         if chain.genesis.as_ref() == Some(&submission.id) {
-            return Err(IntakeError::Bad("a block cannot have the name of the genesis".into()));
+            return Err(SubmissionError::Bad("a block cannot have the name of the genesis".into()));
         }
         let workflow = self.workflows.get(&submission.workflow);
-        let workflow = workflow.map_err(|why| IntakeError::Bad(format!("workflow: {why}")))?;
+        let workflow = workflow.map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
         workflow.check_inputs(&submission.inputs)?;
         let mut job = Job {
             tenant: submission.tenant,
@@ -357,7 +356,7 @@ impl Intake {
         let most = MAX_VALUE - (12 << 10);
         if size > most {
             let why = format!("the job's record would have {size} bytes, more than {most}");
-            return Err(IntakeError::Bad(why));
+            return Err(SubmissionError::Bad(why));
         }
         let key = job.key().to_string();
         self.check_follower(&job).await?;
@@ -386,13 +385,13 @@ impl Intake {
                         Err(error) => return Err(error.into()),
                     }
                 }
-                state => return Err(IntakeError::Taken(taken(&job, &found.value, state))),
+                state => return Err(SubmissionError::Taken(taken(&job, &found.value, state))),
             }
         }
     }
 
     /// Refuses a block whose name is followed by one that is not above it: that one came first, or the name is in use.
-    async fn check_follower(&self, job: &Job) -> Result<(), IntakeError> {
+    async fn check_follower(&self, job: &Job) -> Result<(), SubmissionError> {
         if job.parent.is_none() {
             return Ok(());
         }
@@ -406,20 +405,24 @@ impl Intake {
             matches!(own.state, JobState::Live | JobState::Done { .. })
                 && own.identity() == job.identity()
         });
-        if known { Ok(()) } else { Err(IntakeError::Taken(why)) }
+        if known { Ok(()) } else { Err(SubmissionError::Taken(why)) }
     }
 
     /// Reads a job: one read of one record.
     ///
     /// # Errors
     /// If there is none, or another block is in its place by now.
-    pub async fn job(&self, tenant: &Name, handle: &Handle) -> Result<Stored<Job>, IntakeError> {
+    pub async fn job(
+        &self,
+        tenant: &Name,
+        handle: &Handle,
+    ) -> Result<Stored<Job>, SubmissionError> {
         let Handle { chain, slot, job } = handle;
         let (tenant, chain, slot) = (tenant.clone(), chain.clone(), slot.clone());
         let key = JobKey { tenant, chain, slot };
         let found = self.read_job(&key).await?;
         let found = found.filter(|found| found.value.identity() == *job);
-        found.ok_or_else(|| IntakeError::NoJob(handle.clone()))
+        found.ok_or_else(|| SubmissionError::NoJob(handle.clone()))
     }
 
     /// Reads what is in the place of a job.
@@ -436,7 +439,7 @@ impl Intake {
         tenant: &Name,
         handle: &Handle,
         reason: &str,
-    ) -> Result<Job, IntakeError> {
+    ) -> Result<Job, SubmissionError> {
         loop {
             let found = self.job(tenant, handle).await?;
             let was_done = match &found.value.state {
@@ -448,7 +451,7 @@ impl Intake {
                 }
                 JobState::Done { .. } | JobState::Skipped { .. } => {
                     let why = "it is published, and can only be taken back by reverting its chain";
-                    return Err(IntakeError::Taken(why.into()));
+                    return Err(SubmissionError::Taken(why.into()));
                 }
             };
             let state = JobState::Cancelled { reason: reason.into(), at: self.clock.wall() };
@@ -470,7 +473,7 @@ impl Intake {
     ///
     /// # Errors
     /// If it is done or skipped.
-    pub async fn requeue(&self, tenant: &Name, handle: &Handle) -> Result<Job, IntakeError> {
+    pub async fn requeue(&self, tenant: &Name, handle: &Handle) -> Result<Job, SubmissionError> {
         loop {
             let found = self.job(tenant, handle).await?;
             match &found.value.state {
@@ -478,7 +481,7 @@ impl Intake {
                 JobState::Live => return Ok(found.value),
                 JobState::Done { .. } | JobState::Skipped { .. } => {
                     let why = "only a job that is dead or cancelled can be requeued";
-                    return Err(IntakeError::Taken(why.into()));
+                    return Err(SubmissionError::Taken(why.into()));
                 }
             }
             let generation = found.value.generation + 1;

@@ -4,12 +4,12 @@
 //! quarantine: while another process has the back-end, this one only tries a task from time to time, and the first one that it does ends
 //! the quarantine. A task that failed here is left to others that have not tried it.
 
-use crate::alive::Own;
+use crate::alive::SharedSession;
 use crate::clock::Clock;
-use crate::id::{Digest, Name};
 use crate::metrics::Metrics;
 use crate::record::{SessionId, Task, TaskKey};
 use crate::surroundings::View;
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Trust {
         key: TaskKey,
         backend: &Name,
         sign: Sign,
-        (own, clock, metrics): (&Own, &Clock, &Metrics),
+        (own, clock, metrics): (&SharedSession, &Clock, &Metrics),
     ) {
         let seen = self.backends.entry(backend.clone()).or_default();
         let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);

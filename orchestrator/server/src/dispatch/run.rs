@@ -1,14 +1,14 @@
 //! One claim, the run of its task, and the write of its result.
 
 use super::trust::{Sign, is_untried_elsewhere};
-use crate::alive::Own;
+use crate::alive::SharedSession;
 use crate::clock::Clock;
-use crate::id::Name;
+use crate::dispatch::{Attempt, Claimed, Progress, Report, Runner};
 use crate::metrics::Metrics;
 use crate::record::{OnDisk, SessionId, Stored, Task, TaskKey, TaskState, read, update_on_disk};
-use crate::runner::{Attempt, Claimed, Progress, Report, Runner};
 use crate::store::{Rev, Store, WriteError};
 use crate::surroundings::Surroundings;
+use hekaton_orchestrator_client::Name;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub(super) enum Written {
 }
 
 /// A claim, its run and its result.
-pub(super) struct OneRun {
+pub(super) struct TaskRun {
     pub(super) key: TaskKey,
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Clock,
@@ -72,14 +72,14 @@ pub(super) struct OneRun {
     pub(super) surroundings: Surroundings,
     pub(super) lease: Arc<Lease>,
     pub(super) stop: CancellationToken,
-    pub(super) own: Own,
+    pub(super) own: SharedSession,
     pub(super) metrics: Metrics,
 }
 
 /// Reports progress into the session's record.
 #[derive(Debug)]
 struct InSession {
-    own: Own,
+    own: SharedSession,
     task: Task,
     metrics: Metrics,
 }
@@ -97,7 +97,7 @@ impl Report for InSession {
     }
 }
 
-impl OneRun {
+impl TaskRun {
     pub(super) async fn run(self, task: Task, rev: Rev) -> Returned {
         let (key, backend) = (self.key, task.backend.clone());
         let without = |backend, result| Returned { key, backend, result, sign: Sign::None };

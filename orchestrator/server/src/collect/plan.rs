@@ -3,9 +3,8 @@
 //! The tasks have fixed places, so two owners of a partition, or one that was started again, plan the same and the store keeps
 //! the first of equal creations.
 
-use crate::id::{Digest, Name};
 use crate::record::{Job, JobState, Task, TaskKey, TaskState};
-use crate::workflow::{Collect, MAX_BLOBS, MAX_TASKS, Workflow};
+use hekaton_orchestrator_client::{Collect, Digest, MAX_BLOBS, MAX_TASKS, Name, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -248,7 +247,7 @@ impl Situation<'_> {
             depth,
             backend: stage.backend.clone(),
             inputs,
-            limits: stage.limits(),
+            limits: stage.into(),
             trace: job.trace.clone(),
             created: self.now,
             attempts: 0,

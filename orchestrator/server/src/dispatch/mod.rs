@@ -1,23 +1,26 @@
 //! Claims tasks, has them run, and writes what became of them.
 
+pub(crate) mod queue;
 mod run;
+mod runner;
 mod trust;
 
-use crate::alive::Own;
+use crate::alive::SharedSession;
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
-use crate::id::Name;
 use crate::metrics::Metrics;
-use crate::queue::Queue;
 use crate::record::{
     Job, JobKey, JobState, OnDisk, Order, SessionId, Stored, Task, TaskKey, TaskState,
     update_on_disk,
 };
-use crate::runner::Runner;
 use crate::store::{Rev, Store};
 use crate::surroundings::{Surroundings, View};
+use hekaton_orchestrator_client::Name;
+use queue::Queue;
 pub(crate) use run::MAX_RUNNING;
-use run::{Lease, OneRun, Returned, Written};
+use run::{Lease, Returned, TaskRun, Written};
+pub use runner::Progress;
+pub(crate) use runner::{Attempt, Claimed, Report, Runner};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -38,7 +41,7 @@ pub(crate) struct Dispatcher {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) session: SessionId,
-    pub(crate) own: Own,
+    pub(crate) own: SharedSession,
     pub(crate) runner: Arc<dyn Runner>,
     pub(crate) backends: BTreeSet<Name>,
     pub(crate) slots: usize,
@@ -200,7 +203,7 @@ impl Dispatcher {
             let run = Run::of(&task);
             state.queue.claim(key, &task);
             state.trust.claimed(&task.backend, &self.clock);
-            let attempt = OneRun {
+            let attempt = TaskRun {
                 key,
                 store: Arc::clone(&self.store),
                 clock: self.clock.clone(),

@@ -1,7 +1,6 @@
 //! Workflows: what is done for a block, as a file that is checked before it is accepted.
 
 use crate::id::{Digest, Name};
-use crate::record::Limits;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +22,7 @@ const MAX_DIGESTS: usize = 700;
 /// A graph of stages.
 ///
 /// ```
-/// let workflow = hekaton_orchestrator::Workflow::parse(r#"
+/// let workflow = hekaton_orchestrator_client::Workflow::parse(r#"
 ///     version = 1
 ///     name = "chunks"
 ///     [inputs.chunks]
@@ -108,7 +107,7 @@ pub enum Collect {
     All,
     /// The given number of outputs that follow each other, of each source.
     Sequential(u32),
-    /// Decided by a [`crate::Strategy`] of the process.
+    /// Decided by a strategy of the process, which has this name.
     Custom(Name),
 }
 
@@ -234,8 +233,11 @@ impl Workflow {
         self.order().map(drop)
     }
 
-    /// The stages such that each comes after those that it waits for.
-    pub(crate) fn order(&self) -> Result<Vec<usize>, WorkflowError> {
+    /// Returns the stages in an order in which each comes after those that it waits for.
+    ///
+    /// # Errors
+    /// If there is no such order, as stages wait for each other.
+    pub fn order(&self) -> Result<Vec<usize>, WorkflowError> {
         let mut order: Vec<usize> = Vec::new();
         while order.len() < self.stages.len() {
             let ready = |&at: &usize| {
@@ -258,7 +260,7 @@ impl Workflow {
     }
 
     /// Returns the number of stages before each one, on the longest way from the inputs.
-    pub(crate) fn depths(&self) -> Vec<u16> {
+    pub fn depths(&self) -> Vec<u16> {
         let mut depths = vec![0; self.stages.len()];
         for at in self.order().unwrap_or_default() {
             let behind = self.stages[at].from.iter().filter_map(|name| self.stage(name));
@@ -267,13 +269,13 @@ impl Workflow {
         depths
     }
 
-    /// The place of a stage.
-    pub(crate) fn stage(&self, name: &Name) -> Option<usize> {
+    /// Returns the index of a stage.
+    pub fn stage(&self, name: &Name) -> Option<usize> {
         self.stages.iter().position(|stage| stage.name == *name)
     }
 
     /// Reports whether nothing waits for a stage: its outputs are the job's.
-    pub(crate) fn is_last(&self, at: usize) -> bool {
+    pub fn is_last(&self, at: usize) -> bool {
         !self.stages.iter().any(|stage| stage.from.contains(&self.stages[at].name))
     }
 
@@ -342,14 +344,6 @@ impl Workflow {
             counts.insert(&stage.name, count);
         }
         Ok(())
-    }
-}
-
-impl Stage {
-    /// Returns the limits of its tasks.
-    pub(crate) fn limits(&self) -> Limits {
-        let Self { attempts, seconds, stall_seconds, .. } = *self;
-        Limits { attempts, seconds, stall_seconds }
     }
 }
 

@@ -3,12 +3,13 @@
 //! The 64 partitions are divided among the collectors. That only saves work: tasks have fixed places, so two owners of a partition
 //! make the same ones, once.
 
-use crate::alive::{Gone, LOOK, Observer, Own};
+mod plan;
+
+use crate::alive::{LOOK, LivenessProbe, Observer, SharedSession};
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
-use crate::id::{Name, PARTITIONS};
+use crate::id::PARTITIONS;
 use crate::metrics::Metrics;
-use crate::plan::{Situation, Step, Strategies};
 use crate::record::{
     Job, JobKey, JobState, OnDisk, Owner, SessionId, Stored, Task, TaskKey, TaskState,
     create_on_disk, encode, owner_key, read, update, update_on_disk,
@@ -16,6 +17,8 @@ use crate::record::{
 use crate::store::{MAX_VALUE, Store, WriteError};
 use crate::workflows::Workflows;
 use futures_util::future::join_all;
+use hekaton_orchestrator_client::Name;
+pub use plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -40,8 +43,8 @@ pub(crate) struct Collector {
     pub(crate) sessions: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) session: SessionId,
-    pub(crate) own: Own,
-    pub(crate) gone: Gone,
+    pub(crate) own: SharedSession,
+    pub(crate) gone: LivenessProbe,
     pub(crate) workflows: Workflows,
     pub(crate) strategies: Strategies,
     pub(crate) metrics: Metrics,
@@ -294,7 +297,7 @@ impl Collector {
         job: Option<Arc<Stored<Job>>>,
         known: Option<Arc<Stored<Task>>>,
         now: u64,
-    ) -> Result<Option<News>, WriteError> {
+    ) -> Result<Option<Change>, WriteError> {
         let generation = job.as_ref().map_or(0, |job| job.value.generation);
         match step {
             Step::Create(task, value) => {
@@ -308,7 +311,7 @@ impl Collector {
                     },
                     made => Some(made?),
                 };
-                Ok(made.map(|stored| News::Task(task, stored)))
+                Ok(made.map(|stored| Change::Task(task, stored)))
             }
             Step::Cancel(task) | Step::Revive(task) => {
                 let next = known.and_then(|known| {
@@ -322,7 +325,7 @@ impl Collector {
                     Some((next, rev)) => {
                         let name = task.to_string();
                         let written = update_on_disk(store, &name, next, rev, OnDisk::Soon).await;
-                        written.map(|stored| Some(News::Task(task, stored)))
+                        written.map(|stored| Some(Change::Task(task, stored)))
                     }
                     None => Ok(None),
                 }
@@ -336,7 +339,7 @@ impl Collector {
                         ended.state = JobState::Dead { reason, at: now };
                     }
                     let written = update(store, &key.to_string(), ended, job.rev).await;
-                    written.map(|stored| Some(News::Job(key.clone(), stored)))
+                    written.map(|stored| Some(Change::Job(key.clone(), stored)))
                 }
                 None => Ok(None),
             },
@@ -345,8 +348,8 @@ impl Collector {
 
     fn written(&self, state: &mut State, Outcome { key, written }: Outcome) {
         match written {
-            Ok(Some(News::Task(task, stored))) => self.task(state, task, Arc::new(stored)),
-            Ok(Some(News::Job(key, stored))) => {
+            Ok(Some(Change::Task(task, stored))) => self.task(state, task, Arc::new(stored)),
+            Ok(Some(Change::Job(key, stored))) => {
                 self.metrics.job_ended(&stored.value, self.clock.wall());
                 self.job(state, key, Arc::new(stored));
             }
@@ -527,10 +530,10 @@ fn has_open_tasks(
 
 struct Outcome {
     key: JobKey,
-    written: Result<Option<News>, WriteError>,
+    written: Result<Option<Change>, WriteError>,
 }
 
-enum News {
+enum Change {
     Task(TaskKey, Stored<Task>),
     Job(JobKey, Stored<Job>),
 }

@@ -5,9 +5,9 @@
 //! height 20 million. Shares are virtual times of a fair queue: each claim costs its tenant 1 / weight, and who was idle starts at the
 //! time of the least served, so a tenant with many tasks takes no more than its share from others.
 
-use crate::id::Name;
 use crate::record::{JobKey, Task, TaskKey, TaskState};
 use crate::store::Rev;
+use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The time after which a task is one lane more urgent, in milliseconds.
