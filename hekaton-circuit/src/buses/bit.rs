@@ -1,7 +1,7 @@
 //! Bits that switch something on (spec: buses#asserts).
 
-use crate::ledger::Mistake;
-use crate::subcircuit::Subcircuit;
+use crate::buses::ledger::Mistake;
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_ff::{One, Zero};
 use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::FpVar;

@@ -1,13 +1,13 @@
 //! Counts of the look-ups of each row of a table, which the provers of tables must know
 //! (spec: buses#counting).
 
+use crate::buses::look_ups::{Counts, LookUps};
+use crate::execution::prepared::PreparedCircuit;
 use crate::execution::{Execution, ExecutionError};
-use crate::ids::InstanceId;
+use crate::interface::Masking;
 use crate::layout::Layout;
-use crate::look_ups::{Counts, LookUps};
-use crate::memory::Masking;
-use crate::places::Places;
-use crate::prepared::PreparedCircuit;
+use crate::layout::ids::InstanceId;
+use crate::memory::places::Places;
 use crate::synthesis::{Synthesis, SynthesizeError};
 use ark_relations::gr1cs::SynthesisMode;
 

@@ -1,10 +1,10 @@
 //! The values that a subcircuit under synthesis commits to, the entries that it adds to buses, and
 //! the rows of the memory check (spec: memory-check#rows, buses#rows).
 
-use crate::ids::{BusId, RamId, to_index};
-use crate::library::memory::Access;
-use crate::prefix::{Pole, Prefix};
-use crate::variables::{BusShape, VariableLayout};
+use crate::buses::library::memory::Access;
+use crate::layout::ids::{BusId, RamId, to_index};
+use crate::memory::prefix::{Pole, Prefix};
+use crate::memory::variables::{BusShape, VariableLayout};
 use ark_ff::{Field, One, Zero};
 use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::fp::FpVar;

@@ -1,8 +1,8 @@
 //! The look-ups of subcircuits in tables, and the counts of all of them (spec: buses#counting).
 
-use crate::ids::BusId;
+use crate::buses::library::{BusKind, BusSpec};
 use crate::layout::Layout;
-use crate::library::{BusKind, BusSpec};
+use crate::layout::ids::BusId;
 
 /// The look-ups of one subcircuit: how often each row of each table. **Keep it secret**: it follows
 /// from the values.

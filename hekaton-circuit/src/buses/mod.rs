@@ -2,10 +2,16 @@
 //! of all subcircuits are in the sum of the memory check, with fingerprints of their own
 //! (spec: buses#entries).
 
-use crate::ids::BusId;
-use crate::ledger::{BusValue, Mistake};
-use crate::library::BusKind;
-use crate::subcircuit::Subcircuit;
+pub(crate) mod bit;
+pub(crate) mod counting;
+pub(crate) mod ledger;
+pub(crate) mod library;
+pub(crate) mod look_ups;
+
+use crate::buses::ledger::{BusValue, Mistake};
+use crate::buses::library::BusKind;
+use crate::layout::ids::BusId;
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::Fr;

@@ -1,7 +1,7 @@
 //! Checks that the entries of each bus cancel (spec: buses#entries).
 
+use crate::buses::ledger::EntryValues;
 use crate::layout::Layout;
-use crate::ledger::EntryValues;
 use crate::text::show;
 use ark_ff::Zero;
 use hekaton_arith::Fr;

@@ -1,9 +1,9 @@
 //! Why a check ends without a report.
 
 use crate::execution::ExecutionError;
-use crate::layout_error::LayoutError;
-use crate::r1cs::R1csDifference;
+use crate::layout::error::LayoutError;
 use crate::synthesis::SynthesizeError;
+use crate::synthesis::r1cs::R1csDifference;
 
 /// Why a check could not be completed, or what is wrong with the circuit whatever its input.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! The largest part of a computation that fits one subcircuit.
 
 use crate::check::count;
-use crate::check_error::CheckError;
+use crate::check::error::CheckError;
 use crate::circuit::Circuit;
 
 /// Returns the largest size, at least 1, for which every type of a circuit fits an evaluation

@@ -1,19 +1,19 @@
 //! One instance under a check: its constraints and values, and where its constraints were made.
 
-use crate::check_error::CheckError;
+use crate::buses::ledger::EntryValues;
+use crate::check::error::CheckError;
+use crate::check::violation::{MEMORY_CHECK, Violation};
+use crate::execution::prepared::PreparedCircuit;
 use crate::execution::{Execution, PrivateInput};
-use crate::ids::{InstanceId, TypeId};
-use crate::labels;
-use crate::ledger::EntryValues;
-use crate::memory::{Masking, SlotAccess};
-use crate::places::Places;
-use crate::prefix::Prefix;
-use crate::prepared::PreparedCircuit;
-use crate::r1cs::{R1cs, R1csDifference};
+use crate::interface::{Masking, SlotAccess};
+use crate::layout::ids::{InstanceId, TypeId};
+use crate::memory::places::Places;
+use crate::memory::prefix::Prefix;
+use crate::memory::variables::VariableLayout;
+use crate::synthesis::labels;
+use crate::synthesis::r1cs::{R1cs, R1csDifference};
+use crate::synthesis::synthesized::Synthesized;
 use crate::synthesis::{Synthesis, SynthesizeError};
-use crate::synthesized::Synthesized;
-use crate::variables::VariableLayout;
-use crate::violation::{MEMORY_CHECK, Violation};
 use ark_relations::gr1cs::SynthesisMode;
 use hekaton_arith::Fr;
 use std::borrow::Cow;

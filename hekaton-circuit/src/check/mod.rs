@@ -1,17 +1,25 @@
 //! The development mode: runs all subcircuits without proving and reports which constraints fail,
 //! and what would make the circuit unsound or unusable later.
 
-use crate::balance::{Balance, Unbalanced};
-use crate::check_error::CheckError;
-use crate::checked_instance::Instance;
+pub(crate) mod balance;
+pub(crate) mod error;
+pub(crate) mod fit;
+mod instance;
+pub(crate) mod mutation;
+pub(crate) mod notices;
+pub(crate) mod violation;
+
+use crate::check::balance::{Balance, Unbalanced};
+use crate::check::error::CheckError;
+use crate::check::instance::Instance;
+use crate::check::mutation::{Mutation, Unnoticed, mutate, public_places};
+use crate::check::notices::{Notice, notices};
+use crate::check::violation::{Violation, violations};
 use crate::circuit::Circuit;
-use crate::ids::TypeId;
-use crate::memory::Masking;
-use crate::mutation::{Mutation, Unnoticed, mutate, public_places};
-use crate::notices::{Notice, notices};
-use crate::prepared::PreparedCircuit;
-use crate::r1cs::R1cs;
-use crate::violation::{Violation, violations};
+use crate::execution::prepared::PreparedCircuit;
+use crate::interface::Masking;
+use crate::layout::ids::TypeId;
+use crate::synthesis::r1cs::R1cs;
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,10 +4,10 @@
 //! A slot that is in a constraint can still be free: an author who allocates a witness with the
 //! value of a slot, and constrains that witness, has tied nothing to the slot.
 
-use crate::checked_instance::Instance;
-use crate::ids::{TypeId, WireId};
+use crate::check::instance::Instance;
+use crate::check::violation::sides;
 use crate::layout::Layout;
-use crate::violation::sides;
+use crate::layout::ids::{TypeId, WireId};
 use ark_ff::{AdditiveGroup, Field};
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, BTreeSet};

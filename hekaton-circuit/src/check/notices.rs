@@ -1,9 +1,9 @@
 //! The notices of a check: things that are allowed, but probably not what the author meant.
 
-use crate::ids::{TypeId, WireId};
 use crate::layout::Layout;
-use crate::r1cs::R1cs;
-use crate::tables::Slot;
+use crate::layout::compact::Slot;
+use crate::layout::ids::{TypeId, WireId};
+use crate::synthesis::r1cs::R1cs;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Something that is allowed, but probably not meant.

@@ -1,8 +1,8 @@
 //! Constraints that do not hold, with the values in them.
 
-use crate::ids::{InstanceId, WireName};
 use crate::layout::Layout;
-use crate::r1cs::R1cs;
+use crate::layout::ids::{InstanceId, WireName};
+use crate::synthesis::r1cs::R1cs;
 use crate::text::show;
 use hekaton_arith::Fr;
 

@@ -1,15 +1,20 @@
 //! The execution of a circuit on an input: the first step of proving and of checking.
 
+pub(crate) mod pages;
+pub(crate) mod panics;
+pub(crate) mod prepared;
+pub(crate) mod values;
+
+use crate::buses::library::memory::Access;
+use crate::buses::library::table::TableSpec;
+use crate::buses::library::{BusKind, LibraryInput, LibraryType};
+use crate::buses::look_ups::Counts;
 use crate::circuit_error::CircuitError;
-use crate::ids::InstanceId;
+use crate::execution::panics::{CircuitPanic, Failure};
+use crate::execution::values::{ValuesError, WireValues};
 use crate::layout::Layout;
-use crate::layout_error::LayoutError;
-use crate::library::memory::Access;
-use crate::library::table::TableSpec;
-use crate::library::{BusKind, LibraryInput, LibraryType};
-use crate::look_ups::Counts;
-use crate::panics::{CircuitPanic, Failure};
-use crate::values::{ValuesError, WireValues};
+use crate::layout::error::LayoutError;
+use crate::layout::ids::InstanceId;
 use hekaton_arith::Fr;
 use std::any::Any;
 use std::sync::{Arc, PoisonError, RwLock};

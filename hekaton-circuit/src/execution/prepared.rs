@@ -1,20 +1,20 @@
 //! A circuit with its layout, without its types: setup, provers, ranks and checks work with this
 //! one form, so that they are compiled once and not once per circuit.
 
+use crate::buses::library::LibraryInput;
+use crate::buses::library::memory::Access;
 use crate::circuit::Circuit;
 use crate::circuit_error::CircuitError;
+use crate::execution::panics::{Failure, guard};
+use crate::execution::values::WireValues;
 use crate::execution::{Execution, ExecutionError, PrivateInput, PrivateInputs};
-use crate::ids::{InstanceId, TypeId};
+use crate::interface::{MemoryChallenges, SlotAccess};
 use crate::layout::Layout;
-use crate::layout_error::LayoutError;
-use crate::library::LibraryInput;
-use crate::library::memory::Access;
-use crate::memory::{MemoryChallenges, SlotAccess};
-use crate::panics::{Failure, guard};
-use crate::prefix::{Pole, Prefix};
-use crate::stored::{Stored, StoredRow, StoredRows};
-use crate::subcircuit::Subcircuit;
-use crate::values::WireValues;
+use crate::layout::error::LayoutError;
+use crate::layout::ids::{InstanceId, TypeId};
+use crate::memory::prefix::{Pole, Prefix};
+use crate::synthesis::stored::{Stored, StoredRow, StoredRows};
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::Fr;
 use serde::de::DeserializeOwned;

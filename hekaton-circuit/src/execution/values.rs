@@ -1,11 +1,11 @@
 //! The values of all shared wires in a run.
 
+use crate::buses::library::SparseChain;
+use crate::buses::library::state::Memories;
 use crate::circuit_error::CircuitError;
-use crate::ids::{InstanceId, RamId, WireId, WireName, to_index};
+use crate::execution::pages::Pages;
 use crate::layout::Layout;
-use crate::library::SparseChain;
-use crate::library::state::Memories;
-use crate::pages::Pages;
+use crate::layout::ids::{InstanceId, RamId, WireId, WireName, to_index};
 use hekaton_arith::Fr;
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,12 +1,14 @@
 //! Collects a layout, and checks it: each wire has one writer and a reader, and no slot is forgotten.
 
-use crate::ids::{BusId, InstanceId, RamId, TableId, TypeId, WireId, WireName, Writer, to_index};
+use crate::buses::library::memory::{LIMB, Ram, RamSpec, RegionSpec};
+use crate::buses::library::table::{Table, TableSpec};
+use crate::buses::library::{BusKind, BusSpec, LibraryType, SparseChain};
+use crate::layout::compact::{LIMIT, Naming, Slot, SlotTable, Visibility, WireTable, Words};
+use crate::layout::error::LayoutError;
+use crate::layout::ids::{
+    BusId, InstanceId, RamId, TableId, TypeId, WireId, WireName, Writer, to_index,
+};
 use crate::layout::{Constants, Layout, RamPlace, TypeSpec};
-use crate::layout_error::LayoutError;
-use crate::library::memory::{LIMB, Ram, RamSpec, RegionSpec};
-use crate::library::table::{Table, TableSpec};
-use crate::library::{BusKind, BusSpec, LibraryType, SparseChain};
-use crate::tables::{LIMIT, Naming, Slot, SlotTable, Visibility, WireTable, Words};
 use crate::text::{is_public_name, is_type_name};
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

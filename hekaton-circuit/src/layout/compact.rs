@@ -1,7 +1,7 @@
 //! The slots and wires of a layout in little memory: 4 bytes per slot and 8 per wire. Names and what
 //! is public are kept only where they are not the rule.
 
-use crate::ids::{WireId, WireName, Writer, to_index};
+use crate::layout::ids::{WireId, WireName, Writer, to_index};
 use hekaton_arith::Fr;
 
 /// The maximum number of instances, of slots and of wires in a layout.

@@ -1,7 +1,7 @@
 //! Why a layout is invalid.
 
-use crate::ids::{WireName, Writer};
-use crate::panics::CircuitPanic;
+use crate::execution::panics::CircuitPanic;
+use crate::layout::ids::{WireName, Writer};
 
 /// Why a layout is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

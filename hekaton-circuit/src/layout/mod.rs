@@ -1,12 +1,17 @@
 //! Layouts: the subcircuits of a circuit and the wires that they share. A layout is known at setup
 //! and independent of any witness.
 
-use crate::ids::{InstanceId, RamId, TypeId, WireId, WireName, to_index};
-use crate::library::{BusKind, BusSpec, LibraryType, SparseChain};
-use crate::memory::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAccess};
-use crate::tables::{Slot, SlotTable, Visibility, WireTable};
-use crate::variables::{BusShape, VariableLayout};
-use crate::wiring::{Wiring, WiringType, encode_accesses};
+pub(crate) mod builder;
+pub(crate) mod compact;
+pub(crate) mod error;
+pub(crate) mod ids;
+
+use crate::buses::library::{BusKind, BusSpec, LibraryType, SparseChain};
+use crate::interface::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAccess};
+use crate::layout::compact::{Slot, SlotTable, Visibility, WireTable};
+use crate::layout::ids::{InstanceId, RamId, TypeId, WireId, WireName, to_index};
+use crate::memory::variables::{BusShape, VariableLayout};
+use crate::memory::wiring::{Wiring, WiringType, encode_accesses};
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! The data that the layout fixes for one instance, and the variables of its memory check under any
 //! challenges.
 
-use crate::memory::{MemoryChallenges, Preprocessed, SlotAccess};
-use crate::prefix::Prefix;
+use crate::interface::{MemoryChallenges, Preprocessed, SlotAccess};
+use crate::memory::prefix::Prefix;
 use hekaton_arith::Fr;
 
 /// The data that the layout fixes for an instance.

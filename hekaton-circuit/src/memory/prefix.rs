@@ -1,7 +1,7 @@
 //! The values of the memory check's variables in one subcircuit (spec: memory-check#variables).
 
-use crate::memory::{MemoryChallenges, Preprocessed, SlotAccess};
-use crate::wiring::Wiring;
+use crate::interface::{MemoryChallenges, Preprocessed, SlotAccess};
+use crate::memory::wiring::Wiring;
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
 

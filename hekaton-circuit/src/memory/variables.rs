@@ -29,7 +29,7 @@
 //!
 //! Setup cuts its queries by these ranges, so no other module computes an offset of its own.
 
-use crate::memory::Masking;
+use crate::interface::Masking;
 use std::ops::Range;
 
 /// The numbers of a type's variables and entries for buses, in addition to its slots

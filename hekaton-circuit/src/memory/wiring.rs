@@ -1,7 +1,7 @@
 //! A layout as the protocol sees it: the addresses and multiplicities of all slots
 //! (spec: memory-check#addresses).
 
-use crate::memory::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAccess};
+use crate::interface::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAccess};
 use hekaton_arith::Fr;
 use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 
 use super::slots::{Leaf, Shape, Slot, Slots};
 use crate::circuit_error::CircuitError;
-use crate::ids::{InstanceId, RamId};
-use crate::subcircuit::Subcircuit;
-use crate::values::WireValues;
+use crate::execution::values::WireValues;
+use crate::layout::ids::{InstanceId, RamId};
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_r1cs_std::alloc::AllocVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::{ConstraintSystem, ConstraintSystemRef, SynthesisError};

@@ -3,12 +3,12 @@
 use super::part::{Access, AnyPrivate, ErasedPart, Part, Shaped, list};
 use super::slots::{Shape, Slots};
 use super::wire::{NO_WIRE, Wire};
+use crate::buses::library::memory::Ram;
+use crate::buses::library::table::Table;
 use crate::circuit_error::CircuitError;
-use crate::ids::{BusId, RamId, TableId, WireName, to_index};
-use crate::layout_builder::LayoutBuilder;
-use crate::layout_error::LayoutError;
-use crate::library::memory::Ram;
-use crate::library::table::Table;
+use crate::layout::builder::LayoutBuilder;
+use crate::layout::error::LayoutError;
+use crate::layout::ids::{BusId, RamId, TableId, WireName, to_index};
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! every coefficient of every expanded combination into a hash table, and expands also those that
 //! no constraint uses; for circuits with long rows that is most of the time that synthesis takes.
 
-use crate::matrix::{Matrices, MatrixBuilder, Row, TooLarge, make_canonical};
+use crate::synthesis::matrix::{Matrices, MatrixBuilder, Row, TooLarge, make_canonical};
 use ark_ff::One;
 use ark_relations::gr1cs::{ConstraintSystem, R1CS_PREDICATE_LABEL, Variable};
 use hekaton_arith::Fr;

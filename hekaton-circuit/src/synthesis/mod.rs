@@ -1,20 +1,29 @@
 //! From an author's gadgets to one R1CS per type, and to the witness of an instance
 //! (spec: memory-check#variables, memory-check#rows).
 
+pub(crate) mod inlining;
+pub(crate) mod labels;
+pub(crate) mod matrix;
+pub(crate) mod r1cs;
+pub(crate) mod stored;
+mod stored_synthesis;
+pub(crate) mod subcircuit;
+pub(crate) mod synthesized;
+
+use crate::buses::ledger::{Mistake, Unfinished};
+use crate::buses::look_ups::LookUps;
 use crate::execution::PrivateInput;
-use crate::ids::TypeId;
-use crate::ledger::{Mistake, Unfinished};
-use crate::look_ups::LookUps;
-use crate::matrix::TooLarge;
-use crate::memory::{Masking, MemoryChallenges, Preprocessed, SlotAccess};
-use crate::panics::{CircuitPanic, Failure};
-use crate::prefix::Prefix;
-use crate::prepared::PreparedCircuit;
-use crate::r1cs::R1cs;
-use crate::subcircuit::Subcircuit;
-use crate::synthesized::{AuthorEnd, Synthesized};
+use crate::execution::panics::{CircuitPanic, Failure};
+use crate::execution::prepared::PreparedCircuit;
+use crate::interface::{Masking, MemoryChallenges, Preprocessed, SlotAccess};
+use crate::layout::ids::TypeId;
+use crate::memory::prefix::Prefix;
+use crate::memory::variables::VariableLayout;
+use crate::synthesis::matrix::TooLarge;
+use crate::synthesis::r1cs::R1cs;
+use crate::synthesis::subcircuit::Subcircuit;
+use crate::synthesis::synthesized::{AuthorEnd, Synthesized};
 use crate::text::show;
-use crate::variables::VariableLayout;
 use ark_relations::gr1cs::{
     ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, OptimizationGoal, SynthesisError,
     SynthesisMode,

@@ -1,8 +1,8 @@
 //! The R1CS of a type: its digest, and where two of them differ. Keys are bound to the digests of
 //! their types (spec: verifier#type-digests).
 
-use crate::matrix::{Matrices, Matrix};
-use crate::variables::{BusShape, VariableLayout};
+use crate::memory::variables::{BusShape, VariableLayout};
+use crate::synthesis::matrix::{Matrices, Matrix};
 use ark_ff::Zero;
 use hekaton_arith::fr_to_bytes;
 
@@ -189,8 +189,8 @@ impl R1cs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::Row;
-    use crate::memory::Masking;
+    use crate::interface::Masking;
+    use crate::synthesis::matrix::Row;
     use hekaton_arith::Fr;
 
     fn r1cs([a, b, c]: [Vec<Row>; 3]) -> R1cs {

@@ -2,8 +2,8 @@
 
 use crate::circuit_error::CircuitError;
 use crate::execution::PrivateInput;
-use crate::ids::{InstanceId, TypeId};
-use crate::panics::Failure;
+use crate::execution::panics::Failure;
+use crate::layout::ids::{InstanceId, TypeId};
 use hekaton_arith::Fr;
 
 /// A constraint of a type: the sides A, B and C, each with coefficients and local variables in

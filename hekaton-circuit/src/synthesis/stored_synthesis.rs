@@ -2,16 +2,16 @@
 
 use crate::circuit_error::CircuitError;
 use crate::execution::PrivateInput;
-use crate::ids::{InstanceId, TypeId};
-use crate::matrix::{MatrixBuilder, TooLarge};
-use crate::memory::Masking;
-use crate::panics::Failure;
-use crate::prefix::Prefix;
-use crate::prepared::PreparedCircuit;
-use crate::r1cs::R1cs;
-use crate::stored::Stored;
+use crate::execution::panics::Failure;
+use crate::execution::prepared::PreparedCircuit;
+use crate::interface::Masking;
+use crate::layout::ids::{InstanceId, TypeId};
+use crate::memory::prefix::Prefix;
+use crate::memory::variables::VariableLayout;
 use crate::synthesis::SynthesizeError;
-use crate::variables::VariableLayout;
+use crate::synthesis::matrix::{MatrixBuilder, TooLarge};
+use crate::synthesis::r1cs::R1cs;
+use crate::synthesis::stored::Stored;
 use ark_ff::One;
 use hekaton_arith::Fr;
 

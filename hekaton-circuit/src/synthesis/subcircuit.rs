@@ -1,12 +1,12 @@
 //! One subcircuit under synthesis: the variables and rows of the memory check, and what the author
 //! sees of them (spec: memory-check#variables, memory-check#rows, buses#variables, buses#rows).
 
-use crate::ids::{BusId, RamId, TableId, TypeId, to_index};
+use crate::buses::ledger::{BusValue, Ledger, Mistake, value};
+use crate::buses::library::{BusKind, BusSpec};
+use crate::layout::ids::{BusId, RamId, TableId, TypeId, to_index};
 use crate::layout::{Layout, RamPlace};
-use crate::ledger::{BusValue, Ledger, Mistake, value};
-use crate::library::{BusKind, BusSpec};
-use crate::prefix::Prefix;
-use crate::variables::VariableLayout;
+use crate::memory::prefix::Prefix;
+use crate::memory::variables::VariableLayout;
 use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
 use ark_relations::gr1cs::{ConstraintSystemRef, SynthesisError};
 use hekaton_arith::Fr;

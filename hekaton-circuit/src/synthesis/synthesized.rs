@@ -1,11 +1,11 @@
 //! The result of the synthesis of one subcircuit: variables and rows in the order in which they were
 //! made, and the order of [`VariableLayout`] in which proof systems see them.
 
-use crate::inlining::matrices_of;
-use crate::ledger::Ledger;
-use crate::matrix::{Matrices, TooLarge};
-use crate::subcircuit::Subcircuit;
-use crate::variables::VariableLayout;
+use crate::buses::ledger::Ledger;
+use crate::memory::variables::VariableLayout;
+use crate::synthesis::inlining::matrices_of;
+use crate::synthesis::matrix::{Matrices, TooLarge};
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_relations::gr1cs::{ConstraintSystemRef, SynthesisError};
 use hekaton_arith::Fr;
 use std::cell::Ref;

@@ -3,10 +3,10 @@
 use super::BusKind;
 use super::rows::constant;
 use super::table::{Asks, TableSpec};
-use crate::bit::Bit;
-use crate::ids::TableId;
-use crate::ledger::{BusValue, Mistake};
-use crate::subcircuit::Subcircuit;
+use crate::buses::bit::Bit;
+use crate::buses::ledger::{BusValue, Mistake};
+use crate::layout::ids::TableId;
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_ff::{Field, One, PrimeField, Zero};
 use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::FieldVar;

@@ -9,7 +9,7 @@ mod rows;
 pub(crate) mod state;
 pub(crate) mod table;
 
-use crate::ids::{BusId, WireId};
+use crate::layout::ids::{BusId, WireId};
 use hekaton_arith::Fr;
 use memory::RamSpec;
 use serde::{Deserialize, Serialize};

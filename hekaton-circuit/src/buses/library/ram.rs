@@ -3,10 +3,10 @@
 use super::BusKind;
 use super::memory::{Access, GAP_LIMBS, LIMB, RamSpec};
 use super::rows::constant;
-use crate::bit::Bit;
-use crate::ids::RamId;
-use crate::ledger::{BusValue, Mistake};
-use crate::subcircuit::Subcircuit;
+use crate::buses::bit::Bit;
+use crate::buses::ledger::{BusValue, Mistake};
+use crate::layout::ids::RamId;
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_ff::One;
 use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::FieldVar;

@@ -4,7 +4,7 @@
 use super::memory::{LIMB, RamSpec};
 use super::table::TableSpec;
 use super::{BusKind, FinalCell, LibraryInput, LibraryType};
-use crate::subcircuit::Subcircuit;
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_ff::{One, Zero};
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
