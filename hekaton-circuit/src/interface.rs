@@ -12,7 +12,7 @@ pub struct MemoryChallenges {
     /// Multiplies the address in the fingerprint of a slot.
     pub b: Fr,
     /// Multiplies the tag in the fingerprint of a bus entry (spec: buses#entries): `b_T`. Zero in
-    /// circuits without buses, which have no such challenge.
+    /// circuits without buses, whose transcript does not draw it.
     pub b_t: Fr,
     /// Multiplies the value in the fingerprint of a bus entry: `b_V`. Zero in circuits without buses.
     pub b_v: Fr,

@@ -20,6 +20,8 @@
 #[cfg(all(test, feature = "synthesis"))]
 extern crate self as hekaton_circuit;
 
+// The ground: all that verifiers use. Everything else needs `synthesis`, so that a verifier in a browser
+// is built without arkworks' gadgets and without serde.
 mod interface;
 mod text;
 

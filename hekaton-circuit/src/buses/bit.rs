@@ -8,9 +8,9 @@ use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::Fr;
 
-/// A marked value or a shared wire that is 0 or 1, by a row of its own, or one of these constants. Entries and accesses that a bit
-/// switches on have it as their multiplicity: one that were 2, or a fraction, would be a multiplicity of the
-/// prover's choice (spec: buses#asserts).
+/// A value that is constrained to 0 or 1: a marked value or a shared wire with a row of its own, or a
+/// constant. Entries and accesses that a bit switches on have it as their multiplicity, and a value of
+/// 2, or a fraction, would be a multiplicity of the prover's choice (spec: buses#asserts).
 #[derive(Clone, Debug)]
 pub struct Bit(FpVar<Fr>);
 
@@ -38,13 +38,15 @@ impl Subcircuit {
     /// # Errors
     /// If a constant is neither.
     pub fn bit_of(&self, value: &FpVar<Fr>) -> Result<Bit, SynthesisError> {
-        // Rows of constants would be left out, whether they hold or not.
+        // arkworks leaves out rows of constants whether they hold or not, so a wrong constant must be
+        // refused here.
         if let FpVar::Constant(constant) = value {
             return match constant.is_zero() || constant.is_one() {
                 true => Ok(Bit(value.clone())),
                 false => Err(self.mistake(Mistake::NoBit(*constant))),
             };
         }
+        // The only row that keeps the multiplicity out of the prover's hands: w (1 - w) = 0.
         value.mul_equals(&(FpVar::one() - value), &FpVar::zero())?;
         Ok(Bit(value.clone()))
     }

@@ -23,8 +23,8 @@ impl PreparedCircuit<'_> {
     /// Executes the circuit on its input, and counts all look-ups.
     ///
     /// # Errors
-    /// If the circuit's `execute` fails or leaves a wire without a value, there is no input, or what is
-    /// looked up is not in its table.
+    /// If the circuit's `execute` fails or leaves a wire without a value, there is no input, or a
+    /// subcircuit looks up a row that its table does not have.
     pub fn execute(&self) -> Result<Execution<'_>, ExecutionError> {
         let execution = self.execute_uncounted()?;
         self.count(&execution)?;
@@ -34,7 +34,7 @@ impl PreparedCircuit<'_> {
     /// Counts all look-ups of an execution, one subcircuit after the other, and sets them.
     ///
     /// # Errors
-    /// If a subcircuit cannot be synthesized, or what it looks up is not in its table.
+    /// If a subcircuit cannot be synthesized, or looks up a row that its table does not have.
     pub fn count(&self, execution: &Execution<'_>) -> Result<(), ExecutionError> {
         let mut counts = Counts::new(self.layout());
         for instance in self.layout().instance_ids() {
@@ -48,17 +48,17 @@ impl PreparedCircuit<'_> {
         Ok(())
     }
 
-    /// Returns what an instance looks up, from a synthesis of its own.
+    /// Returns the look-ups of an instance, from a synthesis of its own.
     ///
     /// # Errors
-    /// If it cannot be synthesized, or what it looks up is not in its table.
+    /// If it cannot be synthesized, or looks up a row that its table does not have.
     pub fn look_ups(
         &self,
         execution: &Execution<'_>,
         instance: InstanceId,
     ) -> Result<LookUps, ExecutionError> {
         let (layout, masking) = (self.layout(), Masking::Unmasked);
-        // Tables look nothing up.
+        // Tables look nothing up, and their own private input does not exist before the counts do.
         if !layout.has_tables() || layout.is_table(instance) {
             return Ok(LookUps::default());
         }
@@ -70,13 +70,14 @@ impl PreparedCircuit<'_> {
         let synthesis = Synthesis { circuit: self, kind, variables };
         let mode =
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
-        // Under any challenges that hit no pole of a slot: what is looked up does not depend on them.
+        // Look-ups are of marked values and shared wires, which precede the challenges. So any challenges
+        // that hit no pole of a slot will do (spec: buses#commit-round).
         let place = Places { slots: &slots, preprocessed: layout.preprocessed(instance) };
-        let counted = match place.prefix(&values, 2) {
+        let synthesized = match place.prefix(&values, 2) {
             Some(prefix) => synthesis.run_author(mode, Some(&prefix), Some(&private)),
             None => Err(SynthesizeError::Pole { kind: synthesis.name() }),
         };
-        let counted = counted
+        let counted = synthesized
             .map_err(|e| ExecutionError::Count { instance: instance.index(), source: e.into() })?;
         let asked = std::mem::take(&mut counted.ledger().borrow_mut().look_ups);
         Ok(LookUps::of(asked))

@@ -13,51 +13,8 @@ use hekaton_arith::Fr;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Something that an author asked a subcircuit for, and that it cannot give.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Mistake {
-    Slot(usize),
-    Parameter(usize),
-    Pair(usize),
-    CommitWithoutBus,
-    /// A bus that is not there, or has another owner.
-    NotA {
-        index: usize,
-        what: &'static str,
-    },
-    /// A missing range of this number of bits.
-    NoRange(u32),
-    /// Limbs that no number of the field is sure to have.
-    Limbs {
-        bits: u32,
-        limbs: u32,
-    },
-    /// A constant that should be 0 or 1.
-    NoBit(Fr),
-    /// A table of pairs asked for keys, or the other way round.
-    OtherTable(usize),
-    /// A key that the table does not have.
-    NotInTable {
-        index: usize,
-        key: Fr,
-        access: usize,
-    },
-    /// The layout says nothing of accesses to a memory.
-    NoAccesses(usize),
-    /// More accesses than the layout says.
-    TooManyAccesses {
-        index: usize,
-        access: usize,
-    },
-    /// An access that the execution did not make.
-    NotExecuted {
-        index: usize,
-        access: usize,
-    },
-}
-
-/// A value for several entries of one subcircuit, which share its row: one of the scaled values, if it is
-/// not constant, plus a constant, the coefficient of b_V.
+/// A value for several entries of one subcircuit, which share its row: a scaled value, unless the value
+/// is constant, plus a constant, which is the coefficient of b_V.
 #[derive(Clone, Copy, Debug)]
 pub struct BusValue {
     scaled: Option<usize>,
@@ -65,7 +22,7 @@ pub struct BusValue {
 }
 
 impl BusValue {
-    /// The value plus a constant, in the same row: a counter is taken, and given one higher.
+    /// The value plus a constant, in the same row, for example to take a counter and leave it one higher.
     #[must_use]
     pub fn plus(self, constant: Fr) -> Self {
         Self { constant: self.constant + constant, ..self }
@@ -107,7 +64,7 @@ impl From<SynthesisError> for Unfinished {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) mistake: Option<Mistake>,
-    /// The public variables after the constant 1.
+    /// The public variables, without the constant 1.
     public: Vec<Variable>,
     /// The position of the first of them in the order of all variables.
     first: usize,
@@ -116,11 +73,11 @@ pub(crate) struct Ledger {
     entries: Vec<Entry>,
     /// The values of entries that are not constants, each with its variable y from `finish`.
     scaled: Vec<FpVar<Fr>>,
-    /// The rows of tables that were asked for, where there are values.
+    /// The rows of tables that were looked up, if variables have values.
     pub(crate) look_ups: Vec<(BusId, u32)>,
     /// The number of accesses to each memory so far.
     accesses: HashMap<RamId, usize>,
-    /// The accesses that the execution made, in a prover.
+    /// The accesses that the execution made; `None` at setup.
     pub(crate) trace: Option<Arc<Vec<Vec<Access>>>>,
 }
 
@@ -204,7 +161,7 @@ impl Ledger {
         self.public[variable - self.first]
     }
 
-    /// A value for entries: scaled, unless it is constant.
+    /// A value for entries. A constant needs no row of its own, since `constant * b_V` is linear.
     pub(crate) fn value(&mut self, value: &FpVar<Fr>) -> BusValue {
         match value {
             FpVar::Constant(constant) => BusValue { scaled: None, constant: *constant },
@@ -215,7 +172,7 @@ impl Ledger {
         }
     }
 
-    /// The shape of the type, now that the author is done.
+    /// The shape of the type, after the author's `synthesize` has returned.
     pub(crate) fn shape(&self, declared: BusShape) -> BusShape {
         BusShape {
             marked: self.marked.len(),
@@ -241,6 +198,7 @@ impl Ledger {
         };
         let e =
             cs.new_witness_variable(|| Ok(value(prefix, |p| p.sum)? + of_entries(&inverses)?))?;
+        // Unlike `sum`, the inverses are variables of their own, so that each fingerprint has one row.
         let mut u = (0..variables.slots())
             .map(|j| cs.new_witness_variable(|| value(prefix, |p| p.inverses[j])))
             .collect::<Result<Vec<_>, _>>()?;
@@ -263,6 +221,8 @@ impl Ledger {
         }
         let Some([b_t, b_v]) = variables.bus_challenges() else { return Ok(()) };
         let (b_t, b_v) = (self.public(b_t), self.public(b_v));
+        // The term `T b_T` is added here, from the bus's own tag, and not by the author's gadgets: a tag
+        // is what keeps the entries of two owners apart (spec: buses#owners).
         for (entry, u) in self.entries.iter().zip(&u[variables.slots()..]) {
             let fingerprint = || {
                 let mut terms = vec![(Fr::one(), g), (Fr::from(entry.tag), b_t), term(&entry.key)];
@@ -294,7 +254,8 @@ impl Ledger {
             fingerprints.push(memory.g + tag + entry.key.value()? + memory.b_v * value);
             multiplicities.push(entry.multiplicity.value()?);
         }
-        // As for slots: the row has no solution, or leaves u to the prover (spec: memory-check#pole).
+        // As for slots, the row of a pole has no solution, or leaves u to the prover. The batch inversion
+        // below would pass the zero through (spec: memory-check#pole).
         if fingerprints.iter().any(Zero::is_zero) {
             return Err(Unfinished::Pole(Pole));
         }
@@ -303,11 +264,13 @@ impl Ledger {
         Ok(fingerprints)
     }
 
-    /// The number that a value is, where variables have values.
+    /// The value as a number; an error where variables have no values.
     pub(crate) fn number(&self, value: BusValue) -> Result<Fr, SynthesisError> {
         let BusValue { scaled, constant } = value;
-        let scaled = scaled.map(|place| self.scaled[place].value()).transpose()?;
-        Ok(scaled.unwrap_or_default() + constant)
+        Ok(match scaled {
+            Some(place) => self.scaled[place].value()? + constant,
+            None => constant,
+        })
     }
 
     /// The values of all entries. `pairs` are those of the instance.
@@ -317,6 +280,7 @@ impl Ledger {
     ) -> Result<Vec<EntryValues>, SynthesisError> {
         let values = |entry: &Entry| {
             let [key, value] = match entry.pair.and_then(|index| pairs.get(index)) {
+                // Its variable holds `key + b_V value`, from which neither can be told apart.
                 Some(pair) => *pair,
                 None => [entry.key.value()?, self.number(entry.value)?],
             };
@@ -335,7 +299,7 @@ fn term(variable: &FpVar<Fr>) -> (Fr, Variable) {
     }
 }
 
-/// A value of the prefix, or none at setup.
+/// A value of the prefix; an error at setup, where there is none.
 pub(crate) fn value(
     prefix: Option<&Prefix>,
     pick: impl FnOnce(&Prefix) -> Fr,

@@ -4,11 +4,11 @@ use crate::buses::library::{BusKind, BusSpec};
 use crate::layout::Layout;
 use crate::layout::ids::BusId;
 
-/// The look-ups of one subcircuit: how often each row of each table. **Keep it secret**: it follows
-/// from the values.
+/// The look-ups of one subcircuit: the number of look-ups of each row of each table. **Keep it secret**: it
+/// follows from the values.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct LookUps {
-    /// Table, row, and how often, which is not 0; in rising order.
+    /// Table, row, and number of look-ups, which is not 0; in rising order.
     rows: Vec<(u32, u32, u32)>,
 }
 
@@ -36,9 +36,12 @@ impl LookUps {
         self.rows.is_empty()
     }
 
-    /// Encodes it for another machine; it must not be empty. A varint for the number of
-    /// rows, then three for each: distances of table and row from those before, and how often.
+    /// Encodes it for another machine; it must not be empty. The encoding is a varint for the number of
+    /// rows, then three for each row: the distances of table and row from the previous ones, and the number
+    /// of look-ups.
     pub fn encode(&self) -> Vec<u8> {
+        // Distances are small, and a varint below 128 is one byte: rank 0 receives the look-ups of all
+        // subcircuits.
         let (mut bus, mut row) = (0, 0);
         let distances = self.rows.iter().map(|(b, r, times)| {
             let from = if *b == bus { row } else { 0 };
@@ -46,11 +49,11 @@ impl LookUps {
             (bus, row) = (*b, *r);
             distance
         });
-        let distances: Vec<(u32, u32, u32)> = distances.collect();
-        postcard::to_allocvec(&distances).unwrap_or_default()
+        let triples: Vec<(u32, u32, u32)> = distances.collect();
+        postcard::to_allocvec(&triples).expect("a list of numbers in memory can be serialized")
     }
 
-    /// Decodes [`Self::encode`]. Whether the rows exist is for [`Counts::add`] to say.
+    /// Decodes [`Self::encode`]. [`Counts::add`] checks that the rows exist.
     ///
     /// # Errors
     /// What is wrong.
@@ -61,19 +64,21 @@ impl LookUps {
             Err(error) => return Err(error.to_string()),
         };
         let (mut bus, mut row) = (0u32, None);
-        let rows = distances.into_iter().map(|(buses, distance, times)| {
-            let before = if buses == 0 { row } else { None };
-            if times == 0 || (distance == 0 && before.is_some()) {
-                return None;
-            }
-            bus = bus.checked_add(buses)?;
-            let next = before.unwrap_or(0u32).checked_add(distance)?;
-            row = Some(next);
-            Some((bus, next, times))
-        });
-        let rows: Option<_> = rows.collect();
+        let rows: Option<Vec<_>> = distances
+            .into_iter()
+            .map(|(buses, distance, times)| {
+                let before = if buses == 0 { row } else { None };
+                if times == 0 || (distance == 0 && before.is_some()) {
+                    return None;
+                }
+                bus = bus.checked_add(buses)?;
+                let next = before.unwrap_or(0u32).checked_add(distance)?;
+                row = Some(next);
+                Some((bus, next, times))
+            })
+            .collect();
         let out = Self { rows: rows.ok_or("its rows are not in rising order")? };
-        // Varints have longer forms, too.
+        // Varints have longer forms, too. One value has one encoding.
         if out.is_empty() || out.encode() != bytes {
             return Err("it has another encoding".to_owned());
         }
@@ -107,11 +112,13 @@ impl Counts {
         Self { rows: layout.buses.iter().map(rows).collect(), names }
     }
 
-    /// Adds what one subcircuit looks up.
+    /// Adds the look-ups of one subcircuit.
     ///
     /// # Errors
     /// If a table has no such row; then nothing is added.
     pub fn add(&mut self, look_ups: &LookUps) -> Result<(), String> {
+        // The numbers come from another machine. All are checked before any is added, so that the counts
+        // stay those of the subcircuits accepted so far.
         let len = |bus: u32| self.rows.get(bus as usize).map_or(0, Vec::len);
         if let Some((bus, row, _)) = look_ups.rows.iter().find(|(b, r, _)| *r as usize >= len(*b)) {
             return Err(match self.names.get(*bus as usize) {

@@ -7,9 +7,11 @@ pub(crate) mod counting;
 pub(crate) mod ledger;
 pub(crate) mod library;
 pub(crate) mod look_ups;
+pub(crate) mod mistake;
 
-use crate::buses::ledger::{BusValue, Mistake};
+use crate::buses::ledger::BusValue;
 use crate::buses::library::BusKind;
+use crate::buses::mistake::Mistake;
 use crate::layout::ids::BusId;
 use crate::synthesis::subcircuit::Subcircuit;
 use ark_r1cs_std::fields::fp::FpVar;
@@ -47,7 +49,7 @@ impl Bus<'_> {
         Ok(())
     }
 
-    /// [`add`](Self::add) of a value that other entries of the subcircuit may have, too. It takes one row.
+    /// [`add`](Self::add) of a value that several entries of the subcircuit may share. It takes one row.
     ///
     /// # Errors
     /// If the constraint system fails.
@@ -79,11 +81,12 @@ impl Subcircuit {
     /// A bus, to add entries to it.
     ///
     /// # Errors
-    /// If the layout has no such bus. A bus has one owner, so those of tables and memories are not
-    /// there (spec: buses#owners).
+    /// If the layout has no such bus, or it belongs to a table or a memory: a bus has one owner
+    /// (spec: buses#owners).
     pub fn bus(&self, bus: BusId) -> Result<Bus<'_>, SynthesisError> {
         match self.bus_kind(bus) {
             Some(BusKind::Raw) => Ok(Bus { subcircuit: self, bus }),
+            // An author's entry on the bus of a table would be a row that the table does not have.
             _ => Err(self.mistake(Mistake::NotA { index: bus.index(), what: "a bus" })),
         }
     }

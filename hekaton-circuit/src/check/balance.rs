@@ -2,6 +2,7 @@
 
 use crate::buses::ledger::EntryValues;
 use crate::layout::Layout;
+use crate::layout::ids::{InstanceId, to_index};
 use crate::text::show;
 use ark_ff::Zero;
 use hekaton_arith::Fr;
@@ -45,7 +46,7 @@ pub(crate) struct Balance {
 impl Balance {
     pub(crate) fn add(&mut self, instance: usize, entries: &[EntryValues]) {
         for EntryValues { tag, key, value, multiplicity } in entries {
-            // An entry of multiplicity 0 says nothing.
+            // An entry of multiplicity 0, as of a look-up that is switched off, has a key of no meaning.
             if !multiplicity.is_zero() {
                 let sum = self.sums.entry((*tag, *key, *value)).or_insert((Fr::zero(), instance));
                 sum.0 += multiplicity;
@@ -57,19 +58,20 @@ impl Balance {
     pub(crate) fn unbalanced(self, layout: &Layout) -> Vec<Unbalanced> {
         let mut left: Vec<_> =
             self.sums.into_iter().filter(|(_, (sum, _))| !sum.is_zero()).collect();
+        // A map has a random order; reports of one run must be equal.
         left.sort_unstable_by_key(|((tag, key, value), (_, instance))| {
             (*tag, *instance, *key, *value)
         });
-        let ids: Vec<_> = layout.instance_ids().collect();
         let describe = |((tag, key, value), (multiplicity, instance)): ((u32, Fr, Fr), _)| {
-            let kind = ids.get(instance).map(|id| layout.type_name(layout.type_of(*id)));
+            let kind = layout.type_of(InstanceId(to_index(instance)));
+            let bus = layout.bus_of_tag(tag).expect("entries have the tags of the layout's buses");
             Unbalanced {
-                bus: layout.bus_of_tag(tag).unwrap_or_default().to_owned(),
+                bus: bus.to_owned(),
                 key,
                 value,
                 multiplicity,
                 instance,
-                kind: kind.unwrap_or_default().to_owned(),
+                kind: layout.type_name(kind).to_owned(),
             }
         };
         left.into_iter().map(describe).collect()

@@ -1,11 +1,11 @@
-//! Why a check ends without a report.
+//! Errors that end a check without a report.
 
 use crate::execution::ExecutionError;
 use crate::layout::error::LayoutError;
 use crate::synthesis::SynthesizeError;
 use crate::synthesis::r1cs::R1csDifference;
 
-/// Why a check could not be completed, or what is wrong with the circuit whatever its input.
+/// A reason that a check could not be completed, or a mistake of the circuit for every input.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
@@ -45,9 +45,11 @@ pub enum CheckError {
         /// The label of the instance's constraint.
         label: String,
     },
-    /// A marked value is another one under other challenges.
+    /// A marked value depends on the challenges.
     #[error(
-        "instance {instance} (type '{kind}'): marked value {marked}, counted from 0 in the order of          the calls of commit, depends on a challenge; it is committed to before the challenges are          drawn, so compute it from shared wires and the private input only"
+        "instance {instance} (type '{kind}'): marked value {marked}, counted from 0 in the order of \
+         the calls of commit, depends on a challenge; it is committed to before the challenges are \
+         drawn, so compute it from shared wires and the private input only"
     )]
     MarkedDepends {
         /// The instance.

@@ -25,10 +25,13 @@ pub fn fit<C: Circuit>(
     domain: usize,
     circuit: impl Fn(usize) -> C,
 ) -> Result<Option<usize>, CheckError> {
-    // A bound, in case that types do not grow with the size.
+    // A size above the domain never fits if types grow with it. The bound ends the search for types that
+    // do not.
     let fits = |size: usize| -> Result<bool, CheckError> {
         Ok(size <= domain && count(&circuit(size))?.iter().all(|kind| kind.domain <= domain))
     };
+    // Doubling first: synthesis takes time in proportion to the size, and the answer may be far below the
+    // domain.
     let (mut fitting, mut too_large) = (0, 1);
     while fits(too_large)? {
         fitting = too_large;

@@ -57,7 +57,8 @@ impl<'a> Instance<'a> {
         let prefix = places.prefix(&values, 0).ok_or(CheckError::Unchecked { instance })?;
         let mut entries = Vec::new();
         let (r1cs, assignment) = if circuit.stored().is_some() {
-            // Stored constraints are the same for all instances.
+            // Stored constraints are the same for all instances by construction, so there is nothing to
+            // compare them with.
             let count = expected.variables;
             let z = circuit.witness(kind, Masking::Masked, &prefix, &private, count);
             (Cow::Borrowed(expected), z.map_err(inside)?)
@@ -111,6 +112,7 @@ impl<'a> Instance<'a> {
 
     /// Compares the constraints with those of the type: keys have no others.
     pub(crate) fn compare(&self, expected: &R1cs) -> Result<(), CheckError> {
+        // A witness for other constraints would fail in the prover, without a hint at the reason.
         let Some(difference) = expected.first_difference(&self.r1cs) else { return Ok(()) };
         let label = match difference {
             R1csDifference::Row(row) => self.label(row)?,
@@ -138,6 +140,8 @@ impl<'a> Instance<'a> {
         if list.is_empty() {
             return Ok(list);
         }
+        // Recording labels makes synthesis several times as slow, so only instances with violations are
+        // synthesized with them.
         let made = labels::recorded(|| self.synthesize(&self.values))?;
         for violation in &mut list {
             let place = self.circuit.describe(self.id, violation.constraint, Masking::Masked);
@@ -180,7 +184,7 @@ impl<'a> Instance<'a> {
         &self.assignment
     }
 
-    /// The values of all variables of another synthesis of this instance, if it has as many.
+    /// The values of all variables of another synthesis of this instance; `None` if their number differs.
     pub(crate) fn assignment_of(&self, made: &Synthesized) -> Option<Vec<Fr>> {
         made.assignment().ok().filter(|z| z.len() == self.assignment.len())
     }

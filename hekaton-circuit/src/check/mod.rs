@@ -109,7 +109,7 @@ pub fn check_with(
     // With masks, as in zero-knowledge keys, so that constraints have the indices that provers
     // report (spec: memory-check#rows).
     let wiring = layout.wiring(Masking::Masked);
-    // First without a witness, as setup does: what fails there is wrong for every input.
+    // First without a witness, as setup does: an error there is one for every input.
     let types: Vec<R1cs> = layout
         .type_ids()
         .map(|kind| circuit.r1cs(kind, Masking::Masked).map_err(CheckError::Type))
@@ -127,6 +127,8 @@ pub fn check_with(
         let r1cs = &types[kind as usize];
         let checked = Instance::new(circuit, &execution, instance, slots, r1cs)?;
         checked.compare(r1cs)?;
+        // All violations are counted, but only the first are described: one wrong gadget can fail millions
+        // of constraints.
         let room = options.violations - report.violations.len();
         let found = violations(layout, instance, r1cs, checked.assignment(), room);
         report.violated += found.violated;
@@ -170,8 +172,8 @@ impl TypeSize {
     }
 }
 
-/// Returns the size of each type, in the order of the layout, without input and without keys. It
-/// finds whatever setup would refuse.
+/// Returns the size of each type, in the order of the layout, without input and without keys. It fails
+/// wherever setup would.
 ///
 /// # Errors
 /// If the layout is invalid or synthesis fails.

@@ -35,7 +35,7 @@ impl std::fmt::Display for Unnoticed {
         let what = match (written, public) {
             (true, _) => "a prover could write any value there",
             (false, Some(_)) => "a prover could claim any public value there",
-            (false, None) => "what it reads there has no effect",
+            (false, None) => "the value that it reads there has no effect",
         };
         write!(
             f,
@@ -110,8 +110,8 @@ pub(crate) fn mutate(
     let wires: Vec<_> = layout.wires_of(instance.id).collect();
     for (slot, wire) in wires.into_iter().enumerate() {
         let Some(wire) = wire else { continue };
-        let public = public.get(&wire).copied();
-        if public.is_none() && layout.is_unconstrained(kind, slot) {
+        let place = public.get(&wire).copied();
+        if place.is_none() && layout.is_unconstrained(kind, slot) {
             left_out.insert((kind, slot));
             continue;
         }
@@ -119,11 +119,12 @@ pub(crate) fn mutate(
             .into_iter()
             .any(|value| is_noticed(instance, slot, value));
         let written = layout.writes_slot(instance.id, slot);
-        mutations.push(Mutation { kind, slot, noticed, written, public });
+        mutations.push(Mutation { kind, slot, noticed, written, public: place });
     }
 }
 
-/// Other values for a slot: a neighbor, zero or one, and a large one.
+/// Other values for a slot. A neighbor finds missing equalities; the other bit stays within constraints that
+/// ask only for a bit; a large value leaves every range.
 fn changes(value: Fr) -> [Fr; 3] {
     let bit = if value == Fr::ONE { Fr::ZERO } else { Fr::ONE };
     [value + Fr::ONE, bit, value + Fr::from(u128::MAX)]
@@ -135,6 +136,8 @@ fn changes(value: Fr) -> [Fr; 3] {
 fn is_noticed(instance: &Instance<'_>, slot: usize, value: Fr) -> bool {
     let mut values = instance.values.clone();
     values[slot] = value;
+    // Everything that the gadgets derive from the slot changes with it. Only a constraint that ties the
+    // slot to something else can still fail.
     let again = match instance.synthesize(&values) {
         Ok(Some(made)) => instance.assignment_of(&made),
         _ => None,

@@ -1,4 +1,4 @@
-//! The notices of a check: things that are allowed, but probably not what the author meant.
+//! The notices of a check: findings that are allowed, but probably not what the author meant.
 
 use crate::layout::Layout;
 use crate::layout::compact::Slot;
@@ -6,7 +6,7 @@ use crate::layout::ids::{TypeId, WireId};
 use crate::synthesis::r1cs::R1cs;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// Something that is allowed, but probably not meant.
+/// A finding that is allowed, but probably not what the author meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -66,8 +66,8 @@ impl std::fmt::Display for Notice {
     }
 }
 
-/// Looks for notices. `types` are the R1CS of the layout's types. Where constraints are stored, an
-/// unused slot is an own variable under another name: other parts with this type share its wire.
+/// Looks for notices. `types` are the R1CS of the layout's types. In a circuit with stored constraints, an
+/// unused slot is an own variable by another name: another instance of the type shares its wire.
 pub(crate) fn notices(layout: &Layout, types: &[R1cs], are_stored: bool) -> Vec<Notice> {
     let mut out = Vec::new();
     if layout.public_wires().next().is_none() {
@@ -95,11 +95,14 @@ fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
     for (kind, r1cs) in layout.type_ids().zip(types) {
         let unconstrained: BTreeSet<usize> = r1cs.unconstrained_slots().into_iter().collect();
         let of_type = unused.range((kind, 0)..=(kind, usize::MAX));
-        let of_type = of_type.map(|((_, slot), instances)| (*slot, instances));
-        for (slot, instances) in of_type.filter(|(slot, _)| !unconstrained.contains(slot)) {
+        for ((_, slot), instances) in of_type {
+            // Without a constraint, the value does not matter.
+            if unconstrained.contains(slot) {
+                continue;
+            }
             let uses = |row: &usize| {
                 let mut terms = r1cs.matrices.all().into_iter().flat_map(|m| m.terms(*row));
-                terms.any(|(_, variable)| r1cs.layout.slot_of(variable) == Some(slot))
+                terms.any(|(_, variable)| r1cs.layout.slot_of(variable) == Some(*slot))
             };
             let rows = r1cs.layout.made_rows(r1cs.constraints());
             if let Some(first) = instances.first()
@@ -109,7 +112,7 @@ fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
                     instance: *first,
                     instances: instances.len(),
                     kind: r1cs.name.clone(),
-                    slot: layout.slot_label(kind, slot),
+                    slot: layout.slot_label(kind, *slot),
                     constraint,
                 });
             }
@@ -123,6 +126,7 @@ fn own_wires(layout: &Layout) -> Vec<Notice> {
     let mut out = Vec::new();
     let mut found = HashSet::new();
     for instance in layout.instance_ids() {
+        // One notice per type: a circuit may have millions of instances with the same mistake.
         if found.contains(&layout.type_of(instance)) {
             continue;
         }

@@ -19,7 +19,7 @@ use hekaton_arith::Fr;
 use std::any::Any;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Why a circuit cannot be executed on an input.
+/// The reason that a circuit cannot be executed on an input.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecutionError {
@@ -47,7 +47,7 @@ pub enum ExecutionError {
         source: CircuitError,
     },
     /// The private input of a table was asked for before all look-ups were counted.
-    #[error("instance {instance} is a table's, and its look-ups have not been counted")]
+    #[error("instance {instance} holds rows of a table whose look-ups have not been counted")]
     Uncounted {
         /// The instance.
         instance: usize,
@@ -83,8 +83,8 @@ impl ExecutionError {
     }
 }
 
-/// The private input of a subcircuit, of whatever type the circuit has for it, and the accesses to
-/// memories that the execution made for it.
+/// The private input of a subcircuit, of the circuit's own type, and the accesses to memories that the
+/// execution made for it.
 pub struct PrivateInput {
     input: Box<dyn Any + Send + Sync>,
     pub(crate) trace: Arc<Vec<Vec<Access>>>,
@@ -140,6 +140,7 @@ impl<'r> Execution<'r> {
     /// Returns how often each row of each table is looked up; `None` until the look-ups have been
     /// counted.
     pub fn counts(&self) -> Option<Arc<Counts>> {
+        // Nothing can panic between lock and unlock and leave a half-written value.
         self.counts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -152,7 +153,8 @@ impl<'r> Execution<'r> {
     /// The private input of one instance.
     ///
     /// # Errors
-    /// If the circuit's `private_input` fails, or it is a table's and nobody has counted look-ups.
+    /// If the circuit's `private_input` fails, or the instance holds rows of a table and the look-ups have
+    /// not been counted.
     pub fn private_input(
         &self,
         layout: &Layout,
@@ -168,19 +170,19 @@ impl<'r> Execution<'r> {
             .map(|private| private.with_trace(self.values.memories.trace(instance)));
         private.map_err(|failure| {
             let kind = layout.type_name(layout.type_of(instance)).to_owned();
-            let instance = instance.index();
+            let number = instance.index();
             match failure {
                 Failure::Returned(source) => {
-                    ExecutionError::PrivateInput { instance, kind, source }
+                    ExecutionError::PrivateInput { instance: number, kind, source }
                 }
                 Failure::Panicked(panic) => {
-                    ExecutionError::PrivateInputPanic { instance, kind, panic }
+                    ExecutionError::PrivateInputPanic { instance: number, kind, panic }
                 }
             }
         })
     }
 
-    /// The input of an instance that the library has made.
+    /// The input of an instance of a type that the library makes.
     fn library_input(
         &self,
         layout: &Layout,
@@ -190,8 +192,8 @@ impl<'r> Execution<'r> {
         let part = layout.part(instance);
         match layout.buses.get(kind.bus.index()).map(|bus| &bus.kind) {
             Some(BusKind::Table(table)) => {
-                let instance = instance.index();
-                let counts = self.counts().ok_or(ExecutionError::Uncounted { instance })?;
+                let uncounted = ExecutionError::Uncounted { instance: instance.index() };
+                let counts = self.counts().ok_or(uncounted)?;
                 Ok(of_table(table, part, counts.of(kind.bus)))
             }
             _ => Ok(LibraryInput::Cells(self.values.memories.cells(kind, part))),
@@ -204,18 +206,20 @@ impl<'r> Execution<'r> {
     }
 }
 
-/// Returns how often the rows of one instance of a table are looked up.
+/// The number of look-ups of each row of one instance of a table.
 fn of_table(table: &TableSpec, part: usize, counts: &[u64]) -> LibraryInput {
     let (rows, starts) = table.starts();
-    let start = starts.get(part).copied().unwrap_or_default();
-    // The last instance repeats rows of the one before, which count there.
+    let start = starts[part];
+    // The last instance repeats rows of the previous one, which counts their look-ups. Counting them in
+    // both would give an entry twice its multiplicity, and the sum would not vanish.
     let first = starts.get(part.wrapping_sub(1)).map_or(0, |before| before + rows);
+    // Rows beyond the end of a short table repeat its first rows, and are looked up there.
     let count = |row: usize| if row < first { 0 } else { counts.get(row).copied().unwrap_or(0) };
     LibraryInput::Counts((start..start + rows).map(count).collect())
 }
 
 impl Counts {
-    /// The private input of an instance of a table, which follows from the counts alone; none for other
+    /// The private input of an instance of a table, which follows from the counts alone; `None` for other
     /// instances.
     pub fn private_input(&self, layout: &Layout, instance: InstanceId) -> Option<PrivateInput> {
         let kind = layout.library(layout.type_of(instance))?;

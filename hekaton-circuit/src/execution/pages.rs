@@ -1,6 +1,7 @@
-//! A list in which only a few places may be filled: memory follows what is filled, not the length.
+//! A list in which only a few places may be filled. Its memory depends on these, not on the length.
 
-/// The number of places per page.
+/// The number of places per page: 64 field elements are a few kilobytes, and neighbors are filled
+/// together, since the wires of one instance follow each other.
 const PAGE: usize = 64;
 
 /// A list of optional values in pages, which exist only once one of their places is filled.
@@ -48,8 +49,8 @@ impl<T: Copy> Pages<T> {
 
     /// The filled places, in order.
     pub(crate) fn filled(&self) -> impl Iterator<Item = (usize, T)> + '_ {
-        let pages = self.pages.iter().enumerate();
-        let pages = pages.filter_map(|(i, page)| Some((i * PAGE, page.as_ref()?)));
+        let pages = (self.pages.iter().enumerate())
+            .filter_map(|(i, page)| Some((i * PAGE, page.as_ref()?)));
         pages.flat_map(|(start, page)| {
             page.iter().enumerate().filter_map(move |(i, x)| Some((start + i, (*x)?)))
         })

@@ -12,7 +12,7 @@ pub struct CircuitPanic {
     pub message: String,
 }
 
-/// Why a function of the circuit returned nothing.
+/// The failure of a function of the circuit's author.
 #[derive(Debug)]
 pub(crate) enum Failure<E> {
     Returned(E),
@@ -25,12 +25,15 @@ pub(crate) fn guard<T, E>(
     function: &'static str,
     call: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, Failure<E>> {
+    // The run ends with the error, so no state that the panic left inconsistent is used again.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(Failure::Returned),
         Err(payload) => {
-            let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-            let message = text.unwrap_or_else(|| "no message".to_owned());
+            // `panic!` with a literal has a `&str`, with arguments a `String`.
+            let literal = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let message = literal
+                .or_else(|| payload.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no message".to_owned());
             Err(Failure::Panicked(CircuitPanic { function, message }))
         }
     }

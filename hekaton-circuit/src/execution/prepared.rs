@@ -77,14 +77,15 @@ impl<C: Circuit> Code for Typed<'_, C> {
         subcircuit: &Subcircuit,
         private: Option<&PrivateInput>,
     ) -> Result<(), Failure<SynthesisError>> {
-        // Every private input of this circuit was made by `private_input` or `decode` below.
-        let private = private.and_then(|private| private.downcast_ref());
-        guard("synthesize", || self.circuit.synthesize(&self.plan, subcircuit, private))
+        // Every private input of this circuit was made by `private_input` or `decode` below, so it has the
+        // right type.
+        let typed = private.and_then(|private| private.downcast_ref());
+        guard("synthesize", || self.circuit.synthesize(&self.plan, subcircuit, typed))
     }
 
     fn encode(&self, private: &PrivateInput) -> Result<Vec<u8>, String> {
-        let private: &C::Private = private.downcast_ref().ok_or("it belongs to another circuit")?;
-        let encoded = guard("serializing the private input", || postcard::to_allocvec(private));
+        let typed: &C::Private = private.downcast_ref().ok_or("it belongs to another circuit")?;
+        let encoded = guard("serializing the private input", || postcard::to_allocvec(typed));
         encoded.map_err(|e| match e {
             Failure::Returned(e) => e.to_string(),
             Failure::Panicked(e) => e.to_string(),
@@ -114,7 +115,7 @@ impl<C: Circuit> Typed<'_, C> {
     ) -> Result<R, Failure<CircuitError>> {
         guard(what, || match self.circuit.stored() {
             Some(stored) => call(stored),
-            None => Err("the circuit stores no constraints any more".into()),
+            None => Err("the circuit no longer has its stored constraints".into()),
         })
     }
 }
@@ -144,8 +145,8 @@ impl<C: Circuit> Stored for Typed<'_, C> {
         out: &mut Vec<Fr>,
     ) -> Result<(), Failure<CircuitError>> {
         self.rows_of("decoding values", |stored| {
-            let private = private.downcast_ref().ok_or("it belongs to another circuit")?;
-            stored.own_values(kind, slots, private, out)
+            let typed = private.downcast_ref().ok_or("it belongs to another circuit")?;
+            stored.own_values(kind, slots, typed, out)
         })
     }
 
@@ -209,14 +210,14 @@ impl<'a> PreparedCircuit<'a> {
         input: Option<&'a C::Input>,
     ) -> Result<Self, LayoutError> {
         let mut builder = Layout::builder();
-        let plan = guard("layout", || circuit.layout(&mut builder)).map_err(|e| match e {
+        let planned = guard("layout", || circuit.layout(&mut builder)).map_err(|e| match e {
             Failure::Returned(e) => e,
             Failure::Panicked(panic) => LayoutError::Panic(panic),
         });
-        // An error of the builder comes first: it is the cause of what follows.
+        // An error of the builder comes first, because it is usually the cause of the author's.
         builder.first_error()?;
-        let plan = plan?;
-        Ok(Self { layout: builder.build()?, code: Box::new(Typed { circuit, plan, input }) })
+        let (plan, layout) = (planned?, builder.build()?);
+        Ok(Self { layout, code: Box::new(Typed { circuit, plan, input }) })
     }
 
     /// The layout.
@@ -248,8 +249,8 @@ impl<'a> PreparedCircuit<'a> {
     /// If the circuit's `execute` fails or leaves a wire without a value, or there is no input.
     pub fn execute_uncounted(&self) -> Result<Execution<'_>, ExecutionError> {
         let mut values = WireValues::new(&self.layout);
-        let private = self.code.execute(None, &mut values);
-        let private = private.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
+        let executed = self.code.execute(None, &mut values);
+        let private = executed.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
         values.finish(&self.layout);
         values.check_complete(&self.layout)?;
         Ok(Execution::new(private, values))
@@ -268,9 +269,11 @@ impl<'a> PreparedCircuit<'a> {
     /// there is no input.
     pub fn execute_range(&self, instances: Range<usize>) -> Result<Execution<'_>, ExecutionError> {
         let mut values = WireValues::new(&self.layout);
-        let private = self.code.execute(Some(instances.clone()), &mut values);
-        let private = private.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
+        let executed = self.code.execute(Some(instances.clone()), &mut values);
+        let private = executed.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
         values.check_range(&self.layout, instances.clone())?;
+        // The execution of a range may pass through values of earlier instances. A rank that kept them
+        // would need the memory of the whole run.
         values.retain(&self.layout, instances);
         Ok(Execution::new(private, values))
     }
@@ -299,6 +302,7 @@ impl<'a> PreparedCircuit<'a> {
         instance: InstanceId,
         bytes: &[u8],
     ) -> Result<PrivateInput, String> {
+        // The bytes and the number come from another machine.
         if instance.index() >= self.layout.instances() {
             return Err(format!("the layout has no instance {}", instance.index()));
         }
@@ -311,12 +315,14 @@ impl<'a> PreparedCircuit<'a> {
                     LibraryInput::Counts(list) => list.len(),
                     LibraryInput::Cells(list) => list.len(),
                 };
+                // A shorter list would leave variables without a value, a longer one would be ignored.
                 match rows == kind.rows {
                     true => Ok(PrivateInput::new(input)),
                     false => Err(format!("{rows} rows, expected {}", kind.rows)),
                 }
             }
             None if places.is_empty() => self.decode_private(bytes),
+            // The accesses follow the author's input, if there are any.
             None => {
                 let (private, rest) = self.code.decode(bytes)?;
                 let trace: Vec<Vec<Access>> = match rest {
@@ -355,6 +361,7 @@ impl<'a> PreparedCircuit<'a> {
         }
         let trace = private.map(|private| Arc::clone(&private.trace));
         subcircuit.ledger().borrow_mut().trace = trace;
+        // Gadgets and parts have only the constraint system, and find the subcircuit through it.
         subcircuit.attach();
         let result = self.code.synthesize(subcircuit, private);
         subcircuit.detach();

@@ -6,11 +6,12 @@ use crate::circuit_error::CircuitError;
 use crate::execution::pages::Pages;
 use crate::layout::Layout;
 use crate::layout::ids::{InstanceId, RamId, WireId, WireName, to_index};
+use ark_ff::AdditiveGroup;
 use hekaton_arith::Fr;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Why the values set by `execute` cannot be used.
+/// The reason that the values set by `execute` cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValuesError {
@@ -39,8 +40,8 @@ impl WireValues {
     /// No values yet, except those of constants.
     pub fn new(layout: &Layout) -> Self {
         let mut values = Pages::new(layout.wires());
-        let constants = layout.constants().map(|(w, v)| (w.0, (layout.wire_name(w), v)));
-        let constants: HashMap<u32, (WireName, Fr)> = constants.collect();
+        let constants: HashMap<u32, (WireName, Fr)> =
+            layout.constants().map(|(w, v)| (w.0, (layout.wire_name(w), v))).collect();
         constants.iter().for_each(|(wire, (_, value))| values.set(*wire as usize, *value));
         let memories = Memories::new(layout);
         Self { values, constants, unused: HashMap::new(), memories, error: None }
@@ -49,6 +50,7 @@ impl WireValues {
     /// Sets the value of a wire. Setting a constant to another value is an error that the caller
     /// of `execute` reports, as is a wire of another layout.
     pub fn set(&mut self, wire: WireId, value: Fr) {
+        // `execute` has no result for each value, so a mistake is kept until it returns.
         if wire.index() >= self.values.len() {
             self.error.get_or_insert(ValuesError::Foreign(wire.index(), self.values.len()));
             return;
@@ -71,9 +73,8 @@ impl WireValues {
         self.unused.insert((instance.0, slot), value);
     }
 
-    /// Reads a cell of a memory, as an access of an instance: its constraints must make the same access,
-    /// at the same place in the order of its accesses to this memory. Instances access a memory in
-    /// their own order.
+    /// Reads a cell of a memory, as an access of an instance. Its constraints must make the same accesses to
+    /// this memory in the same order, and instances access a memory in the order of their numbers.
     ///
     /// # Errors
     /// If the layout has no such access, the address is not in the memory, or a later instance has
@@ -101,7 +102,8 @@ impl WireValues {
         self.write_if(instance, ram, true, address, value)
     }
 
-    /// Computes what the library makes of the accesses, now that all are made.
+    /// Computes the values that follow from all accesses: the cells of sparse memories and the wires between
+    /// them.
     pub(crate) fn finish(&mut self, layout: &Layout) {
         self.memories.finish();
         for SparseChain { library, cell, wire } in &layout.chains {
@@ -161,14 +163,16 @@ impl WireValues {
 
     /// The public values, in the order of their declaration.
     pub(crate) fn public(&self, layout: &Layout) -> Vec<Fr> {
-        layout.public_wires().map(|w| self.get(w).unwrap_or_default()).collect()
+        // `check_complete` has found a value of every wire.
+        layout.public_wires().map(|w| self.get(w).unwrap_or(Fr::ZERO)).collect()
     }
 
     /// The values in the slots of an instance, mask slots excluded.
     pub fn slots(&self, layout: &Layout, instance: InstanceId) -> Vec<Fr> {
         let value = |(slot, wire): (usize, Option<WireId>)| match wire {
-            Some(wire) => self.get(wire).unwrap_or_default(),
-            None => self.unused.get(&(instance.0, slot)).copied().unwrap_or_default(),
+            // `check_complete` or `check_range` has found a value of every wire in these slots.
+            Some(wire) => self.get(wire).unwrap_or(Fr::ZERO),
+            None => self.unused.get(&(instance.0, slot)).map_or(Fr::ZERO, |value| *value),
         };
         layout.wires_of(instance).enumerate().map(value).collect()
     }
@@ -188,6 +192,6 @@ impl WireValues {
 
 /// The wires in the slots of these instances.
 fn wires_of(layout: &Layout, instances: Range<usize>) -> impl Iterator<Item = WireId> + '_ {
-    let instances = instances.map(|i| InstanceId(to_index(i)));
-    instances.flat_map(|i| layout.wires_of(i)).flatten()
+    let ids = instances.map(|i| InstanceId(to_index(i)));
+    ids.flat_map(|i| layout.wires_of(i)).flatten()
 }

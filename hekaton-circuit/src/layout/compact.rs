@@ -1,10 +1,11 @@
-//! The slots and wires of a layout in little memory: 4 bytes per slot and 8 per wire. Names and what
-//! is public are kept only where they are not the rule.
+//! The slots and wires of a layout in little memory: 4 bytes per slot and 8 per wire. Names and public
+//! wires are kept as exceptions, in lists of their own.
 
 use crate::layout::ids::{WireId, WireName, Writer, to_index};
 use hekaton_arith::Fr;
 
-/// The maximum number of instances, of slots and of wires in a layout.
+/// The maximum number of instances, of slots and of wires in a layout: the highest bit of a slot's code is
+/// taken, and so are the two largest codes.
 pub(crate) const LIMIT: usize = (1 << 31) - 2;
 
 /// The content of a slot of an instance.
@@ -32,6 +33,8 @@ impl Slot {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotTable(Vec<u32>);
 
+// Both have the bit `WRITTEN`, so `decode` must look for them first. No written wire has these codes, since
+// wires are below `LIMIT`.
 const EMPTY: u32 = u32::MAX;
 const UNUSED: u32 = u32::MAX - 1;
 const WRITTEN: u32 = 1 << 31;
@@ -63,7 +66,7 @@ impl SlotTable {
         self.0[start..start + count].iter().map(|code| decode(*code))
     }
 
-    /// The place of the first such slot.
+    /// The place of the first slot with this content.
     pub(crate) fn position(&self, slot: Slot) -> Option<usize> {
         self.0.iter().position(|code| decode(*code) == slot)
     }
@@ -111,8 +114,8 @@ pub(crate) enum Naming {
     },
 }
 
-/// Wires with consecutive names, of which the first is kept: one word, and numbers that count up; or
-/// one number, and words in the order of their list.
+/// Wires with consecutive names, of which only the first name is kept: either one word with numbers that
+/// count up, or one number with words in the order of their list.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: u32,
@@ -137,7 +140,7 @@ impl Run {
 /// The wires of a layout.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WireTable {
-    /// An instance, or one of the codes below.
+    /// The instance that writes each wire, or one of the codes below.
     writers: Vec<u32>,
     readers: Vec<u32>,
     /// The wires that are not private, in order.
@@ -146,6 +149,7 @@ pub(crate) struct WireTable {
     words: Vec<Vec<&'static str>>,
 }
 
+// Instances are below `LIMIT`, so these are none of them.
 const NOBODY: u32 = u32::MAX;
 const VERIFIER: u32 = u32::MAX - 1;
 const KEY: u32 = u32::MAX - 2;
@@ -161,6 +165,7 @@ impl WireTable {
         let (writer, readers) = match visibility {
             Visibility::Private => (NOBODY, 0),
             Visibility::PublicInput => (VERIFIER, 0),
+            // The verifier is its first reader.
             Visibility::PublicOutput => (NOBODY, 1),
             Visibility::Constant(_) => (KEY, 0),
         };
@@ -169,6 +174,7 @@ impl WireTable {
         if visibility != Visibility::Private {
             self.special.push((id, visibility));
         }
+        // A loop that declares wires in order makes one run, however many wires there are.
         let continues = self.runs.last().is_some_and(|run| run.name(id) == Some(name));
         if !continues {
             self.runs.push(Run { first: id.0, name });
@@ -184,20 +190,18 @@ impl WireTable {
 
     pub(crate) fn name(&self, wire: WireId) -> WireName {
         let run = self.runs[self.runs.partition_point(|run| run.first <= wire.0) - 1];
-        // A name was compared with this one when it was added, so it is there.
-        match run.name(wire).unwrap_or(run.name) {
+        // A wire joins a run only if its name is the one that the run computes.
+        match run.name(wire).expect("the name was compared when the wire was added") {
             Naming::Name(name) => name,
             Naming::Word { words, place, index } => {
-                let word = self.words[words.0 as usize].get(place as usize).copied();
-                WireName(word.unwrap_or_default(), index)
+                WireName(self.words[words.0 as usize][place as usize], index)
             }
         }
     }
 
     /// The first wire with a name. It searches.
     pub(crate) fn named(&self, word: &str, index: u64) -> Option<WireId> {
-        let ends = self.runs.iter().skip(1).map(|run| run.first);
-        let ends = ends.chain([to_index(self.len())]);
+        let ends = (self.runs.iter().skip(1).map(|run| run.first)).chain([to_index(self.len())]);
         (self.runs.iter().zip(ends)).find_map(|(run, end)| {
             let offset = match run.name {
                 Naming::Name(WireName(own, first)) => {
@@ -222,7 +226,7 @@ impl WireTable {
         }
     }
 
-    /// Makes an instance the writer, or returns the one that there is.
+    /// Makes an instance the writer, or returns the present writer.
     pub(crate) fn set_writer(&mut self, wire: WireId, instance: u32) -> Result<(), Writer> {
         match self.writer(wire) {
             Some(first) => Err(first),

@@ -1,9 +1,9 @@
-//! Why a layout is invalid.
+//! Errors of layouts.
 
 use crate::execution::panics::CircuitPanic;
 use crate::layout::ids::{WireName, Writer};
 
-/// Why a layout is invalid.
+/// The reason that a layout is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -16,13 +16,13 @@ pub enum LayoutError {
     )]
     TypeName(String),
     /// A type name is already taken.
-    #[error("there already is a subcircuit type '{0}': give this one another name")]
+    #[error("the layout already has a subcircuit type '{0}': give this one another name")]
     DuplicateType(String),
     /// A bus name is not usable.
     #[error("'{0}' cannot name a bus: use 1 to 64 characters from a-z, 0-9, '_' and '-'")]
     BusName(String),
     /// A bus name is already taken.
-    #[error("there already is a bus '{0}': give this one another name")]
+    #[error("the layout already has a bus '{0}': give this one another name")]
     DuplicateBus(String),
     /// A table cannot be used.
     #[error("table '{name}': {why}")]
@@ -171,7 +171,7 @@ pub enum LayoutError {
     /// Two public wires have one name.
     #[error("two public wires are named {0}: public values are supplied by name")]
     DuplicatePublic(WireName),
-    /// A limit is exceeded; the text names what there is too much of.
+    /// A limit is exceeded; the text names the items.
     #[error("the layout has more than 2^31 {0}")]
     TooMany(&'static str),
 }

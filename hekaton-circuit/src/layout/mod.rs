@@ -17,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The number of slots that are encoded in one piece for the digest, and the number of pieces that
-/// are in memory at once.
+/// The number of slots that are encoded in one piece for the digest, and the number of pieces in memory at
+/// once: together 32 MiB, and enough pieces for the threads of a large machine. The digest does not
+/// depend on them.
 const SLOTS_AT_ONCE: usize = 1 << 14;
 const RANGES: usize = 128;
 
@@ -26,9 +27,9 @@ const RANGES: usize = 128;
 pub(crate) struct TypeSpec {
     pub(crate) name: String,
     pub(crate) slots: usize,
-    /// The names of the slots, or nothing.
+    /// The names of the slots; empty if they have none.
     pub(crate) slot_names: Vec<String>,
-    /// The slots that no constraint of the author has to use.
+    /// The slots that need not be in a constraint of the author.
     pub(crate) unconstrained: BTreeSet<usize>,
     /// The number of parameters of an instance.
     pub(crate) parameters: usize,
@@ -36,8 +37,8 @@ pub(crate) struct TypeSpec {
     pub(crate) pairs: usize,
     /// The memories that its instances access.
     pub(crate) rams: Vec<RamPlace>,
-    /// Its contents if the library makes it, a table's rows or a memory's cells; `None` if the type
-    /// is the author's.
+    /// The contents of a type that the library makes, rows of a table or cells of a memory; `None` for the
+    /// author's types.
     pub(crate) library: Option<LibraryType>,
 }
 
@@ -60,6 +61,9 @@ pub(crate) struct Constants {
     pub(crate) pairs: Vec<Option<[Fr; 2]>>,
 }
 
+/// Constants of the instances that have some, and the place of each instance's first one in the list.
+pub(crate) type OfInstances<T> = (BTreeMap<u32, usize>, Vec<T>);
+
 /// A checked layout: subcircuit types, their instances, and the wire in each slot.
 ///
 /// A type that was declared without an instance is not part of it, but keeps its [`TypeId`].
@@ -78,10 +82,10 @@ pub struct Layout {
     pub(crate) buses: Arc<[BusSpec]>,
     /// The wires between the subcircuits of sparse memories.
     pub(crate) chains: Vec<SparseChain>,
-    /// The parameters of the instances that have some, with the place of an instance's first one.
-    pub(crate) parameters: (BTreeMap<u32, usize>, Vec<Fr>),
-    /// The pairs likewise.
-    pub(crate) pairs: (BTreeMap<u32, usize>, Vec<[Fr; 2]>),
+    /// The parameters of all instances.
+    pub(crate) parameters: OfInstances<Fr>,
+    /// The pairs of all instances.
+    pub(crate) pairs: OfInstances<[Fr; 2]>,
 }
 
 impl Layout {
@@ -184,7 +188,7 @@ impl Layout {
         matches!(self.slots.get(self.starts[instance.index()] + slot), Slot::Writes(_))
     }
 
-    /// Reports whether there are buses: then subcircuits may commit to values of their own before
+    /// Reports whether there are buses. With buses, subcircuits may commit to values of their own before
     /// the challenges are drawn (spec: buses#commit-round).
     pub fn has_buses(&self) -> bool {
         !self.buses.is_empty()
@@ -216,9 +220,10 @@ impl Layout {
         matches!(bus.map(|bus| &bus.kind), Some(BusKind::Ram(_)))
     }
 
-    /// The position of an instance of the library among those of its type. They follow each other, and
-    /// all instances before them are of types that were declared before.
+    /// The position of an instance of the library among those of its type.
     pub(crate) fn part(&self, instance: InstanceId) -> usize {
+        // The builder appends the library's instances at the end, type by type, in the order in which it
+        // declares the types. So all instances before this type's are of types with smaller ids.
         let kind = self.instances[instance.index()];
         instance.index() - self.instances.partition_point(|other| *other < kind)
     }
@@ -231,6 +236,7 @@ impl Layout {
     /// The constants that an instance has in addition to the accesses of its slots.
     pub fn preprocessed(&self, instance: InstanceId) -> Preprocessed<'_> {
         let spec = &self.declared[self.type_of(instance).index()];
+        // An instance without an entry has none of them, and an empty slice may begin anywhere.
         let start = |places: &BTreeMap<u32, usize>| places.get(&instance.0).copied().unwrap_or(0);
         let (parameters, pairs) = (start(&self.parameters.0), start(&self.pairs.0));
         Preprocessed {
@@ -308,7 +314,7 @@ impl Layout {
             .collect();
         wiring.constants = (self.constants())
             .map(|(wire, value)| (self.writes(wire.0), value))
-            // A constant that nobody reads has no star.
+            // An address without readers is not a star (spec: memory-check#constants).
             .filter(|(access, _)| access.multiplicity > 0)
             .map(|(SlotAccess { address, multiplicity }, value)| ConstantWire {
                 address,
@@ -336,8 +342,7 @@ impl Layout {
             let mut bytes = Vec::new();
             for instance in range {
                 accesses.clear();
-                let instance = InstanceId(to_index(instance));
-                self.push_accesses(instance, masking, &mut accesses);
+                self.push_accesses(InstanceId(to_index(instance)), masking, &mut accesses);
                 encode_accesses(&accesses, &mut bytes);
             }
             bytes
@@ -348,6 +353,7 @@ impl Layout {
                 let mut ranges = Vec::with_capacity(RANGES);
                 while ranges.len() < RANGES && start < self.instances() {
                     let slots = self.starts[start] + SLOTS_AT_ONCE;
+                    // At least one instance, even if it alone has more slots than a piece.
                     let end = self.starts.partition_point(|first| *first < slots).max(start + 1);
                     ranges.push(start..end);
                     start = end;

@@ -15,7 +15,7 @@ pub struct Prefix {
     /// The values of the slots.
     pub committed: Vec<Fr>,
     /// The slots' part of the subcircuit's term `e` of the LogUp sum: the sum of the scaled inverses.
-    /// Without entries of buses it is all of `e`.
+    /// Without entries of buses, it is `e`.
     pub sum: Fr,
     /// The inverses of the fingerprints of the slots, scaled by the multiplicities.
     pub inverses: Vec<Fr>,
@@ -65,7 +65,7 @@ impl Prefix {
         let x: Vec<Fr> = addresses.iter().map(|a| memory.b * a).collect();
         let mut inverses: Vec<Fr> = x.iter().zip(values).map(|(x, v)| memory.g + v + x).collect();
         // At a pole, row j has no solution if mu_j != 0 and leaves u_j unconstrained if mu_j = 0.
-        // It must be noticed here: the batch inversion below passes zeros through
+        // It must be found here, because the batch inversion below passes zeros through
         // (spec: memory-check#pole).
         if inverses.iter().any(Zero::is_zero) {
             return Err(Pole);

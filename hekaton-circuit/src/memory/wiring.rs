@@ -5,7 +5,7 @@ use crate::interface::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAcce
 use hekaton_arith::Fr;
 use std::collections::BTreeMap;
 
-/// The number of slots that are hashed at a time.
+/// The number of slots that are hashed at a time: 256 KiB, which BLAKE3 hashes in parallel lanes.
 const PIECE: usize = 1 << 14;
 
 /// Appends the encoding of slots for the digest of a wiring.
@@ -106,11 +106,10 @@ impl Wiring {
         let buses = !self.buses.is_empty();
         self.by_instance().map(move |(kind, slots)| {
             let spec = &self.types[kind as usize];
-            let (mine, rest) = parameters.split_at(spec.parameters);
-            parameters = rest;
-            let (own, rest) = pairs.split_at(spec.pairs);
-            pairs = rest;
-            (kind, slots, Preprocessed { buses, parameters: mine, pairs: own })
+            let (own_parameters, other_parameters) = parameters.split_at(spec.parameters);
+            let (own_pairs, other_pairs) = pairs.split_at(spec.pairs);
+            (parameters, pairs) = (other_parameters, other_pairs);
+            (kind, slots, Preprocessed { buses, parameters: own_parameters, pairs: own_pairs })
         })
     }
 
@@ -141,6 +140,8 @@ impl Wiring {
     /// # Errors
     /// An address whose accesses do not form a star.
     pub fn check_stars(&self) -> Result<(), StarError> {
+        // The builder has checked the same with names. This check sees what the keys are made of, so it
+        // does not depend on the builder.
         let mut writers: BTreeMap<u64, i64> = BTreeMap::new();
         let mut readers: BTreeMap<u64, i64> = BTreeMap::new();
         let slots = self.slots.iter().map(|slot| (slot.address, slot.multiplicity));
@@ -152,7 +153,7 @@ impl Wiring {
                 (0, 0) => {}
                 (0, m) => return error(format!("an unused slot has multiplicity {m}")),
                 (_, -1) => *readers.entry(address).or_default() += 1,
-                // Far below r, so multiplicities that cancel modulo r cancel as integers, too.
+                // Far below r, so multiplicities that cancel modulo r also cancel as integers.
                 (_, m) if m >= 1 << 32 => {
                     return error(format!("multiplicity {m} is 2^32 or more"));
                 }
@@ -203,6 +204,7 @@ impl Wiring {
     /// [`digest`](Self::digest) of a wiring with other slots, which a function shows in order and
     /// encoded.
     pub(crate) fn digest_of(&self, slots: impl FnOnce(&mut dyn FnMut(&[u8]))) -> [u8; 32] {
+        // All lengths are hashed before the items, so that no two wirings have the same bytes.
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v2 wiring");
         hasher.update(&[u8::from(self.masking.is_masked())]);
         hasher.update(&(self.types.len() as u64).to_le_bytes());
@@ -234,8 +236,8 @@ impl Wiring {
         *hasher.finalize().as_bytes()
     }
 
-    /// Appends buses, parameters and pairs. Circuits with none of them keep the digests that they had
-    /// before there were buses. Nothing else is appended, so no other circuit has this encoding.
+    /// Appends buses, parameters and pairs. Circuits without any of them keep the digests that they had
+    /// before buses existed. Nothing else is appended, so no other circuit has this encoding.
     fn hash_buses(&self, hasher: &mut blake3::Hasher) {
         let counts = self.types.iter().map(|kind| (kind.parameters, kind.pairs));
         if self.buses.is_empty() && counts.clone().all(|counts| counts == (0, 0)) {
@@ -250,7 +252,7 @@ impl Wiring {
             hasher.update(&(parameters as u64).to_le_bytes());
             hasher.update(&(pairs as u64).to_le_bytes());
         }
-        // How many there are follows from the counts and the map from instances to types.
+        // Their numbers follow from the counts above and the map from instances to types.
         for value in self.parameters.iter().chain(self.pairs.iter().flatten()) {
             hasher.update(&hekaton_arith::fr_to_bytes(value));
         }

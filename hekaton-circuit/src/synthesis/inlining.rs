@@ -9,12 +9,12 @@ use ark_ff::One;
 use ark_relations::gr1cs::{ConstraintSystem, R1CS_PREDICATE_LABEL, Variable};
 use hekaton_arith::Fr;
 
-/// The number of terms for which memory is allocated at once.
+/// The number of terms for which memory is allocated at once: 640 KiB, few enough to be freed soon.
 const CHUNK: usize = 1 << 14;
 
 /// The location of the terms of an expanded combination.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Span {
     chunk: usize,
     start: usize,
     len: usize,
@@ -27,12 +27,12 @@ struct Combinations<'a> {
     instance: usize,
     /// The number of times that each is still needed, by constraints and by later combinations.
     uses: Vec<usize>,
-    places: Vec<Place>,
+    places: Vec<Span>,
     /// Terms of expanded combinations. Single allocations for each of them would leave the heap in
     /// fragments that the operating system does not get back.
     chunks: Vec<Row>,
-    /// For each chunk, how many of the combinations in it are still needed. Those that none needs
-    /// are freed: combinations mostly refer to recent ones.
+    /// The number of combinations in each chunk that are still needed. A chunk without any is freed:
+    /// combinations mostly refer to recent ones.
     needed: Vec<usize>,
     /// The combination that is being expanded.
     scratch: Row,
@@ -53,7 +53,7 @@ pub fn matrices_of(cs: &ConstraintSystem<Fr>) -> Option<Result<Matrices, TooLarg
     for row in 0..a.len() {
         for (side, variables) in [a, b, c].into_iter().enumerate() {
             let variable = *variables.get(row)?;
-            // No more than the row requires, so that few are in memory at a time.
+            // No more than the row requires, so that few expanded combinations are in memory at a time.
             let required = variable.get_lc_index().map_or(0, |index| index + 1);
             (expanded..required).try_for_each(|index| combinations.expand(index))?;
             expanded = expanded.max(required);
@@ -75,7 +75,7 @@ impl<'a> Combinations<'a> {
             }
         };
         constraints.iter().flatten().for_each(|variable| count(variable, &mut uses));
-        // What only unused combinations use is not needed either.
+        // From the last to the first: a combination that only unused ones refer to is unused, too.
         for index in (0..len).rev() {
             if uses[index] > 0 {
                 let combination = cs.get_lc(Variable::symbolic_lc(index));
@@ -86,7 +86,7 @@ impl<'a> Combinations<'a> {
             cs,
             instance: cs.num_instance_variables(),
             uses,
-            places: vec![Place::default(); len],
+            places: vec![Span::default(); len],
             chunks: Vec::new(),
             needed: Vec::new(),
             scratch: Row::new(),
@@ -115,7 +115,7 @@ impl<'a> Combinations<'a> {
 
     /// The terms of an expanded combination.
     fn terms(&self, index: usize) -> &[(Fr, usize)] {
-        let Place { chunk, start, len } = self.places[index];
+        let Span { chunk, start, len } = self.places[index];
         self.chunks.get(chunk).map_or(&[], |chunk| &chunk[start..start + len])
     }
 
@@ -125,6 +125,7 @@ impl<'a> Combinations<'a> {
         let chunk = self.places[index].chunk;
         if self.uses[index] == 0 {
             self.needed[chunk] -= 1;
+            // The last chunk is still being filled.
             if self.needed[chunk] == 0 && chunk + 1 < self.chunks.len() {
                 self.chunks[chunk] = Row::new();
             }
@@ -161,6 +162,7 @@ impl<'a> Combinations<'a> {
     }
 
     fn store(&mut self, index: usize, row: &[(Fr, usize)]) {
+        // A chunk never grows: moving it would copy all of its terms.
         let room = |chunk: &Row| chunk.capacity() - chunk.len() >= row.len();
         if !self.chunks.last().is_some_and(room) {
             if let (Some(last), Some(0)) = (self.chunks.last_mut(), self.needed.last()) {
@@ -170,7 +172,7 @@ impl<'a> Combinations<'a> {
             self.needed.push(0);
         }
         let chunk = self.chunks.len() - 1;
-        self.places[index] = Place { chunk, start: self.chunks[chunk].len(), len: row.len() };
+        self.places[index] = Span { chunk, start: self.chunks[chunk].len(), len: row.len() };
         self.chunks[chunk].extend_from_slice(row);
         self.needed[chunk] += 1;
     }

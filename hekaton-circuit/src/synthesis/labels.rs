@@ -22,6 +22,8 @@ pub(crate) fn label(cs: &ConstraintSystemRef<Fr>, constraint: usize) -> String {
         let traces = cs.predicate_traces.get(R1CS_PREDICATE_LABEL)?;
         traces.get(constraint).cloned().flatten()
     });
-    let text = trace.map(|trace| trace.to_string()).unwrap_or_default();
-    if text.is_empty() { NONE.to_owned() } else { text }
+    match trace.map(|trace| trace.to_string()) {
+        Some(text) if !text.is_empty() => text,
+        _ => NONE.to_owned(),
+    }
 }

@@ -40,12 +40,13 @@ struct CoefficientTable {
     /// The indices of the values, by their hashes.
     index: HashTable<u32>,
     hasher: RandomState,
-    /// For some bits of a value, where a value with these bits was found last.
+    /// By ten bits of a value, the index of the last value with these bits.
     recent: Box<[u32; RECENT]>,
     values: Vec<Fr>,
 }
 
-/// The number of values that are found without a hash.
+/// The size of the cache in front of the hash table: 4 KiB, which stay in the first-level cache. Rows of
+/// gadgets repeat few coefficients, so most are found there.
 const RECENT: usize = 1 << 10;
 
 impl CoefficientTable {
@@ -68,7 +69,7 @@ impl CoefficientTable {
     /// The index of a coefficient, which is added if it is new.
     #[allow(clippy::cast_possible_truncation, reason = "the remainder is less than 2^10")]
     fn intern(&mut self, value: Fr) -> u32 {
-        // Montgomery form spreads small values over all bits.
+        // Montgomery form spreads small values over all bits, so these ten tell them apart.
         let place = (value.0.0[0] % RECENT as u64) as usize;
         let recent = self.recent[place];
         if self.values[recent as usize] == value {
@@ -143,7 +144,7 @@ impl Matrices {
     /// follow at the end. Rows stay canonical.
     pub(crate) fn reordered(self, places: &[u32], first: usize) -> Self {
         let Self { coefficients, sides } = self;
-        let sides = sides.map(|rows| {
+        let moved = sides.map(|rows| {
             let count = rows.starts.len().saturating_sub(1);
             let mut out = Rows { starts: Vec::with_capacity(count + 1), entries: Vec::new() };
             out.entries.reserve_exact(rows.entries.len());
@@ -161,7 +162,7 @@ impl Matrices {
             }
             out
         });
-        Self { coefficients, sides }
+        Self { coefficients, sides: moved }
     }
 
     /// The rows of A, B and C, written out.
@@ -281,6 +282,7 @@ impl<'a> Matrix<'a> {
             mine[0] == theirs[0]
                 && self.coefficients[mine[1] as usize] == other.coefficients[theirs[1] as usize]
         };
+        // Most rows have the same stored form. The canonical form allocates, so it is the second try.
         mine.len() == theirs.len() && mine.iter().zip(theirs).all(|(a, b)| same([a, b]))
             || self.canonical(row) == other.canonical(other_row)
     }

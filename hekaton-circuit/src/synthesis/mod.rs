@@ -10,8 +10,9 @@ mod stored_synthesis;
 pub(crate) mod subcircuit;
 pub(crate) mod synthesized;
 
-use crate::buses::ledger::{Mistake, Unfinished};
+use crate::buses::ledger::Unfinished;
 use crate::buses::look_ups::LookUps;
+use crate::buses::mistake::Mistake;
 use crate::execution::PrivateInput;
 use crate::execution::panics::{CircuitPanic, Failure};
 use crate::execution::prepared::PreparedCircuit;
@@ -23,14 +24,13 @@ use crate::synthesis::matrix::TooLarge;
 use crate::synthesis::r1cs::R1cs;
 use crate::synthesis::subcircuit::Subcircuit;
 use crate::synthesis::synthesized::{AuthorEnd, Synthesized};
-use crate::text::show;
 use ark_relations::gr1cs::{
     ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, OptimizationGoal, SynthesisError,
     SynthesisMode,
 };
 use hekaton_arith::Fr;
 
-/// Why an author's `synthesize` failed or its result was rejected.
+/// The reason that an author's `synthesize` failed or its result was rejected.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SynthesizeError {
@@ -42,7 +42,7 @@ pub enum SynthesizeError {
         /// The error from arkworks.
         source: SynthesisError,
     },
-    /// A value was asked for where there are none.
+    /// The author's code asked for a value at setup.
     #[error(
         "synthesis of type '{kind}' asked for the value of a variable: at setup nothing has a \
          value, so compute values inside the closures of `new_witness` and `new_variable`"
@@ -51,7 +51,7 @@ pub enum SynthesizeError {
         /// The type.
         kind: String,
     },
-    /// A slot was asked for that the type does not have.
+    /// The author's code asked for a slot that the type does not have.
     #[error("type '{kind}' has {slots} slots, but synthesize asked for slot {slot}")]
     NoSuchSlot {
         /// The type.
@@ -61,7 +61,7 @@ pub enum SynthesizeError {
         /// The slot.
         slot: usize,
     },
-    /// Something was asked for that the type or the layout does not have.
+    /// The author's code asked for an item that the type or the layout does not have.
     #[error("type '{kind}': {why}")]
     Bus {
         /// The type.
@@ -187,6 +187,7 @@ impl ConstraintSynthesizer<Fr> for StandAlone<'_> {
             Failure::Returned(error) => error,
             Failure::Panicked(_) => SynthesisError::Unsatisfiable,
         })?;
+        // Without buses, `begin` has added all rows; with them, the entries are complete only now.
         if layout.has_buses() {
             let finished = subcircuit.ledger().borrow_mut().finish(&cs, &variables, prefix);
             finished.map_err(|unfinished| match unfinished {
@@ -249,6 +250,7 @@ impl Synthesis<'_> {
         private: Option<&PrivateInput>,
     ) -> Result<Subcircuit, SynthesizeError> {
         let cs = ConstraintSystem::<Fr>::new_ref();
+        // The other goals outline or inline on their own terms, and would change the R1CS of every key.
         cs.set_optimization_goal(OptimizationGoal::Constraints);
         cs.set_mode(mode);
         let layout = self.circuit.layout();
@@ -279,7 +281,7 @@ impl Synthesis<'_> {
         let kind = self.name();
         let source = match (failure, mistake) {
             (Failure::Panicked(panic), _) => return SynthesizeError::Panic { kind, panic },
-            (Failure::Returned(_), Some(mistake)) => return self.mistaken(kind, mistake),
+            (Failure::Returned(_), Some(mistake)) => return self.mistaken(kind, &mistake),
             (Failure::Returned(source), None) => source,
         };
         match (source, mode) {
@@ -290,91 +292,37 @@ impl Synthesis<'_> {
         }
     }
 
-    fn mistaken(&self, kind: String, mistake: Mistake) -> SynthesizeError {
-        let shape = self.variables.shape();
-        let bus = |index: usize| {
-            self.circuit.layout().buses.get(index).map_or("", |bus| bus.name.as_str())
-        };
-        let why = match mistake {
-            Mistake::Slot(slot) => {
-                let slots = self.variables.author_slots();
-                return SynthesizeError::NoSuchSlot { kind, slots, slot };
-            }
-            Mistake::Parameter(index) => format!(
-                "synthesize asked for parameter {index}, but the layout gives its instances {}",
-                shape.parameters
-            ),
-            Mistake::Pair(index) => format!(
-                "synthesize asked for pair {index}, but the layout gives its instances {}",
-                shape.pairs
-            ),
-            Mistake::NotA { index, what } => match self.circuit.layout().buses.get(index) {
-                Some(bus) => {
-                    format!(
-                        "'{}' is {}, and no other gadget may use it as {what}",
-                        bus.name,
-                        bus.kind.what()
-                    )
-                }
-                None => format!("bus {index} is not in this layout: its id comes from another one"),
-            },
-            Mistake::NoBit(value) => {
-                format!("a bit that is the constant {}, which is neither 0 nor 1", show(&value))
-            }
-            Mistake::NoRange(bits) => {
-                format!("the layout has no range of {bits} bits: declare it with range({bits})")
-            }
-            Mistake::Limbs { bits, limbs } => {
-                format!(
-                    "{limbs} limbs of {bits} bits: expected at least one, and at most 252 bits in all"
-                )
-            }
-            Mistake::OtherTable(index) => format!(
-                "table '{}' is asked in the wrong way: look_up is for pairs, contains for keys",
-                bus(index)
-            ),
-            Mistake::NotInTable { index, key, access } => {
-                format!("look-up {access} in table '{}': it has no key {}", bus(index), show(&key))
-            }
-            Mistake::NoAccesses(index) => format!(
-                "the layout says nothing of accesses to RAM '{}': declare them with accesses",
-                bus(index)
-            ),
-            Mistake::TooManyAccesses { index, access } => {
-                format!("access {access} to RAM '{}': the layout has fewer", bus(index))
-            }
-            Mistake::NotExecuted { index, access } => {
-                format!("access {access} to RAM '{}': execute made no such access", bus(index))
-            }
-            Mistake::CommitWithoutBus => {
-                "synthesize commits to a value, but the layout has no bus that could use it".into()
-            }
-        };
+    /// Turns a mistake into an error that names it: gadgets' own errors carry no text.
+    fn mistaken(&self, kind: String, mistake: &Mistake) -> SynthesizeError {
+        if let Mistake::Slot(slot) = *mistake {
+            let slots = self.variables.author_slots();
+            return SynthesizeError::NoSuchSlot { kind, slots, slot };
+        }
+        let why = mistake.describe(self.circuit.layout(), self.variables.shape());
         SynthesizeError::Bus { kind, why }
     }
 
-    /// The matrices of what [`Self::run`] has made.
+    /// The matrices of the result of [`Self::run`].
     pub(crate) fn matrices(&self, made: &Synthesized) -> Result<R1cs, SynthesizeError> {
-        let matrices = made.matrices();
-        let matrices = matrices.ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?;
-        let too_large = |error| SynthesizeError::TooLarge { kind: self.name(), error };
-        let matrices = matrices.map_err(too_large)?;
+        let matrices = (made.matrices())
+            .ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?
+            .map_err(|error| SynthesizeError::TooLarge { kind: self.name(), error })?;
         let (layout, variables) = (made.layout, made.variables());
         let r1cs = R1cs { name: self.name(), layout, variables, matrices };
         self.check_tags(&r1cs, made)?;
         Ok(r1cs)
     }
 
-    /// Checks that the fingerprints of entries have the tags of their buses: b_T in a key would make it an
-    /// entry of another bus, which has another owner (spec: buses#owners).
+    /// Checks that the fingerprints of entries have the tags of their buses: a key with a term in b_T would
+    /// turn the entry into one of another bus, which has another owner (spec: buses#owners).
     fn check_tags(&self, r1cs: &R1cs, made: &Synthesized) -> Result<(), SynthesizeError> {
         let Some([b_t, _]) = r1cs.layout.bus_challenges() else { return Ok(()) };
         for (entry, tag) in made.ledger().tags().enumerate() {
             let terms = r1cs.side(1).terms(r1cs.layout.entry_row(entry));
             let found: Fr = terms.filter(|(_, v)| *v == b_t).map(|(k, _)| k).sum();
             if found != Fr::from(tag) {
-                let bus = self.circuit.layout().buses.get(tag as usize - 1);
-                let bus = bus.map_or("?", |bus| &bus.name);
+                // The tag is that of a bus of this layout: `Subcircuit::bus` and its siblings looked it up.
+                let bus = &self.circuit.layout().buses[tag as usize - 1].name;
                 let why = format!(
                     "the key of entry {entry}, of bus '{bus}', contains the challenge b_T, which would \
                      make it one of another bus"
@@ -443,9 +391,9 @@ impl PreparedCircuit<'_> {
         Ok(z)
     }
 
-    /// Returns the marked values of one instance, what it commits to in addition to its slots, and what
-    /// it looks up.
-    /// `prefix` is one of any challenges, on which they must not depend (spec: buses#commit-round).
+    /// Returns the marked values of one instance, to which it commits in addition to its slots, and its
+    /// look-ups. `prefix` may be that of any challenges: the result must not depend on them
+    /// (spec: buses#commit-round).
     ///
     /// # Errors
     /// If the author's gadgets fail, or mark another number of values than at setup, `expected`.
@@ -466,13 +414,14 @@ impl PreparedCircuit<'_> {
             let mut ledger = subcircuit.ledger().borrow_mut();
             (ledger.marked_indices(), std::mem::take(&mut ledger.look_ups))
         };
+        // The commitment key has one point per marked value, in this order.
         if indices.len() != expected {
             let (kind, found) = (synthesis.name(), indices.len());
             return Err(SynthesizeError::Shape { kind, expected, found });
         }
         let cs = subcircuit.cs();
-        let cs = cs.borrow().ok_or_else(|| synthesis.gadget(SynthesisError::MissingCS))?;
-        let values = &cs.assignments.witness_assignment;
+        let inner = cs.borrow().ok_or_else(|| synthesis.gadget(SynthesisError::MissingCS))?;
+        let values = &inner.assignments.witness_assignment;
         let marked = indices.into_iter().map(|index| values[index]).collect();
         Ok((marked, LookUps::of(asked)))
     }

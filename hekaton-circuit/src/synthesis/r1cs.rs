@@ -1,4 +1,4 @@
-//! The R1CS of a type: its digest, and where two of them differ. Keys are bound to the digests of
+//! The R1CS of a type, its digest, and the first difference between two of them. Keys are bound to the digests of
 //! their types (spec: verifier#type-digests).
 
 use crate::memory::variables::{BusShape, VariableLayout};
@@ -19,7 +19,8 @@ pub struct R1cs {
     pub matrices: Matrices,
 }
 
-/// The number of bytes of rows that are collected before they are hashed.
+/// The number of bytes of rows that are collected before they are hashed. BLAKE3 hashes pieces of this
+/// length in parallel lanes, and a row at a time in one.
 const HASHED_AT_ONCE: usize = 1 << 17;
 
 /// The first difference between two R1CS of one type.
@@ -59,7 +60,7 @@ impl std::fmt::Display for R1csDifference {
 }
 
 impl R1csDifference {
-    /// The difference between what two types have for buses.
+    /// The difference between the shapes for buses of two types.
     pub fn of_shapes(expected: &VariableLayout, found: &VariableLayout) -> Option<Self> {
         let counts = |layout: &VariableLayout| [layout.shape().marked, layout.shape().entries];
         (expected.shape() != found.shape())
@@ -81,8 +82,8 @@ impl R1cs {
     /// The digest of the matrices, in canonical form: of every row the variables in ascending order
     /// with their coefficients (docs/formats.md, "Digest of a type").
     pub fn digest(&self) -> [u8; 32] {
-        // Types of circuits without buses and parameters keep the digests that they had before there
-        // were any.
+        // Types of circuits without buses and parameters keep the digests that they had before these existed,
+        // and with them their keys.
         let shape = self.layout.shape();
         let extended = shape != BusShape::default();
         let mut hasher = blake3::Hasher::new_derive_key(match extended {
@@ -110,7 +111,7 @@ impl R1cs {
         };
         for matrix in self.matrices.all() {
             for row in 0..matrix.rows() {
-                // Rows of circuits in code are canonical already.
+                // Rows that were synthesized are canonical already; stored rows may not be.
                 if matrix.is_canonical(row) {
                     let entries = matrix.entries_of(row);
                     bytes.extend_from_slice(&(entries.len() as u64).to_le_bytes());
@@ -124,7 +125,6 @@ impl R1cs {
                         term(&mut bytes, variable as u64, &fr_to_bytes(&coefficient));
                     }
                 }
-                // BLAKE3 hashes many kilobytes in parallel lanes, but a row at a time in one.
                 if bytes.len() >= HASHED_AT_ONCE {
                     hasher.update(&bytes);
                     bytes.clear();
@@ -164,8 +164,8 @@ impl R1cs {
         let (layout, matrices) = (&self.layout, self.matrices.all());
         let (mut used, mut left) = (vec![false; layout.author_slots()], layout.author_slots());
         let rows = layout.made_rows(self.constraints());
-        // From both ends: gadgets begin with what a subcircuit reads and end with what it writes, so
-        // most searches are over after a few rows.
+        // From both ends: gadgets begin with the slots that a subcircuit reads and end with those that it
+        // writes, so most searches end after a few rows.
         let (last, middle) = (rows.end.saturating_sub(1), rows.len().div_ceil(2));
         for (from_start, row) in rows.take(middle).enumerate() {
             if left == 0 {

@@ -13,8 +13,8 @@ pub type StoredRow<'a> = [&'a [(Fr, usize)]; 3];
 /// Stored constraints and values, in place of gadgets. A type's rows are over local variables: 0 is
 /// the constant 1, 1 to s are its slots, and its own variables follow.
 pub trait StoredRows<P>: Sync {
-    /// Reports whether the rows are at hand. A prover takes them from its keys, so a circuit that
-    /// was opened for proving need not have them.
+    /// Reports whether the rows can be read. A prover takes them from its keys, so a circuit that was opened
+    /// for proving need not have them.
     fn has_rows(&self) -> bool {
         true
     }
@@ -40,8 +40,7 @@ pub trait StoredRows<P>: Sync {
         out: &mut Vec<Fr>,
     ) -> Result<(), CircuitError>;
 
-    /// Describes what a row of an instance is in the source, for messages; `None` if that is not
-    /// known.
+    /// Describes the origin of a row in the source, for messages; `None` if it is not known.
     fn describe(&self, instance: InstanceId, row: usize) -> Option<String> {
         let _ = (instance, row);
         None

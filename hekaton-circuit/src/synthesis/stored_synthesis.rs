@@ -37,6 +37,7 @@ impl PreparedCircuit<'_> {
         let layout = VariableLayout::new(slots + masking.slots(), masking);
         let (variables, last) = (layout.len() + stored.own(kind), slots + stored.own(kind));
         let mut builder = MatrixBuilder::new();
+        // `rows` calls a closure without a result, so the first error is kept until it returns.
         let mut pushed = push_memory_rows(&layout, &mut builder);
         let mut outside = None;
         let read = stored.rows(kind, &mut |sides| {
@@ -52,7 +53,8 @@ impl PreparedCircuit<'_> {
         });
         read.map_err(|failure| self.stored_error(kind, failure))?;
         pushed.map_err(|error| SynthesizeError::TooLarge { kind: name.clone(), error })?;
-        // Variables beyond the type's own would be those of nobody (spec: memory-check#variables).
+        // A variable beyond the type's own has no place in the order and no query in the keys
+        // (spec: memory-check#variables).
         if let Some(variable) = outside {
             let why = format!("a constraint has variable {variable}, the last one is {last}");
             return Err(SynthesizeError::Stored { kind: name, why });
@@ -77,6 +79,7 @@ impl PreparedCircuit<'_> {
         let slots = &prefix.committed[..self.layout().slots(kind).min(prefix.committed.len())];
         let values = stored.own_values(kind, slots, private, &mut z);
         values.map_err(|failure| self.stored_error(kind, failure))?;
+        // A multi-scalar multiplication over fewer values would silently drop variables.
         match z.len() == expected {
             true => Ok(z),
             false => {
@@ -86,15 +89,14 @@ impl PreparedCircuit<'_> {
         }
     }
 
-    /// Reports whether the constraints of this circuit are stored, and not at hand: its keys have
-    /// them.
+    /// Reports whether the constraints of this circuit are stored in its keys only.
     pub fn rows_are_in_keys(&self) -> bool {
         self.stored().is_some_and(|stored| !stored.has_rows())
     }
 
-    /// Describes what a constraint of an instance is in the source of an imported circuit; `None`
-    /// for circuits with gadgets, and for rows of the memory check. `constraint` counts the rows of
-    /// the memory check, masks included, as provers do.
+    /// Describes the origin of a constraint in the source of an imported circuit; `None` for circuits with
+    /// gadgets, and for rows of the memory check. `constraint` counts the rows of the memory check, masks
+    /// included, as provers do.
     pub fn describe(
         &self,
         instance: InstanceId,
@@ -128,9 +130,9 @@ fn push_memory_rows(layout: &VariableLayout, builder: &mut MatrixBuilder) -> Res
     };
     let inverses: Vec<usize> = layout.inverses().collect();
     push(&inverses, &[VariableLayout::ONE], layout.sum())?;
-    let slots = layout.addresses().zip(layout.multiplicities());
-    let mut slots = slots.zip(layout.committed()).zip(inverses);
-    slots.try_for_each(|(((address, multiplicity), value), inverse)| {
+    let accesses = layout.addresses().zip(layout.multiplicities());
+    let mut rows = accesses.zip(layout.committed()).zip(inverses);
+    rows.try_for_each(|(((address, multiplicity), value), inverse)| {
         push(&[inverse], &[layout.g(), address, value], multiplicity)
     })
 }

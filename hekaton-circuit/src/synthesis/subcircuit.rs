@@ -1,8 +1,9 @@
-//! One subcircuit under synthesis: the variables and rows of the memory check, and what the author
-//! sees of them (spec: memory-check#variables, memory-check#rows, buses#variables, buses#rows).
+//! One subcircuit under synthesis: the variables and rows of the memory check, and the author's view of
+//! them (spec: memory-check#variables, memory-check#rows, buses#variables, buses#rows).
 
-use crate::buses::ledger::{BusValue, Ledger, Mistake, value};
+use crate::buses::ledger::{BusValue, Ledger, value};
 use crate::buses::library::{BusKind, BusSpec};
+use crate::buses::mistake::Mistake;
 use crate::layout::ids::{BusId, RamId, TableId, TypeId, to_index};
 use crate::layout::{Layout, RamPlace};
 use crate::memory::prefix::Prefix;
@@ -31,15 +32,15 @@ pub struct Subcircuit {
 }
 
 impl Subcircuit {
-    /// The subcircuit that is being synthesized with a constraint system: for gadgets and parts, which
-    /// have nothing else.
+    /// The subcircuit that is being synthesized with a constraint system, for gadgets and parts, which have
+    /// only the latter.
     ///
     /// # Errors
     /// If the constraint system is not that of a subcircuit of a layout, as in
     /// [`run_and_check`](crate::parts::run_and_check), which tests a part alone.
     pub fn of(cs: &ConstraintSystemRef<Fr>) -> Result<Self, SynthesisError> {
-        let cs = cs.borrow().ok_or(SynthesisError::MissingCS)?;
-        let cache = cs.cache_map.borrow();
+        let inner = cs.borrow().ok_or(SynthesisError::MissingCS)?;
+        let cache = inner.cache_map.borrow();
         let found = cache.get(&std::any::TypeId::of::<Self>()).and_then(|any| any.downcast_ref());
         found.cloned().ok_or(SynthesisError::MissingCS)
     }
@@ -54,7 +55,8 @@ impl Subcircuit {
     }
 
     pub(crate) fn detach(&self) {
-        // Dropped after the cache is free again.
+        // Dropped only after the borrow of the cache has ended: the subcircuit owns the constraint system
+        // that the cache belongs to.
         let attached = self
             .cs
             .borrow()
@@ -95,8 +97,8 @@ impl Subcircuit {
     }
 
     /// Allocates a marked value: a variable that the subcircuit commits to before the challenges are
-    /// drawn, so that entries of buses may contain it. It must be in a constraint, or in an entry, of
-    /// its own: setup refuses a type whose commitment would not bind it.
+    /// drawn, so that entries of buses may contain it. It must be in a constraint or in an entry: setup
+    /// refuses a type whose commitment would not bind it.
     ///
     /// The value must not depend on a challenge, which it cannot if it is computed from shared wires
     /// and the private input (spec: buses#commit-round).
@@ -178,7 +180,7 @@ impl Subcircuit {
         self.pairs.get(index).ok_or_else(|| self.mistake(Mistake::Pair(index)))
     }
 
-    /// Returns what was committed to and added to buses.
+    /// The values committed to, and the entries added to buses.
     pub(crate) fn ledger(&self) -> &RefCell<Ledger> {
         &self.ledger
     }

@@ -17,7 +17,7 @@ pub(crate) struct Synthesized {
     /// The order of the variables and rows.
     pub(crate) layout: VariableLayout,
     subcircuit: Subcircuit,
-    /// In circuits with buses, where the author's own variables and rows end.
+    /// The end of the author's own variables and rows, in circuits with buses.
     author: Option<AuthorEnd>,
 }
 
@@ -107,13 +107,15 @@ fn order(
     variables: usize,
 ) -> impl Iterator<Item = usize> + use<> {
     let (public, slots) = (layout.public().len(), layout.slots());
-    let end = public + end.variables;
-    let mut own = vec![true; end];
+    let author_end = public + end.variables;
+    let mut own = vec![true; author_end];
     own[..public + slots].fill(false);
-    let marked: Vec<usize> = marked.iter().map(|index| public + index).collect();
-    marked.iter().for_each(|variable| own[*variable] = false);
-    let own = own.into_iter().enumerate().filter_map(|(variable, own)| own.then_some(variable));
-    (0..public + slots).chain(marked).chain(end..variables).chain(own)
+    // Marked values are allocated among the author's variables, and e, u and y after them, but committed
+    // variables must be contiguous, because setup cuts its queries by ranges (spec: buses#variables).
+    let committed: Vec<usize> = marked.iter().map(|index| public + index).collect();
+    committed.iter().for_each(|variable| own[*variable] = false);
+    let rest = own.into_iter().enumerate().filter_map(|(variable, own)| own.then_some(variable));
+    (0..public + slots).chain(committed).chain(author_end..variables).chain(rest)
 }
 
 fn in_order(

@@ -15,12 +15,14 @@ use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::Fr;
 use std::sync::{Arc, LazyLock};
 
-/// The number of bits that limbs may have together: fewer than r has.
+/// The maximum number of bits of all limbs together. r is above 2^254, so a number and the same plus r
+/// cannot both be below 2^252 (spec: buses#limbs).
 const MAX_BITS: u32 = 252;
 
-/// 2^-bits, for all bits that a limb may have: circuits have limbs by the ten thousand.
+/// 2^-bits for all numbers of bits that a limb may have. Circuits have tens of thousands of limbs, and an
+/// inversion for each would dominate their synthesis.
 static SHIFTS: LazyLock<Vec<Fr>> = LazyLock::new(|| {
-    let half = Fr::from(2u64).inverse().unwrap_or_default();
+    let half = Fr::from(2u64).inverse().expect("2 is not zero modulo an odd prime");
     std::iter::successors(Some(Fr::one()), |x| Some(half * x)).take(MAX_BITS as usize + 1).collect()
 });
 
@@ -78,8 +80,8 @@ impl Subcircuit {
     }
 
     /// Constrains a value to `limbs` limbs of `bits` bits each, with the range table of `bits` bits. It
-    /// takes one row a limb. All limbs but the highest are marked; the highest is what is left of the
-    /// value, so the limbs are exactly those of the value (spec: buses#limbs).
+    /// takes one row per limb. All limbs but the highest are marked; the highest is the rest of the value,
+    /// so the limbs add up to the value by construction (spec: buses#limbs).
     ///
     /// # Errors
     /// As for [`range_check`](Self::range_check), and if the limbs have more than 252 bits together, so
@@ -102,6 +104,8 @@ impl Subcircuit {
                 Ok(Fr::from(number & mask))
             })?;
             self.range_check(bits, &low)?;
+            // No row: the rest stays a linear combination of the value and the marked limbs, and it is a
+            // number of few bits only if all of the value is.
             rest = (rest - low) * shift;
         }
         self.range_check(bits, &rest)
@@ -153,7 +157,7 @@ impl LookUp<'_> {
     pub fn look_up(&self, index: &FpVar<Fr>) -> Result<FpVar<Fr>, SynthesisError> {
         let value = self.subcircuit.commit(|| {
             let index = index.value()?;
-            // Otherwise asking fails, with the name of the table.
+            // A missing index gets any value: `ask` below fails, and names the table.
             Ok(self.table.row_of(&index).map_or(Fr::zero(), |row| self.table.value(row)))
         })?;
         self.ask(Asks::Pairs, index, &value, &constant(-Fr::one()))?;
@@ -204,7 +208,8 @@ impl LookUp<'_> {
         if self.table.asks() != asks {
             return Err(self.subcircuit.mistake(Mistake::OtherTable(bus.index())));
         }
-        // At setup there are no values, and nothing to count.
+        // At setup there are no values, and nothing to count. An enable bit of 0 adds an entry of
+        // multiplicity 0, so the key may be anything and no row is counted.
         let found = self.subcircuit.ledger().borrow().number(*value);
         if let (Ok(key), Ok(value), Ok(multiplicity)) = (key.value(), found, multiplicity.value())
             && !multiplicity.is_zero()

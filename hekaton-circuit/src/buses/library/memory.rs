@@ -7,10 +7,11 @@ use hekaton_arith::Fr;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// The default for the maximum number of cells of one subcircuit, three rows each.
+/// The default for the maximum number of cells of one subcircuit: 12,288 rows of cells.
 const CELLS: usize = 1 << 12;
 
-/// The number of bits of a limb: ranges of gaps and addresses are checked in such limbs.
+/// The number of bits of the limbs in which gaps and addresses are checked. Larger limbs would take fewer
+/// rows per access, but the range table has 2^16 rows already, which are proven once per circuit.
 pub(crate) const LIMB: u32 = 16;
 
 /// The number of limbs of the gap between two accesses: times are below 2^32.
@@ -34,7 +35,7 @@ struct Region {
 enum Contents {
     /// A cell for each address, with the values of the first ones at the beginning.
     Dense(Vec<Fr>),
-    /// As many cells, whose addresses are the prover's choice.
+    /// This number of cells, whose addresses are the prover's choice.
     Sparse(usize),
 }
 
@@ -46,9 +47,8 @@ impl Ram {
         Self::of(addresses, Contents::Dense(Vec::new()))
     }
 
-    /// A memory that costs as many cells as are accessed, at most `cells`, out of many more addresses
-    /// below 2^32. Which ones are accessed is secret, and known only when a proof is made. At the
-    /// beginning all are zero (spec: buses#sparse).
+    /// A memory of `cells` cells for many more addresses below 2^32. The addresses that are accessed are
+    /// secret, and known only when a proof is made. At the beginning all are zero (spec: buses#sparse).
     pub fn sparse(addresses: Range<u64>, cells: usize) -> Self {
         Self::of(addresses, Contents::Sparse(cells))
     }
@@ -101,7 +101,7 @@ pub(crate) struct RegionSpec {
     /// The number of cells of one instance.
     pub(crate) cells: usize,
     /// The number of cells before each instance.
-    pub(crate) starts: Vec<u64>,
+    pub(crate) starts: Vec<usize>,
 }
 
 /// One access of a subcircuit, as the execution made it.
@@ -116,11 +116,12 @@ pub(crate) struct Access {
 
 impl RamSpec {
     pub(crate) fn new(ram: Ram) -> Result<Self, String> {
-        let regions = ram.regions.into_iter().map(RegionSpec::new);
-        let regions = regions.collect::<Result<Vec<_>, _>>()?;
+        let regions: Vec<_> =
+            ram.regions.into_iter().map(RegionSpec::new).collect::<Result<_, _>>()?;
         let mut sorted: Vec<Range<u64>> = regions.iter().map(RegionSpec::held).collect();
         sorted.sort_by_key(|held| held.start);
-        // Two initial entries of one address would leave the prover the choice of the cell.
+        // Two initial entries of one address would be two cells, and the prover could choose between
+        // them at every access (spec: buses#times).
         if let Some(pair) = sorted.windows(2).find(|pair| pair[1].start < pair[0].end) {
             let [first, second] = [&pair[0], &pair[1]];
             return Err(format!(
@@ -128,13 +129,15 @@ impl RamSpec {
             ));
         }
         let end = sorted.last().map_or(0, |held| held.end);
+        // Keys are `a + D t` with D of at most 2^32: an address above it would be one at another time.
         if end > 1 << 32 {
             return Err("the cells that fill up its last subcircuit are beyond 2^32".into());
         }
         Ok(Self { regions, address_limbs: if end <= 1 << LIMB { 1 } else { 2 } })
     }
 
-    /// A memory in place of one that the builder has refused.
+    /// A memory in place of one that the builder has refused, so that the author's code can continue until
+    /// `build` returns the error.
     pub(crate) fn placeholder() -> Self {
         let (contents, starts) = (Contents::Dense(Vec::new()), vec![0]);
         let region = RegionSpec { addresses: 0..1, contents, cells: 1, starts };
@@ -168,9 +171,10 @@ impl RegionSpec {
             Contents::Sparse(0) => return Err("it has no cells".into()),
             Contents::Sparse(cells) => *cells,
         };
-        // Cells that fill up the last instance are real cells.
+        // Cells that fill up the last instance are real cells: all instances have the same constraints,
+        // so an access to such an address has a proof, too.
         let (cells, parts) = parts(total, most);
-        let starts: Vec<u64> = parts.iter().map(|part| part.start as u64).collect();
+        let starts = parts.iter().map(|part| part.start).collect();
         let region = Self { addresses, contents, cells, starts };
         if region.is_sparse() && region.total() > count {
             return Err(format!(
@@ -202,8 +206,9 @@ impl RegionSpec {
     /// The value of a cell at the beginning.
     pub(crate) fn initial(&self, address: u64) -> Fr {
         let Contents::Dense(values) = &self.contents else { return Fr::zero() };
-        let place = usize::try_from(address - self.addresses.start).unwrap_or(usize::MAX);
-        values.get(place).copied().unwrap_or_default()
+        // The list is of the first cells; all others begin with zero.
+        let place = usize::try_from(address - self.addresses.start).ok();
+        place.and_then(|place| values.get(place)).map_or(Fr::zero(), |value| *value)
     }
 
     /// Reports whether any cell begins with a value other than zero, so that instances have pairs.
@@ -217,8 +222,10 @@ impl RegionSpec {
     /// The number of parameters and of pairs of an instance.
     pub(crate) fn constants(&self) -> (usize, usize) {
         match (self.is_sparse(), self.has_values()) {
+            // Sparse addresses are marked values, so the key fixes none of them.
             (true, _) => (0, 0),
             (false, true) => (0, self.cells),
+            // Cells of zero follow each other: the first address determines all entries.
             (false, false) => (1, 0),
         }
     }

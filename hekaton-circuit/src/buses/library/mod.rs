@@ -50,14 +50,14 @@ impl BusKind {
 pub(crate) struct LibraryType {
     /// The table or memory.
     pub(crate) bus: BusId,
-    /// Which region of a memory.
+    /// The index of the region, of a memory.
     pub(crate) region: usize,
     /// The number of rows or cells of each instance.
     pub(crate) rows: usize,
 }
 
-/// A wire between two subcircuits of a sparse memory: one more than the address of the last cell before
-/// some cell, which the library computes after the execution.
+/// A wire between two subcircuits of a sparse memory. It holds the lowest address that the next cell may
+/// have, which the library computes after the execution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SparseChain {
     pub(crate) library: LibraryType,

@@ -4,7 +4,8 @@ use super::BusKind;
 use super::memory::{Access, GAP_LIMBS, LIMB, RamSpec};
 use super::rows::constant;
 use crate::buses::bit::Bit;
-use crate::buses::ledger::{BusValue, Mistake};
+use crate::buses::ledger::BusValue;
+use crate::buses::mistake::Mistake;
 use crate::layout::ids::RamId;
 use crate::synthesis::subcircuit::Subcircuit;
 use ark_ff::One;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 /// ([`WireValues::read`](crate::WireValues::read) and its siblings).
 ///
 /// Addresses and values must be sums of shared wires, marked values, parameters and constants
-/// ([`Subcircuit::mark`] makes one of any other). Addresses are checked to be in the memory, to
-/// which the cells that fill up its last subcircuit belong.
+/// ([`Subcircuit::mark`] makes one of any other). Addresses are checked to be in the memory, which
+/// includes the cells that fill up its last subcircuit.
 #[derive(Clone, Debug)]
 pub struct RamAccess<'a> {
     subcircuit: &'a Subcircuit,
@@ -35,7 +36,7 @@ impl Subcircuit {
     /// A memory, to read and write it.
     ///
     /// # Errors
-    /// If the layout has no such memory, or says nothing of accesses of this type to it.
+    /// If the layout has no such memory, or declares no accesses of this type to it.
     pub fn ram(&self, id: RamId) -> Result<RamAccess<'_>, SynthesisError> {
         let index = id.0.index();
         let Some(BusKind::Ram(ram)) = self.bus_kind(id.0) else {
@@ -54,7 +55,7 @@ impl RamAccess<'_> {
     /// above 2^16.
     ///
     /// # Errors
-    /// If the type makes more accesses than the layout says, or the execution made another one.
+    /// If the type makes more accesses than the layout declares, or the execution made a different one.
     pub fn read(&self, address: &FpVar<Fr>) -> Result<FpVar<Fr>, SynthesisError> {
         let (time, found, value) = self.begin(address)?;
         self.end(address, &time, &value);
@@ -82,21 +83,22 @@ impl RamAccess<'_> {
         address: &FpVar<Fr>,
         value: &FpVar<Fr>,
     ) -> Result<(), SynthesisError> {
-        let enable = enable.variable();
+        let bit = enable.variable();
         let (time, found, _) = self.begin(address)?;
         let left = self.subcircuit.commit(|| {
             let (found, value) = (found.value()?, value.value()?);
-            Ok(found + enable.value()? * (value - found))
+            Ok(found + bit.value()? * (value - found))
         })?;
-        // left = found + enable (value - found)
-        enable.mul_equals(&(value - &found), &(&left - &found))?;
+        // The access happens for both values of the bit, at a time of its own: without it, the number of
+        // accesses, and with it all later times, would depend on a value. left = found + bit (value - found)
+        bit.mul_equals(&(value - &found), &(&left - &found))?;
         self.end(address, &time, &self.subcircuit.bus_value(&left));
         Ok(())
     }
 
-    /// Takes the entry that the access before left: `(a + D t_old, v_old)`, with a checked gap
-    /// `t - t_old - 1` and a checked address. Returns the time t and the value found, also as one for
-    /// another entry.
+    /// Takes the entry that the previous access left: `(a + D t_old, v_old)`, with a checked gap
+    /// `t - t_old - 1` and a checked address. Returns the time t, and the value found as a variable and
+    /// for further entries.
     fn begin(
         &self,
         address: &FpVar<Fr>,
@@ -132,6 +134,9 @@ impl RamAccess<'_> {
         let found =
             subcircuit.commit(|| access(subcircuit, |access| access.found)).map_err(missing)?;
         let time = base + constant(Fr::from(number as u64));
+        // The old time is the prover's choice, so times must be shown to rise: otherwise a read could take
+        // an entry of the future, or entries could form a circle that no initial entry begins. Likewise
+        // an address of D or more would be another address at another time (spec: buses#times).
         let gap = &time - constant(Fr::one()) - &before;
         subcircuit.range_check_limbs(LIMB, GAP_LIMBS, &gap)?;
         subcircuit.range_check_limbs(LIMB, ram.address_limbs, address)?;

@@ -32,7 +32,7 @@ impl LibraryType {
                 };
                 ram.synthesize(subcircuit, *self, cells)
             }
-            // The builder makes no others.
+            // The builder makes library types for tables and memories only.
             Some(BusKind::Raw) | None => Err(SynthesisError::Unsatisfiable),
         }
     }
@@ -48,6 +48,8 @@ impl TableSpec {
     ) -> Result<(), SynthesisError> {
         for row in 0..kind.rows {
             let count = subcircuit.commit(|| given(counts, row, |count| Fr::from(*count)))?;
+            // The rows of a range follow from its first number, so one parameter takes the place of a pair
+            // per row in the keys.
             if self.is_range() {
                 let key = subcircuit.parameter(0)? + constant(Fr::from(row as u64));
                 subcircuit.add_entry(kind.bus, &key, &constant(Fr::zero()), &count);
@@ -70,7 +72,8 @@ impl RamSpec {
     ) -> Result<(), SynthesisError> {
         let (zero, one) = (constant(Fr::zero()), constant(Fr::one()));
         let region = self.regions.get(kind.region).ok_or(SynthesisError::Unsatisfiable)?;
-        // In a sparse region, the address that the next cell has at least.
+        // In a sparse region, the lowest address that the next cell may have. The slot makes the order
+        // hold across subcircuits.
         let mut least = region.is_sparse().then(|| subcircuit.slot(0).cloned()).transpose()?;
         for cell in 0..kind.rows {
             if let Some(least) = &mut least {
@@ -85,8 +88,8 @@ impl RamSpec {
                 let address = subcircuit.parameter(0)? + constant(Fr::from(cell as u64));
                 subcircuit.add_entry(kind.bus, &address, &zero, &one);
             }
-            // Which cell it is follows from the matching of all entries: its key is that of the last
-            // access on a path from an initial entry.
+            // The prover chooses key and value. That is sound: all entries match one to one, so the key is
+            // that of the last access on a path from an initial entry (spec: buses#times).
             let key = subcircuit.commit(|| {
                 given(cells, cell, |c| Fr::from(c.address) + self.spacing() * Fr::from(c.time))
             })?;
@@ -104,7 +107,7 @@ impl RamSpec {
     }
 }
 
-/// The value of an item of a list that there is in a prover only.
+/// The value of an item of a list; an error without a list, as at setup.
 fn given<T, R>(
     list: Option<&[T]>,
     index: usize,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memories {
     rams: HashMap<BusId, RamState>,
-    /// The accesses of each instance, by position among the memories of its type.
+    /// The accesses of each instance to each memory of its type.
     traces: HashMap<u32, Vec<Vec<Access>>>,
 }
 
@@ -26,8 +26,8 @@ struct RamState {
     spec: Arc<RamSpec>,
     /// The cells that were accessed: time and value of the last access.
     cells: HashMap<u64, (u64, Fr)>,
-    /// For each instance with accesses: the time of the first one, how many there are, and the
-    /// position of the memory among those of its type.
+    /// For each instance with accesses: the time of the first one, their number, and the position of the
+    /// memory among those of its type.
     places: HashMap<u32, (u64, usize, usize)>,
     /// The last instance that made an access.
     last: u32,
@@ -61,7 +61,7 @@ impl Memories {
         Self { rams, traces: HashMap::new() }
     }
 
-    /// Makes an access of an instance: `value` is the value to leave, of the one that was found.
+    /// Makes an access of an instance. `value` computes the value to leave from the value found.
     pub(crate) fn access(
         &mut self,
         instance: InstanceId,
@@ -75,8 +75,8 @@ impl Memories {
         let (name, number) = (&ram.name, instance.index());
         let Some((first, accesses, index)) = ram.places.get(&instance.0).copied() else {
             return Err(format!(
-                "the layout says nothing of accesses of instance {number} to RAM '{name}': declare \
-                 them with accesses"
+                "the layout declares no accesses of instance {number} to RAM '{name}': declare them \
+                 with accesses"
             )
             .into());
         };
@@ -89,8 +89,8 @@ impl Memories {
         if made >= accesses {
             return Err(format!("{}: the layout has only {accesses}", which()).into());
         }
-        // Times rise with the instances, so an earlier instance can no longer write what a later one
-        // has read.
+        // Times rise with the instances. An access of an earlier instance would come before those that
+        // later instances have made already, and their values would be wrong.
         if instance.0 < ram.last {
             let last = ram.last;
             return Err(format!("{} comes after one of instance {last}", which()).into());
@@ -105,8 +105,9 @@ impl Memories {
         };
         let spec = &ram.spec.regions[region];
         ram.last = instance.0;
-        let initial = (0, spec.initial(address));
+        let initial = (0, spec.initial(address)); // time 0 is the beginning
         let known = ram.cells.get(&address).copied();
+        // Also dense regions are counted, which have a cell for every address: only sparse ones can run out.
         if known.is_none() {
             ram.accessed[region] += 1;
             if spec.is_sparse() && ram.accessed[region] > spec.total() {
@@ -128,11 +129,12 @@ impl Memories {
 
     /// The accesses of an instance.
     pub(crate) fn trace(&self, instance: InstanceId) -> Vec<Vec<Access>> {
-        self.traces.get(&instance.0).cloned().unwrap_or_default()
+        // Only instances that made an access have an entry.
+        self.traces.get(&instance.0).map_or_else(Vec::new, Vec::clone)
     }
 
-    /// Chooses the cells of sparse regions, now that all accesses are made: those that were accessed,
-    /// and the first others to fill up.
+    /// Chooses the cells of sparse regions after all accesses: the accessed addresses, and as many of the
+    /// first others as are missing.
     pub(crate) fn finish(&mut self) {
         for ram in self.rams.values_mut() {
             let mut accessed: Vec<u64> = ram.cells.keys().copied().collect();
@@ -141,10 +143,12 @@ impl Memories {
                 if !region.is_sparse() {
                     return Vec::new();
                 }
-                let own = accessed.iter().filter(|address| region.addresses.contains(address));
-                let mut own: Vec<u64> = own.copied().collect();
-                let missing =
-                    usize::try_from(region.total()).unwrap_or(0).saturating_sub(own.len());
+                let mut own: Vec<u64> = (accessed.iter().copied())
+                    .filter(|address| region.addresses.contains(address))
+                    .collect();
+                // `access` refuses more addresses than there are cells.
+                let missing = region.starts.len() * region.cells - own.len();
+                // Constraints ask for rising addresses, not for accessed ones, so any free ones will do.
                 let is_free = |address: &u64| accessed.binary_search(address).is_err();
                 let free: Vec<u64> =
                     region.addresses.clone().filter(is_free).take(missing).collect();
@@ -163,20 +167,22 @@ impl Memories {
 
     /// The cells of an instance of a memory's own type, after all accesses.
     pub(crate) fn cells(&self, kind: LibraryType, part: usize) -> Vec<FinalCell> {
-        let Some(ram) = self.rams.get(&kind.bus) else { return Vec::new() };
-        let Some(region) = ram.spec.regions.get(kind.region) else { return Vec::new() };
-        let start = region.starts.get(part).copied().unwrap_or_default();
+        // An empty list in place of a missing memory would be a wrong witness that no prover notices.
+        let ram = self.rams.get(&kind.bus).expect("a type of cells belongs to a RAM of its layout");
+        let region = &ram.spec.regions[kind.region];
+        let start = region.starts[part];
         let cell = |address: u64| {
             let initial = (0, region.initial(address));
             let (time, value) = ram.cells.get(&address).copied().unwrap_or(initial);
             FinalCell { address, time, value }
         };
         if !region.is_sparse() {
-            let first = region.addresses.start + start;
+            let first = region.addresses.start + start as u64;
             return (first..first + kind.rows as u64).map(cell).collect();
         }
-        let first = usize::try_from(start).unwrap_or(usize::MAX);
+        // Empty before `finish`, which only the execution of a range does not call; no circuit with
+        // memories has one.
         let chosen = ram.sparse.get(kind.region).map_or(&[][..], Vec::as_slice);
-        chosen.iter().skip(first).take(kind.rows).copied().map(cell).collect()
+        chosen.iter().skip(part * kind.rows).take(kind.rows).copied().map(cell).collect()
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// they fill a domain of 3 * 2^12.
 const ROWS: usize = 3 * (1 << 12) - 3;
 
-/// The largest range, in bits.
+/// The largest range, in bits: 2^24 rows are 1,366 subcircuits of the default size.
 const MAX_BITS: u32 = 24;
 
 /// A table for look-ups, for [`LayoutBuilder::table`](crate::LayoutBuilder::table).
@@ -52,8 +52,7 @@ impl Table {
 
     /// A function: a value for each of a set of indices.
     pub fn pairs(pairs: impl IntoIterator<Item = (Fr, Fr)>) -> Self {
-        let pairs = pairs.into_iter().map(|(index, value)| [index, value]).collect();
-        Self::of(Contents::Pairs(pairs))
+        Self::of(Contents::Pairs(pairs.into_iter().map(<[Fr; 2]>::from).collect()))
     }
 
     /// Sets the maximum number of rows of one of the subcircuits that hold the table.
@@ -62,16 +61,17 @@ impl Table {
         Self { most: most.max(1), ..self }
     }
 
-    /// Sets the number of rows of each subcircuit that holds the table, whatever the table's length: the
-    /// last one repeats rows. So the type of these subcircuits is the same for tables of all lengths, and
-    /// one key family has them all. It has no effect on ranges that are shorter.
+    /// Sets the number of rows of each subcircuit that holds the table, independent of the table's length:
+    /// the last subcircuit repeats rows. So tables of all lengths have one type of subcircuits, and one key
+    /// family serves them all. For a range it is a maximum only.
     #[must_use]
     pub fn rows_in_each_subcircuit(self, rows: usize) -> Self {
         Self { most: rows.max(1), fixed: true, ..self }
     }
 
     /// Leaves the rows out of this layout: the type of the subcircuits that would hold them stays, so that
-    /// layouts with and without them share a key family, but it has no instances. Nothing may be asked for.
+    /// layouts with and without them share a key family, but it has no instances. The table must not be
+    /// looked up: the entries of a look-up would not cancel.
     #[must_use]
     pub fn left_out(self) -> Self {
         Self { left_out: true, ..self }
@@ -102,7 +102,7 @@ impl TableSpec {
     pub(crate) fn new(table: Table) -> Result<Self, String> {
         let Table { contents, most, fixed, left_out } = table;
         let keys: Vec<Fr> = match &contents {
-            // Nobody asks for a row.
+            // Without rows a look-up fails at once, and not in the sum of all entries.
             Contents::Keys(keys) if left_out && !keys.is_empty() => Vec::new(),
             Contents::Pairs(pairs) if left_out && !pairs.is_empty() => Vec::new(),
             Contents::Range(bits) if !(1..=MAX_BITS).contains(bits) => {
@@ -115,7 +115,7 @@ impl TableSpec {
         };
         let mut places = HashMap::with_capacity(keys.len());
         for (row, key) in (0u32..).zip(keys) {
-            // Two values of one index would leave the prover the choice.
+            // Two values of one index would leave the choice to the prover (spec: buses#asserts).
             if let Some(first) = places.insert(key, row) {
                 let key = crate::show(&key);
                 return Err(format!("rows {first} and {row} have the same key {key}"));
@@ -124,7 +124,8 @@ impl TableSpec {
         Ok(Self { contents, most, fixed, left_out, places })
     }
 
-    /// A table in place of one that the builder has refused.
+    /// A table in place of one that the builder has refused, so that the author's code can continue until
+    /// `build` returns the error.
     pub(crate) fn placeholder() -> Self {
         let Table { contents, most, fixed, left_out } = Table::range(1);
         Self { contents, most, fixed, left_out, places: HashMap::new() }
@@ -139,7 +140,7 @@ impl TableSpec {
         }
     }
 
-    /// The number of rows that there are in the layout.
+    /// The number of rows in the layout: none if they are left out.
     pub(crate) fn held(&self) -> usize {
         if self.left_out { 0 } else { self.len() }
     }
@@ -174,6 +175,7 @@ impl TableSpec {
             return self.places.get(key).copied();
         }
         let number = key.into_bigint().0;
+        // A range has no map: the row of a number is the number.
         let small = number[1..].iter().all(|limb| *limb == 0) && number[0] < self.len() as u64;
         small.then_some(number[0] as u32)
     }
@@ -187,8 +189,8 @@ impl TableSpec {
     }
 
     /// The first row of each of the instances that hold the table, and the number of rows of each. The
-    /// last instance repeats rows of the one before instead of having fewer: a row that is there twice
-    /// is the same row.
+    /// last instance repeats rows of the previous one instead of having fewer. A repeated row is sound: it
+    /// is the same entry, and the multiplicities of both add up (spec: buses#tables).
     pub(crate) fn starts(&self) -> (usize, Vec<usize>) {
         let (rows, starts) = self.starts_of_all();
         (rows, if self.left_out { Vec::new() } else { starts })
@@ -196,6 +198,7 @@ impl TableSpec {
 
     fn starts_of_all(&self) -> (usize, Vec<usize>) {
         if self.fixed && !self.is_range() {
+            // A table shorter than one subcircuit begins at row 0, and `pair` repeats its rows.
             let last = self.len().saturating_sub(self.most);
             return (self.most, (0..self.len()).step_by(self.most).map(|i| i.min(last)).collect());
         }
