@@ -285,6 +285,7 @@ pub trait NamedCircuit: Circuit + Sized + 'static {
 
 /// A value from a command line: JSON if it is JSON, otherwise a string.
 pub fn parameter_value(text: &str) -> Value {
+    // Numbers and flags are JSON as they are written; other texts rarely are, so they need no quotes.
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 

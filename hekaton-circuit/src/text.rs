@@ -64,6 +64,7 @@ pub fn show(value: &Fr) -> String {
         let limbs = value.into_bigint().0;
         (limbs[2] == 0 && limbs[3] == 0).then(|| u128::from(limbs[1]) << 64 | u128::from(limbs[0]))
     };
+    // Authors think of -1, not of r - 1.
     match (small(value), small(&-*value)) {
         (Some(value), _) => value.to_string(),
         (None, Some(value)) => format!("-{value}"),

@@ -196,6 +196,7 @@ impl Ledger {
             let list = list.as_ref().ok_or(SynthesisError::AssignmentMissing)?;
             Ok::<Fr, SynthesisError>(list.iter().sum())
         };
+        // The order of these allocations is that of `VariableLayout`: e, the u of slots, those of entries, y.
         let e =
             cs.new_witness_variable(|| Ok(value(prefix, |p| p.sum)? + of_entries(&inverses)?))?;
         // Unlike `sum`, the inverses are variables of their own, so that each fingerprint has one row.

@@ -96,6 +96,7 @@ fn wires_in(
     let terms = r1cs.matrices.all().into_iter().flat_map(|m| m.terms(constraint));
     let slot_of = |variable| r1cs.layout.slot_of(variable);
     let mut slots: Vec<usize> = terms.filter_map(|(_, i)| slot_of(i)).collect();
+    // A slot may be on several sides of the constraint.
     slots.sort_unstable();
     slots.dedup();
     let wires: Vec<_> = layout.wires_of(instance).collect();

@@ -154,6 +154,7 @@ impl WireValues {
         mut wires: impl Iterator<Item = WireId>,
         layout: &Layout,
     ) -> Result<(), ValuesError> {
+        // A mistake of `set` comes first, because it is often the reason that a value is missing.
         match (&self.error, wires.find(|wire| self.get(*wire).is_none())) {
             (Some(error), _) => Err(error.clone()),
             (None, Some(missing)) => Err(ValuesError::Missing(layout.wire_name(missing))),

@@ -58,6 +58,7 @@ impl LayoutBuilder {
         } else if !self.type_names.insert(name.to_owned()) {
             self.fail(LayoutError::DuplicateType(name.to_owned()));
         }
+        // Added even if the name was refused, so that ids stay positions until `build` returns the error.
         self.types.push(TypeSpec {
             name: name.to_owned(),
             slots,
@@ -188,6 +189,7 @@ impl LayoutBuilder {
                 wire,
             });
         }
+        // Declaring a slot unused twice is harmless; a slot with a wire is a contradiction.
         let place = self.starts[instance.index()] + slot;
         match self.slots.get(place).wire() {
             None => self.slots.set(place, Slot::Unused),

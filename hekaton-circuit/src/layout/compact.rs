@@ -228,6 +228,7 @@ impl WireTable {
 
     /// Makes an instance the writer, or returns the present writer.
     pub(crate) fn set_writer(&mut self, wire: WireId, instance: u32) -> Result<(), Writer> {
+        // Public inputs and constants have the verifier and the key as writers from the beginning.
         match self.writer(wire) {
             Some(first) => Err(first),
             None => {

@@ -144,6 +144,7 @@ impl Layout {
 
     /// A slot of a type for error messages: its number, and its name or the name of a wire in it.
     pub fn slot_label(&self, kind: TypeId, slot: usize) -> String {
+        // Only typed parts name their slots. For others, a wire of the first instance is the best hint.
         let named = self.declared[kind.index()].slot_names.get(slot).cloned();
         let wire = || {
             let instance = self.instance_ids().find(|i| self.type_of(*i) == kind)?;

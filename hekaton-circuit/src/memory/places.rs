@@ -16,6 +16,8 @@ impl Places<'_> {
     /// slot. Any such challenges will do: for s slots, at most s values of g are poles, so one of
     /// s + 1 values is not (spec: memory-check#pole). There are several sets of challenges.
     pub(crate) fn prefix(&self, values: &[Fr], set: u64) -> Option<Prefix> {
+        // Large constants, so that values of ordinary circuits hit no pole. Sets differ in all four,
+        // so a marked value that depends on any challenge differs between two sets.
         let constant = |offset: u64| Fr::from(u128::MAX - u128::from(offset + 1_000 * set));
         let challenges = |attempt: u64| MemoryChallenges {
             g: constant(58) + Fr::from(attempt),

@@ -309,7 +309,8 @@ impl<P: Part> ErasedPart for Shaped<P> {
         };
         let reads = build(&self.reads, of(Access::Read))?;
         let writes = build(&self.writes, of(Access::Write))?;
-        // The bytes were encoded below, for the part of this subcircuit.
+        // The bytes were encoded below, for the part of this subcircuit. They are decoded here and not with
+        // the job, because only here their type is known.
         let decode = |bytes| match postcard::take_from_bytes(bytes) {
             Ok((private, [])) => Ok(private),
             _ => Err(SynthesisError::Unsatisfiable),

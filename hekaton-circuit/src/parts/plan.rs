@@ -141,6 +141,7 @@ impl<I: ?Sized> WiredPlan<I> {
     /// Declares the types, wires and instances in a layout, in the order in which they were made.
     fn new(mut wires: Wires<I>, layout: &mut LayoutBuilder) -> Result<Self, LayoutError> {
         layout.adopt(std::mem::take(&mut wires.library));
+        // In the order in which parts were first added: it is the order of types in keys.
         let mut kinds = Vec::with_capacity(wires.kinds.len());
         for kind in &wires.kinds {
             let id = layout.named_type(&kind.name, kind.slot_names.len(), kind.slot_names.clone());
@@ -148,6 +149,7 @@ impl<I: ?Sized> WiredPlan<I> {
             kind.accesses.iter().for_each(|(ram, count)| layout.accesses(id, *ram, *count));
             kinds.push(id);
         }
+        // A name for each slot of a type, not for each wire: wires of one instance then share a run.
         let words: Vec<_> = wires.kinds.iter().map(|kind| layout.words(names(kind))).collect();
         let declare = |wire: Wire| declare(&wires, wire, &words, layout).map_or(NO_ID, |id| id.0);
         let ids: Vec<u32> = wires.all().map(declare).collect();
@@ -187,6 +189,7 @@ impl<I: ?Sized> WiredPlan<I> {
             }
         }
         let needed = self.needed(range);
+        // In order, since a part reads only wires of earlier parts, or known values.
         for instance in (0..self.wires.instances.len()).filter(|i| needed[*i]) {
             self.run(instance, input, &mut known, values)?;
         }

@@ -203,6 +203,7 @@ impl<I: ?Sized> Wires<I> {
             (None, _) => {
                 self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
             }
+            // The verifier would read a value that it wrote itself, or one value under two names.
             (Some(Source::PublicInput(..) | Source::Constant(_)), _) | (_, Some(_)) => {
                 self.fail(LayoutError::Parameters(format!(
                     "output '{name}[{index}]' is already public, or a constant: a public output must be \
@@ -312,6 +313,7 @@ impl<I: ?Sized> Wires<I> {
         let name = part.name();
         if let Some(kind) = self.by_name.get(&name).copied() {
             let declared = self.kinds[kind as usize].part.as_any().downcast_ref::<Shaped<P>>();
+            // Compared by value: parts with other parameters have other constraints, and a type has one R1CS.
             if declared.map(|shaped| &shaped.part) != Some(part) {
                 self.fail(LayoutError::DuplicateType(name));
             }

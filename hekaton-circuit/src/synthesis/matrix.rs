@@ -149,6 +149,8 @@ impl Matrices {
             let mut out = Rows { starts: Vec::with_capacity(count + 1), entries: Vec::new() };
             out.entries.reserve_exact(rows.entries.len());
             out.starts.push(0);
+            // The memory check's rows were made last, since the author's entries were not known before, and
+            // keys have them first.
             for row in (first..count).chain(0..first.min(count)) {
                 let (start, end) = (rows.starts[row] as usize, rows.starts[row + 1] as usize);
                 let begin = out.entries.len();

@@ -238,6 +238,7 @@ impl Synthesis<'_> {
             }
             Unfinished::Pole(_) => SynthesizeError::Pole { kind: self.name() },
         })?;
+        // The subcircuit, which owns the ledger, moves into the result.
         drop(ledger);
         Ok(Synthesized::new(subcircuit, layout, Some(end)))
     }
@@ -409,6 +410,7 @@ impl PreparedCircuit<'_> {
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
         let variables = self.layout().variables(kind, masking);
         let synthesis = Synthesis { circuit: self, kind, variables };
+        // The rows of entries are not needed: they follow the author's code and mark nothing.
         let subcircuit = synthesis.run_author(mode, Some(prefix), Some(private))?;
         let (indices, asked) = {
             let mut ledger = subcircuit.ledger().borrow_mut();

@@ -76,6 +76,7 @@ impl PreparedCircuit<'_> {
         z.extend_from_slice(&prefix.committed);
         z.push(prefix.sum);
         z.extend_from_slice(&prefix.inverses);
+        // Mask slots come last, and the source of an imported circuit knows none of them.
         let slots = &prefix.committed[..self.layout().slots(kind).min(prefix.committed.len())];
         let values = stored.own_values(kind, slots, private, &mut z);
         values.map_err(|failure| self.stored_error(kind, failure))?;
