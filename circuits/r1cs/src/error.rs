@@ -10,14 +10,14 @@ pub struct FileError {
     /// The file.
     pub path: PathBuf,
     /// The place in the file.
-    pub place: Place,
+    pub place: FilePosition,
     /// The problem.
     pub problem: Problem,
 }
 
 /// A place in a file, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePosition {
     /// The type of the section.
     pub section: Option<u32>,
     /// The constraint, from 0.
@@ -28,19 +28,20 @@ pub struct Place {
     pub byte: Option<u64>,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for FilePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let parts = [
+        let fields = [
             ("section", self.section.map(u64::from)),
             ("row", self.row),
             ("line", self.line),
             ("byte", self.byte),
         ];
-        let parts = parts.into_iter().filter_map(|(name, number)| Some((name, number?)));
-        for (i, (name, number)) in parts.enumerate() {
+        let known = fields.into_iter().filter_map(|(name, number)| Some((name, number?)));
+        for (i, (name, number)) in known.enumerate() {
             let comma = if i == 0 { "" } else { ", " };
             write!(f, "{comma}{name} {number}")?;
         }
+        // A place that is not known is left out of the message, separator included.
         if *self == Self::default() { Ok(()) } else { f.write_str(": ") }
     }
 }
@@ -217,7 +218,7 @@ pub enum Problem {
 }
 
 impl FileError {
-    pub(crate) fn new(path: &Path, place: Place, problem: impl Into<Problem>) -> Self {
+    pub(crate) fn new(path: &Path, place: FilePosition, problem: impl Into<Problem>) -> Self {
         Self { path: path.to_owned(), place, problem: problem.into() }
     }
 }
