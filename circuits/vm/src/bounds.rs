@@ -1,7 +1,7 @@
 //! Bounds of what a prover chooses, which a verifier checks before keys are derived (spec: machine#bounds).
 
 use crate::address_space::{INPUT, OUTPUT};
-use crate::circuit::{Execution, MAX_PUBLIC, image_end};
+use crate::circuit::{MAX_PUBLIC, MachineCircuit, image_end};
 use crate::input;
 use crate::isa::Isa;
 use crate::sizes::Sizes;
@@ -75,12 +75,13 @@ impl Sizes {
                 let (cells, whole) = (room / 4 + 1, self.input().max(1));
                 4 * (cells / whole * whole).saturating_sub(1)
             }
+            // A tape has no cells; its words are the results of `read`.
             Isa::TinyRam => room,
         }
     }
 }
 
-impl Execution {
+impl MachineCircuit {
     /// The first word of the private input.
     pub(crate) fn private_start(&self) -> u64 {
         u64::from(INPUT / 4) + self.public_words as u64
@@ -92,6 +93,8 @@ impl Execution {
     /// If subcircuits or their counts are out of bounds.
     pub fn check(&self) -> Result<(), BoundsError> {
         let Self { program, sizes, counts, public_words, .. } = self;
+        // All of this comes with a proof, from anyone. Each bound is checked before a table or a subcircuit
+        // is allocated for it.
         if !(Sizes::SMALL.rows..=MAX_ROWS).contains(&sizes.rows) {
             return Err(BoundsError::Rows(sizes.rows));
         }
@@ -122,6 +125,7 @@ impl Execution {
         if found > MAX_OPERATIONS {
             return Err(BoundsError::Operations { found });
         }
+        // A cell of the input at the output's address would be a second cell of that word.
         let cells = counts.input as u128 * sizes.input() as u128;
         if u128::from(self.private_start()) + cells > u128::from(OUTPUT / 4) {
             let most = sizes.private_room(program.isa(), *public_words);

@@ -1,7 +1,7 @@
 //! A machine for Hekaton: proofs that an RV32IM program ran on a partly secret input and ended with this exit
 //! code and this output.
 //!
-//! A [`Program`] is an ELF file of any compiler for rv32im. [`run`] executes it. [`Execution`] is the circuit
+//! A [`Program`] is an ELF file of any compiler for rv32im. [`run`] executes it. [`MachineCircuit`] is the circuit
 //! of its proof: no step that is the same for all instructions, but *opcode chips*, one subcircuit type for
 //! each class of instructions ([`Chip`]), joined by buses for the state, the registers and the memory
 //! (spec: machine#buses). The types do not depend on the program, so one key family serves all programs and
@@ -50,7 +50,7 @@ mod word;
 
 pub use address_space::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS};
 pub use bounds::BoundsError;
-pub use circuit::{Counts, Execution, MAX_PUBLIC, Plan, Private};
+pub use circuit::{Counts, MAX_PUBLIC, MachineCircuit, Plan, Private};
 pub use claim::{Claim, ClaimError, MAGIC};
 pub use elf::ProgramError;
 pub use input::Input;

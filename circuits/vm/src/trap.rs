@@ -130,6 +130,8 @@ fn not_executed(word: u32) -> String {
             return "the program asked to stop by ebreak, which calls a debugger or is an abort"
                 .to_owned();
         }
+        // The usual reasons, by the opcode map of the manual: compilers emit them when the target is not
+        // exactly rv32im.
         (0x73, 1..=3 | 5..=7) => "an access to a CSR",
         (0x73, _) => "an instruction of privileged code",
         (0x0f, 1) => "fence.i",

@@ -1,10 +1,10 @@
 //! The RAM experiment of the paper (section 8.3, figure 10): a number of cycles of TinyRAM, with the memory
-//! argument of the [machine](crate::Execution), or with what distributed provers had before, Merkle paths.
+//! argument of the [machine](crate::MachineCircuit), or with what distributed provers had before, Merkle paths.
 
 mod merkle;
 mod workload;
 
-use crate::circuit::{Counts, Execution, Plan, Private};
+use crate::circuit::{Counts, MachineCircuit, Plan, Private};
 use crate::input::Input;
 use crate::isa::{Chip, Isa};
 use crate::run::Run;
@@ -36,7 +36,7 @@ pub struct Ram(Memory);
 #[allow(clippy::large_enum_variant, reason = "there is one of them")]
 enum Memory {
     /// A program on the machine, with all of its instructions proven.
-    Argument(Execution),
+    Argument(MachineCircuit),
     /// Two paths per cycle, and as many rows as an ALU of TinyRAM takes, which prove nothing: what the paper
     /// compares with.
     Paths(Paths),
@@ -152,16 +152,17 @@ impl Circuit for Ram {
 }
 
 impl Ram {
-    fn argument(cycles: usize, sizes: Sizes) -> Result<Execution, CircuitError> {
+    fn argument(cycles: usize, sizes: Sizes) -> Result<MachineCircuit, CircuitError> {
         let chips = workload::operations(cycles)?;
         let subcircuits = |(chip, count): (&Chip, u64)| -> Result<usize, CircuitError> {
             Ok(usize::try_from(count)?.div_ceil(sizes.ops(*chip)))
         };
         let chips = Isa::TinyRam.chips().iter().zip(chips).map(subcircuits);
+        // An upper bound, not the count of a run: keys must not depend on the input.
         let zero = workload::most_cells(cycles).div_ceil(sizes.zero()).max(1);
         let counts = Counts { chips: chips.collect::<Result<_, _>>()?, refresh: 0, zero, input: 0 };
         let (program, max_cycles) = (workload::program(cycles)?, cycles as u64);
-        Ok(Execution { program, sizes, counts, public_words: 0, max_cycles })
+        Ok(MachineCircuit { program, sizes, counts, public_words: 0, max_cycles })
     }
 }
 
@@ -210,6 +211,7 @@ impl NamedCircuit for Ram {
 
     fn open(&self, input: &InputFile) -> Result<Input, CircuitError> {
         let wrong = || CircuitError::from("the input must be one decimal number below 2^32");
+        // Before it is read: the file may be anything.
         if input.length()? > 100 {
             return Err(wrong());
         }

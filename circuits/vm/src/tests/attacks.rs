@@ -3,7 +3,7 @@
 
 use super::assembler::*;
 use super::instructions::execution;
-use crate::circuit::{Execution, Plan, Private};
+use crate::circuit::{MachineCircuit, Plan, Private};
 use crate::machine::{CLASSES, REFRESH};
 use crate::op::Op;
 use crate::run::All;
@@ -18,11 +18,11 @@ use hekaton_circuit::{
 pub(super) type Lie = fn(&mut Run);
 
 /// An execution whose prover changes the run after it has been executed.
-pub(super) struct Changed<F>(pub(super) Execution, pub(super) F);
+pub(super) struct Changed<F>(pub(super) MachineCircuit, pub(super) F);
 
 /// A prover that lies about the operations of its run.
-pub(super) fn lying(execution: Execution, lie: Lie) -> impl Circuit<Input = Input> {
-    Changed(execution, move |execution: &Execution, _: &Input, run: &mut Run| {
+pub(super) fn lying(execution: MachineCircuit, lie: Lie) -> impl Circuit<Input = Input> {
+    Changed(execution, move |execution: &MachineCircuit, _: &Input, run: &mut Run| {
         let all = |class| run.calls(&execution.program, class, 0..u64::MAX).unwrap();
         let (ops, accesses) = (0..CLASSES).map(all).unzip();
         run.forged = Some(All { ops, accesses });
@@ -30,7 +30,7 @@ pub(super) fn lying(execution: Execution, lie: Lie) -> impl Circuit<Input = Inpu
     })
 }
 
-impl<F: Fn(&Execution, &Input, &mut Run) + Sync> Circuit for Changed<F> {
+impl<F: Fn(&MachineCircuit, &Input, &mut Run) + Sync> Circuit for Changed<F> {
     type Input = Input;
     type Plan = Plan;
     type Trace = Run;
@@ -84,7 +84,7 @@ pub(super) enum Refused {
     Buses(Vec<String>),
 }
 
-pub(super) fn refused(execution: Execution, input: &Input, lie: Lie) -> Refused {
+pub(super) fn refused(execution: MachineCircuit, input: &Input, lie: Lie) -> Refused {
     let forged = lying(execution, lie);
     match check(&forged, input, |_, _| {}) {
         Err(CheckError::Synthesize { .. } | CheckError::Execution(_)) => Refused::Rows,
@@ -246,7 +246,7 @@ fn lies_are_refused() {
 /// are those of refreshes, which could move a register's cell to another digit (adversarial test 78).
 #[test]
 fn counts_are_bounded() {
-    type Change = fn(&mut Execution);
+    type Change = fn(&mut MachineCircuit);
     let cases: [(Change, &str); 12] = [
         (|e| e.counts.chips[0] = 1 << 28, "operations, refreshes included"),
         (|e| e.counts.chips[19] = usize::MAX, "operations, refreshes included"),

@@ -3,7 +3,7 @@
 use super::assembler::*;
 use super::attacks::Changed;
 use super::instructions::execution_of;
-use crate::circuit::Execution;
+use crate::circuit::MachineCircuit;
 use crate::machine::CLASSES;
 use crate::run::{All, Run};
 use crate::{Input, Program, RunError, TrapReason, run};
@@ -94,14 +94,17 @@ fn no_prover_has_memory_below_the_image() {
     assert_eq!(trap_on(&program, &below), TrapReason::Unmapped(TEXT - 4));
     let prover = |input: Input| {
         let with_more = with_more.clone();
-        Changed(execution_of(&program, &honest), move |_: &Execution, _: &Input, run: &mut Run| {
-            let mut other = crate::run(&with_more, &input, 100).unwrap();
-            let all = |class| other.calls(&with_more, class, 0..u64::MAX).unwrap();
-            let (ops, accesses) = (0..CLASSES).map(all).unzip();
-            other.forged = Some(All { ops, accesses });
-            other.zero_cells = std::mem::take(&mut run.zero_cells);
-            *run = other;
-        })
+        Changed(
+            execution_of(&program, &honest),
+            move |_: &MachineCircuit, _: &Input, run: &mut Run| {
+                let mut other = crate::run(&with_more, &input, 100).unwrap();
+                let all = |class| other.calls(&with_more, class, 0..u64::MAX).unwrap();
+                let (ops, accesses) = (0..CLASSES).map(all).unzip();
+                other.forged = Some(All { ops, accesses });
+                other.zero_cells = std::mem::take(&mut run.zero_cells);
+                *run = other;
+            },
+        )
     };
     let unbalanced = |input: &Input| {
         let report = check(&prover(input.clone()), &honest, |_, _| {}).unwrap();

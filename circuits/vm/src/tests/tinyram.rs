@@ -5,7 +5,7 @@ use crate::chips::{FLAG, TAPE};
 use crate::op::{self, Op};
 use crate::run::run_with_checkpoints;
 use crate::tinyram::{Opcode, Operand, decode, encode};
-use crate::{Chip, Counts, Execution, Input, Program, RunError, Sizes, TrapReason, run};
+use crate::{Chip, Counts, Input, MachineCircuit, Program, RunError, Sizes, TrapReason, run};
 use hekaton_circuit::{Fr, check};
 use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::{
@@ -20,12 +20,12 @@ fn assembled(text: &str) -> Program {
     Program::from_tinyram(text).unwrap()
 }
 
-fn execution(program: Program, input: &Input) -> Execution {
+fn execution(program: Program, input: &Input) -> MachineCircuit {
     let sizes = Sizes::SMALL;
     let run = run(&program, input, MAX_CYCLES).unwrap();
     let counts = Counts::of(&run, &program, input, sizes);
     let public_words = input.public.len();
-    Execution { program, sizes, counts, public_words, max_cycles: MAX_CYCLES }
+    MachineCircuit { program, sizes, counts, public_words, max_cycles: MAX_CYCLES }
 }
 
 fn tape(words: &[u32]) -> Input {
