@@ -138,6 +138,4 @@ fn pad(message: Message, padding: Padding) -> Message {
 }
 
 #[cfg(test)]
-mod forger;
-#[cfg(test)]
 mod tests;

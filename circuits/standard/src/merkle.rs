@@ -38,7 +38,7 @@
 //! experiments.
 
 use crate::sha256::DIGEST;
-use hash::{EMPTY, Kind, leaf_digest, node_digest};
+use hash::{EMPTY, NodeKind, leaf_digest, node_digest};
 use hekaton_circuit::parts::{Wire, WiredCircuit, Wires};
 use hekaton_circuit::{CircuitError, Fr, LayoutError};
 use parts::{
@@ -70,17 +70,17 @@ pub struct Merkle {
 /// nodes.
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    kind: Kind,
+    kind: NodeKind,
     children: Option<(usize, Option<usize>)>,
 }
 
 impl Merkle {
     /// Creates the circuit for a file of `length` bytes, with leaves of `leaf_bytes` bytes.
     pub fn for_length(length: usize, leaf_bytes: usize) -> Self {
-        let leaf_bytes = leaf_bytes.max(1);
+        let whole = leaf_bytes.max(1);
         Self {
-            leaves: length.div_ceil(leaf_bytes).max(1),
-            leaf_bytes,
+            leaves: length.div_ceil(whole).max(1),
+            leaf_bytes: whole,
             iterations: 1,
             extra_wires: 0,
         }
@@ -89,14 +89,14 @@ impl Merkle {
     /// All nodes, children before parents, the root last. The padding subcircuit follows and is not
     /// a node.
     fn nodes(&self) -> Vec<Node> {
-        let mut nodes = vec![Node { kind: Kind::Leaf, children: None }; self.leaves];
+        let mut nodes = vec![Node { kind: NodeKind::Leaf, children: None }; self.leaves];
         let mut level: Vec<usize> = (0..self.leaves).collect();
         let mut first = true;
         loop {
             let kind = match (level.len() <= 2, first) {
-                (true, _) => Kind::Root,
-                (false, true) => Kind::FirstParent,
-                (false, false) => Kind::InnerParent,
+                (true, _) => NodeKind::Root,
+                (false, true) => NodeKind::FirstParent,
+                (false, false) => NodeKind::InnerParent,
             };
             let start = nodes.len();
             nodes.extend(
@@ -106,7 +106,7 @@ impl Merkle {
             );
             level = (start..nodes.len()).collect();
             first = false;
-            if kind == Kind::Root {
+            if kind == NodeKind::Root {
                 return nodes;
             }
         }
@@ -168,13 +168,13 @@ impl Merkle {
             digests.push(match node.children {
                 None => leaf_digest(&self.leaf(file, i).bytes, self.iterations),
                 Some((left, right)) => {
-                    let right = right.map_or(EMPTY, |i| digests[i]);
-                    let length = (node.kind == Kind::Root).then_some(file.len() as u64);
-                    node_digest(node.kind, &digests[left], &right, length)
+                    let sibling = right.map_or(EMPTY, |i| digests[i]);
+                    let length = (node.kind == NodeKind::Root).then_some(file.len() as u64);
+                    node_digest(node.kind, &digests[left], &sibling, length)
                 }
             });
         }
-        Ok(digests.last().copied().unwrap_or(EMPTY))
+        Ok(*digests.last().expect("every tree has a root"))
     }
 }
 
@@ -221,16 +221,16 @@ impl WiredCircuit for Merkle {
                 );
                 continue;
             };
-            let right = right.map_or(empty, |right| digests[right]);
-            let reads = ParentReads { left: digests[left], right, extra: read(i) };
-            if node.kind == Kind::Root {
-                let (root, reads) = (Root { extra }, RootReads { children: reads, before_last });
+            let sibling = right.map_or(empty, |right| digests[right]);
+            let children = ParentReads { left: digests[left], right: sibling, extra: read(i) };
+            if node.kind == NodeKind::Root {
+                let reads = RootReads { children, before_last };
                 let writes = RootWrites { digest, rest, extra: written(i) };
-                c.add_into(&root, reads, writes, |file| Ok(file.len() as u64));
+                c.add_into(&Root { extra }, reads, writes, |file| Ok(file.len() as u64));
                 (0..2).for_each(|half| c.output_at("root", half, digest[usize::from(half == 1)]));
             } else {
                 let writes = NodeWrites { digest, extra: written(i) };
-                c.add_into(&Parent { kind: node.kind, extra }, reads, writes, |_| Ok(()));
+                c.add_into(&Parent { kind: node.kind, extra }, children, writes, |_| Ok(()));
             }
         }
         let padding = Padding { full: full_bytes, extra: self.extra_wires };

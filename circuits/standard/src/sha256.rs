@@ -155,8 +155,9 @@ impl Word {
         a: &Self,
         b: &Self,
     ) -> Result<[Self; 2], SynthesisError> {
-        let values = value.zip(a.value.zip(b.value));
-        let values = values.map(|(swap, (a, b))| if swap { [b, a] } else { [a, b] });
+        let values = value
+            .zip(a.value.zip(b.value))
+            .map(|(swap, (a, b))| if swap { [b, a] } else { [a, b] });
         let first = Self::map(values.map(|[first, _]| first), |i, value| {
             // bit (b - a) = first - a
             let first = new_dependent_bit(cs, value)?;
@@ -385,9 +386,9 @@ impl Message {
         len: usize,
         wires: [Variable; 2],
     ) -> Result<(), SynthesisError> {
-        let start = (len <= 31).then(|| self.bits.len().checked_sub(8 * len)).flatten();
-        let start = start.ok_or(SynthesisError::Unsatisfiable)?;
-        let bits: Vec<Bit> = self.bits[start..].iter().rev().map(|(_, bit)| *bit).collect();
+        let start = self.bits.len().checked_sub(8 * len).filter(|_| len <= 31);
+        let last = &self.bits[start.ok_or(SynthesisError::Unsatisfiable)?..];
+        let bits: Vec<Bit> = last.iter().rev().map(|(_, bit)| *bit).collect();
         let number = || {
             let mut lc = Vec::with_capacity(bits.len() + 2);
             add_word(&mut lc, &bits, Fr::ONE);

@@ -55,7 +55,7 @@ impl Bits {
 
 /// 1/4, by which the row of r is scaled.
 fn quarter() -> Fr {
-    Fr::from(4u64).inverse().unwrap_or_default()
+    Fr::from(4u64).inverse().expect("4 is not zero modulo r")
 }
 
 /// A lane rotated to the left.
@@ -80,9 +80,9 @@ impl Permutation for Bits {
             // theta
             let mut columns = Vec::with_capacity(5);
             for x in 0..5 {
-                let column = |i: usize| std::array::from_fn(|y| state[x + 5 * y][i]);
-                let column = (0..LANE).map(|i| self.xor5(column(i)));
-                columns.push(column.collect::<Result<Lane, _>>()?);
+                let bits = |i: usize| std::array::from_fn(|y| state[x + 5 * y][i]);
+                let column: Result<Lane, _> = (0..LANE).map(|i| self.xor5(bits(i))).collect();
+                columns.push(column?);
             }
             let mut after = vec![Vec::new(); 25];
             for x in 0..5 {

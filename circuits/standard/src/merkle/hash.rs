@@ -13,14 +13,14 @@ pub(super) const ITERATION_TAG: u8 = 4;
 
 /// The kinds of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Leaf,
     FirstParent,
     InnerParent,
     Root,
 }
 
-impl Kind {
+impl NodeKind {
     pub(super) const fn tag(self) -> u8 {
         match self {
             Self::Leaf => 0,
@@ -33,7 +33,7 @@ impl Kind {
 
 /// The digest of a leaf.
 pub(super) fn leaf_digest(bytes: &[u8], iterations: usize) -> [u8; DIGEST] {
-    let first = Sha256::new().chain_update(bytes).chain_update([Kind::Leaf.tag()]).finalize();
+    let first = Sha256::new().chain_update(bytes).chain_update([NodeKind::Leaf.tag()]).finalize();
     (1..iterations).fold(first.into(), |digest: [u8; DIGEST], _| {
         Sha256::new().chain_update(digest).chain_update([ITERATION_TAG]).finalize().into()
     })
@@ -41,7 +41,7 @@ pub(super) fn leaf_digest(bytes: &[u8], iterations: usize) -> [u8; DIGEST] {
 
 /// The digest of a parent; the root also hashes the length of the file.
 pub(super) fn node_digest(
-    kind: Kind,
+    kind: NodeKind,
     left: &[u8; DIGEST],
     right: &[u8; DIGEST],
     length: Option<u64>,

@@ -82,33 +82,33 @@ impl Tables {
     /// [`Wires::table`](hekaton_circuit::parts::Wires::table)). `longest` is the maximum number of bits of
     /// a piece, from 1 to 16; anything else counts as the nearest of these.
     pub fn new(longest: usize, mut table: impl FnMut(&str, Table) -> TableId) -> Self {
-        let longest = longest.clamp(1, Self::LARGE);
+        let most = most_bits(longest);
         let numbers = |len: usize| (0u32..1 << len).map(|bits| (Fr::from(spread(bits)), bits));
         let mut dense = BTreeMap::new();
-        for len in lengths(longest) {
+        for len in lengths(most) {
             let pairs = numbers(len).map(|(spread, bits)| (spread, Fr::from(bits)));
             dense.insert(len, table(&format!("sha256_dense_{len}"), Table::pairs(pairs)));
         }
         let mut unary = BTreeMap::new();
-        for len in lengths_of_dropped(longest) {
+        for len in lengths_of_dropped(most) {
             let keys = Table::keys(numbers(len).map(|(spread, _)| spread));
             unary.insert(len, table(&format!("sha256_spread_{len}"), keys));
         }
         let carries = table("sha256_carries", Table::range(CARRY));
-        Self { longest, dense, spread: unary, carries }
+        Self { longest: most, dense, spread: unary, carries }
     }
 
     /// The number of rows of each table, in the order in which [`new`](Self::new) adds them.
     pub fn rows(longest: usize) -> Vec<usize> {
-        let longest = longest.clamp(1, Self::LARGE);
-        let lengths = lengths(longest).into_iter().chain(lengths_of_dropped(longest));
-        lengths.map(|len| 1 << len).chain([1 << CARRY]).collect()
+        let most = most_bits(longest);
+        let all = lengths(most).into_iter().chain(lengths_of_dropped(most));
+        all.map(|len| 1 << len).chain([1 << CARRY]).collect()
     }
 
     /// The number of rows of [`LookUps::compress_words`].
     pub fn rows_of_compression(longest: usize) -> usize {
-        let longest = longest.clamp(1, Self::LARGE);
-        let pieces = |cuts| cut(cuts, longest).len();
+        let most = most_bits(longest);
+        let pieces = |cuts| cut(cuts, most).len();
         let split = 3 * pieces(&[]);
         let sum = |cuts| 2 * pieces(cuts) + 1;
         let given = |cuts| 2 * pieces(cuts) + 1;
@@ -117,6 +117,11 @@ impl Tables {
         let rounds = 64 * (5 * split + sum(A_CUTS) + sum(E_CUTS));
         inputs + schedule + rounds + 8 * (sum(&[]) + 1)
     }
+}
+
+/// The number of bits that pieces may have where a caller asks for this many.
+fn most_bits(longest: usize) -> usize {
+    longest.clamp(1, Tables::LARGE)
 }
 
 /// The lengths of pieces that are dropped, and have no dense form.
@@ -247,13 +252,16 @@ impl<'a> LookUps<'a> {
         block: &[FpVar<Fr>; 16],
         after: &[FpVar<Fr>; 8],
     ) -> Result<(), SynthesisError> {
-        let state = (0..).zip(state).map(|(i, word)| self.given(word, cuts_of_state(i), false));
-        let state: Vec<Spread> = state.collect::<Result<_, _>>()?;
-        let state: [Spread; 8] = state.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
-        let block = block.iter().map(|word| self.given(word, BLOCK_CUTS, true));
-        let added = self.compress(&state, block.collect::<Result<_, _>>()?)?;
-        for ((added, state), after) in added.iter().zip(&state).zip(after) {
-            let Form { value, terms } = self.sum(&[&added.dense, &state.dense], &[])?.dense;
+        let in_pieces: Vec<Spread> = (0..)
+            .zip(state)
+            .map(|(i, word)| self.given(word, cuts_of_state(i), false))
+            .collect::<Result<_, _>>()?;
+        let before: [Spread; 8] =
+            in_pieces.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
+        let words = block.iter().map(|word| self.given(word, BLOCK_CUTS, true));
+        let added = self.compress(&before, words.collect::<Result<_, _>>()?)?;
+        for ((added, before), after) in added.iter().zip(&before).zip(after) {
+            let Form { value, terms } = self.sum(&[&added.dense, &before.dense], &[])?.dense;
             self.switch.equals(after, &self.switch.sum_of(value.map(Fr::from), terms)?)?;
         }
         Ok(())
@@ -363,8 +371,8 @@ impl<'a> LookUps<'a> {
     /// Splits the sum of two or three words in spread form, `p + 2 q`, where p (0) or q (1) is wanted in
     /// dense form. The other one is only looked up.
     fn split(&self, words: &[Form], wanted: usize) -> Result<Form, SynthesisError> {
-        let values: Option<Vec<u32>> = words.iter().map(|word| word.value).collect();
-        let values = values.map(|values| {
+        let summands: Option<Vec<u32>> = words.iter().map(|word| word.value).collect();
+        let values = summands.map(|values| {
             let at_least_two = |list: &[u32]| match *list {
                 [a, b, c] => (a & b) ^ (a & c) ^ (b & c),
                 [a, b] => a & b,
@@ -399,9 +407,10 @@ impl<'a> LookUps<'a> {
             self.switch.contains(self.of_length(&self.spread, &piece)?, &marked)?;
             sum.extend(times(&terms_of(&marked)?, -factor * power(2 * piece.start)));
         }
-        let scale = (factor * power(2 * last.start)).inverse().unwrap_or_default();
-        let value = value.map(|value| Fr::from(spread(part(value, &last))));
-        let rest = self.switch.sum_of(value, times(&sum, scale).collect())?;
+        let unit = factor * power(2 * last.start);
+        let scale = unit.inverse().expect("a power of two is not zero modulo r");
+        let digits = value.map(|value| Fr::from(spread(part(value, &last))));
+        let rest = self.switch.sum_of(digits, times(&sum, scale).collect())?;
         self.switch.contains(self.of_length(&self.spread, &last)?, &rest)
     }
 
@@ -437,7 +446,7 @@ impl<'a> LookUps<'a> {
     /// What is left of them is the carry: one row, a look-up.
     fn enforce_sum(&self, words: &[&Form], sum: &Form) -> Result<(), SynthesisError> {
         let total = words.iter().try_fold(0u64, |sum, word| Some(sum + u64::from(word.value?)));
-        let scale = power(WORD).inverse().unwrap_or_default();
+        let scale = power(WORD).inverse().expect("a power of two is not zero modulo r");
         let mut terms: Terms = words.iter().flat_map(|word| times(&word.terms, scale)).collect();
         terms.extend(times(&sum.terms, -scale));
         let carry = total.map(|total| Fr::from(total >> WORD));
@@ -455,8 +464,8 @@ impl<'a> LookUps<'a> {
     fn word(&self, value: Option<u32>, cuts: &[usize]) -> Result<Spread, SynthesisError> {
         let pieces = self.pieces(value, cuts)?;
         let dense = Form { value, terms: self.dense(value, &pieces)? };
-        let pieces = pieces.iter().map(|(piece, spread)| Ok((piece.start, terms_of(spread)?)));
-        Ok(Spread { dense, pieces: pieces.collect::<Result<_, SynthesisError>>()? })
+        let spread = pieces.iter().map(|(piece, spread)| Ok((piece.start, terms_of(spread)?)));
+        Ok(Spread { dense, pieces: spread.collect::<Result<_, SynthesisError>>()? })
     }
 
     /// The sum of dense words modulo 2^32, in bits: 33 rows.
@@ -477,6 +486,7 @@ impl<'a> LookUps<'a> {
 fn part(value: u32, piece: &Range<usize>) -> u32 {
     let bits = u64::from(value) >> piece.start & ((1 << piece.len()) - 1);
     #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits")]
-    let bits = bits as u32;
-    bits
+    {
+        bits as u32
+    }
 }
