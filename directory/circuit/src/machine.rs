@@ -1,7 +1,7 @@
 //! The steps natively: what the honest prover computes.
 
 use crate::hash::Block;
-use crate::state::{Entry, Place, State, digest, halves, number};
+use crate::state::{Entry, NodePosition, State, digest, halves, number};
 use ark_ff::Zero;
 use hekaton_circuit::Fr;
 use hekaton_directory::{Commitment, Digest, EMPTY, Index, Leaf, Profile, STACK, Step};
@@ -64,7 +64,7 @@ pub(crate) enum StepError {
 /// A subtree on the stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subtree {
-    pub(crate) place: Place,
+    pub(crate) place: NodePosition,
     pub(crate) old: Digest,
     pub(crate) new: Digest,
 }
@@ -89,7 +89,7 @@ impl Machine {
     pub(crate) fn of(profile: Profile, state: &State<Fr>) -> Option<Self> {
         let of_halves = |[high, low]: &[Fr; 2]| Some(digest([number(high)?, number(low)?]));
         let subtree = |entry: &Entry<Fr>| {
-            let place = Place::of_number(&entry.node)?;
+            let place = NodePosition::of_number(&entry.node)?;
             Some(Subtree { place, old: of_halves(&entry.old)?, new: of_halves(&entry.new)? })
         };
         let used = state.stack.iter().take_while(|entry| !entry.node.is_zero());
@@ -182,9 +182,11 @@ impl Machine {
             }
             Step::Merge => {
                 let [.., left, right] = self.stack[..] else { return Err(StepError::NotSides) };
-                let parent = left.place.parent().filter(|_| !left.place.is_right());
-                let are_sides = right.place.is_right() && right.place.parent() == parent;
-                let parent = parent.filter(|_| are_sides).ok_or(StepError::NotSides)?;
+                let are_sides = !left.place.is_right()
+                    && right.place.is_right()
+                    && right.place.parent() == left.place.parent();
+                let parent =
+                    left.place.parent().filter(|_| are_sides).ok_or(StepError::NotSides)?;
                 let (old, new) = (block(&left.old, &right.old), block(&left.new, &right.new));
                 up(Operation::Merge, parent, old, new)?
             }
@@ -212,7 +214,7 @@ impl Machine {
     /// Updates the state by a step, without checking it.
     pub(crate) fn carry_out(&mut self, values: &StepValues) {
         let StepValues { operation, location, depth, old, new } = values;
-        let place = Place::of(&Index(location.to_be_bytes()), *depth);
+        let place = NodePosition::of(&Index(location.to_be_bytes()), *depth);
         let push = |old, new| Subtree { place, old, new };
         match operation {
             Operation::Idle => {}
@@ -246,7 +248,7 @@ fn pushed(operation: Operation, index: &Index, depth: u8, old: Block, new: Block
 
 fn up(
     operation: Operation,
-    parent: Place,
+    parent: NodePosition,
     old: Block,
     new: Block,
 ) -> Result<StepValues, StepError> {

@@ -65,8 +65,7 @@ impl Part for Steps {
     }
 
     fn run(&self, before: &State<Fr>, steps: &Vec<StepValues>) -> Result<State<Fr>, CircuitError> {
-        let machine = Machine::of(self.profile, before).ok_or("there is no such state")?;
-        let mut machine = machine;
+        let mut machine = Machine::of(self.profile, before).ok_or("there is no such state")?;
         steps.iter().for_each(|step| machine.carry_out(step));
         Ok(machine.state())
     }
@@ -81,13 +80,9 @@ impl Part for Steps {
         let rows = Rows::new(cs);
         let mut state = before.forms()?;
         for at in 0..self.steps {
-            let choice = match values {
-                None => None,
-                Some(values) => {
-                    let values = values.get(at).ok_or(SynthesisError::AssignmentMissing)?;
-                    Some(Choice::from(values))
-                }
-            };
+            let missing = SynthesisError::AssignmentMissing;
+            let of_step = values.map(|values| values.get(at).ok_or(missing)).transpose()?;
+            let choice = of_step.map(Choice::from);
             state = step(&rows, &self.profile, &state, choice.as_ref())?;
         }
         for (found, slot) in state.list().iter().zip(list(after)) {

@@ -144,7 +144,8 @@ fn location<F: PrimeField>(
         Operation::Insert | Operation::Update | Operation::Touch => values.prefix(depths),
         Operation::UpLeft | Operation::UpRight | Operation::Merge => values.location,
         Operation::End => F::ZERO,
-        Operation::Idle => top.node.value().unwrap_or_default(),
+        // A choice has values, and with it all forms do.
+        Operation::Idle => top.node.value().unwrap_or(F::ZERO),
     });
     let next = rows.claim(Rule::Location, 0, value)?;
     // 2^(bits below) next + (location mod 2^(bits below)) = 2^128 + location for one number of bits, at least: it is
@@ -268,10 +269,11 @@ fn is_zero_if<F: PrimeField>(
     number: usize,
 ) -> Made<Form<F>> {
     let values = flag.value().zip(form.value());
-    let is_zero = values.map(|(flag, form)| flag * F::from(form.is_zero()));
-    let is_zero = rows.claim(Rule::Empty, number, is_zero)?;
-    let inverse = values.map(|(flag, form)| flag * form.inverse().unwrap_or_default());
-    let inverse = rows.claim(Rule::Empty, number + 1, inverse)?;
+    let flag_of_zero = values.map(|(flag, form)| flag * F::from(form.is_zero()));
+    let is_zero = rows.claim(Rule::Empty, number, flag_of_zero)?;
+    // Zero has no inverse; any number will do, since the row multiplies it by zero.
+    let inverse_value = values.map(|(flag, form)| flag * form.inverse().unwrap_or(F::ZERO));
+    let inverse = rows.claim(Rule::Empty, number + 1, inverse_value)?;
     rows.product(Rule::Empty, form, &inverse, &(flag - &is_zero))?;
     rows.zero_if(Rule::Empty, form, &is_zero)?;
     Ok(is_zero)
@@ -299,14 +301,14 @@ impl<F: PrimeField> Written<'_, F> {
         let is_hashed = Form::one() - &flags.idle - is_zero;
         let is = |flag: &Form<F>| flag.value().map(|flag| flag == F::ONE);
         both(|half| {
-            let hashed = &hashed[half];
+            let own = &hashed[half];
             let value = match (is(&flags.idle), is(is_zero)) {
                 (Some(true), _) => top[half].value(),
                 (_, Some(true)) => Some(F::ZERO),
-                _ => hashed.value(),
+                _ => own.value(),
             };
             let digest = rows.claim(Rule::Digest, number + half, value)?;
-            rows.zero_if(Rule::Digest, &is_hashed, &(&digest - hashed))?;
+            rows.zero_if(Rule::Digest, &is_hashed, &(&digest - own))?;
             rows.zero_if(Rule::Nothing, is_zero, &digest)?;
             rows.zero_if(Rule::Idle, &flags.idle, &(&digest - &top[half]))?;
             Ok(digest)
@@ -375,8 +377,7 @@ fn shift<F: PrimeField>(
             let here = of(&before[at]);
             let (above, below) = (of(&before[at - 1]), before.get(at + 1).map_or(zero.clone(), of));
             let pushed = rows.multiply(&flags.push, &(&above - &here))?;
-            let value = [&flags.merge, &here, &below, &pushed].map(Form::value);
-            let value = match value {
+            let value = match [&flags.merge, &here, &below, &pushed].map(Form::value) {
                 [Some(merge), Some(here), Some(below), Some(pushed)] => {
                     Some(here + pushed + merge * (below - here))
                 }
@@ -424,7 +425,10 @@ impl<F: PrimeField> Choice<F> {
     /// The number of the node at the depth on the way to the index.
     fn prefix(&self, depths: usize) -> F {
         let mut prefix = self.location.into_bigint();
-        prefix >>= u32::try_from(depths - usize::from(self.depth).min(depths)).unwrap_or(0);
-        power::<F>(self.depth.into()) + F::from_bigint(prefix).unwrap_or_default()
+        let below = depths - usize::from(self.depth).min(depths);
+        prefix >>= u32::try_from(below).expect("an index has 128 bits");
+        let bits =
+            F::from_bigint(prefix).expect("a prefix of a number below the modulus is below it");
+        power::<F>(self.depth.into()) + bits
     }
 }

@@ -71,8 +71,13 @@ impl Changed {
         epoch: u32,
     ) -> Result<Self, String> {
         let old = path.verify(Profile::Full, root, index).map_err(|error| error.to_string())?;
-        let version = old.map_or(Some(0), |leaf| leaf.version.checked_add(1));
-        let version = version.ok_or("the leaf has the largest version that there is")?;
+        let version = match old {
+            None => 0,
+            Some(leaf) => {
+                let next = leaf.version.checked_add(1);
+                next.ok_or("the leaf has the largest version that there is")?
+            }
+        };
         let sibling = |depth: usize| path.siblings[depth].unwrap_or(Profile::Full.empty(depth + 1));
         let siblings: [Vec<Digest>; QUARTERS] = std::array::from_fn(|quarter| {
             (LEVELS * quarter..LEVELS * (quarter + 1)).rev().map(sibling).collect()
@@ -227,8 +232,8 @@ impl WiredCircuit for FullEpoch {
             });
             for quarter in (0..QUARTERS - 1).rev() {
                 let above = promises.digest(at, move |changed| changed.above[1][quarter]);
-                let siblings = siblings[quarter].clone();
-                let reads = NewReads { below, index: index[quarter], siblings };
+                let beside = siblings[quarter].clone();
+                let reads = NewReads { below, index: index[quarter], siblings: beside };
                 promises.wires.add_into(&NewPath { levels: LEVELS }, reads, above, |_| Ok(()));
                 below = above;
             }
@@ -298,7 +303,7 @@ impl NamedCircuit for FullEpoch {
             commitment: Commitment([1; 32]),
         };
         let changes: Vec<Change> = (1..=self.changes).map(change).collect();
-        let steps = tree.steps(&changes).unwrap_or_default();
+        let steps = tree.steps(&changes).expect("the indices of the changes rise");
         let (profile, root) = (Profile::Full, tree.root());
         let witness = Witness { profile, epoch: 0, root, chain: [1; 32], steps };
         InputFile::from_bytes(witness.encode())

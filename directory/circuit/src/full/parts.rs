@@ -4,7 +4,7 @@ use crate::form::{Form, Rows};
 use crate::parts::form;
 use crate::rule::Rule;
 use crate::state::{digest, number};
-use ark_ff::One;
+use ark_ff::{AdditiveGroup, One};
 use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::{SynthesisError, Variable};
@@ -191,8 +191,9 @@ impl Part for OldPath {
 /// 32 bits of an index.
 fn index_bits(cs: &Cs, wire: &Var) -> Made<Message> {
     let value = wire.value().ok();
+    // A wire with another value has no 32 bits. It is zero here, and the row below fails.
     #[allow(clippy::cast_possible_truncation, reason = "another value fails the row")]
-    let bytes = value.map(|value| (number(&value).unwrap_or_default() as u32).to_be_bytes());
+    let bytes = value.map(|value| (number(&value).unwrap_or(0) as u32).to_be_bytes());
     let message = Message::new().witness(cs, 4, bytes.as_ref().map(|bytes| &bytes[..]))?;
     enforce_number(&Rows::new(cs.clone()), &message, 0..32, wire)?;
     Ok(message)
@@ -275,7 +276,8 @@ pub(super) struct OldLeafPrivate {
 
 impl OldLeafPrivate {
     fn leaf(&self) -> TreeLeaf {
-        let (version, epoch, commitment) = self.leaf.unwrap_or_default();
+        // The message of a leaf is there without a leaf, too; the flag selects the digest of nothing then.
+        let (version, epoch, commitment) = self.leaf.unwrap_or((0, 0, EMPTY));
         let index = Index(self.index.to_be_bytes());
         TreeLeaf { index, version, epoch, commitment: Commitment(commitment) }
     }
@@ -327,8 +329,8 @@ impl Part for OldLeaf {
         let message = leaf_message(&cs, leaf.as_ref())?;
         let hashed = hash_leaf(&cs, &message)?;
         // One bit that says whether there is a leaf.
-        let flag = private.map(|private| [u8::from(private.leaf.is_some())]);
-        let flag = Message::new().witness(&cs, 1, flag.as_ref().map(|flag| &flag[..]))?;
+        let is_there = private.map(|private| [u8::from(private.leaf.is_some())]);
+        let flag = Message::new().witness(&cs, 1, is_there.as_ref().map(|byte| &byte[..]))?;
         let zero = Form::zero();
         rows.product(Rule::Definition, &bits_of(&flag, 0..7)?, &Form::one(), &zero)?;
         let nothing = [Word::constant(0); 8];
@@ -343,11 +345,12 @@ impl Part for OldLeaf {
         rows.product(Rule::Definition, &bits_of(&flag, 7..8)?, &next, &form(&writes.version)?)?;
         // Indices rise, so a leaf changes once in an epoch.
         let index = bits_of(&message, INDEX)?;
-        let above_least = private.zip(reads.least.value().ok()).map(|(private, least)| {
-            number(&(Fr::from(private.index) - least)).unwrap_or_default().to_be_bytes()
+        let difference = private.zip(reads.least.value().ok()).map(|(private, least)| {
+            // Below the least index there is no such number, and the row below fails.
+            number(&(Fr::from(private.index) - least)).unwrap_or(0).to_be_bytes()
         });
-        let above_least = above_least.as_ref().map(|bytes| &bytes[..]);
-        let above_least = Message::new().witness(&cs, 16, above_least)?;
+        let above_least =
+            Message::new().witness(&cs, 16, difference.as_ref().map(|bytes| &bytes[..]))?;
         let least = bits_of(&above_least, 0..128)? + &form(&reads.least)?;
         rows.product(Rule::Definition, &least, &Form::one(), &index)?;
         rows.product(Rule::Definition, &(index + &Form::one()), &Form::one(), &form(&writes.next)?)
@@ -417,7 +420,8 @@ impl Part for NewLeaf {
         commitment: Option<&Digest>,
     ) -> Synthesized {
         let rows = Rows::new(cs.clone());
-        let value = |wire: &Var| wire.value().unwrap_or_default();
+        // Only for `leaf`, which is not made at setup, when wires have no values.
+        let value = |wire: &Var| wire.value().unwrap_or(Fr::ZERO);
         let values = NewLeafReads {
             index: reads.index.each_ref().map(value),
             version: value(&reads.version),
