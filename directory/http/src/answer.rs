@@ -7,7 +7,7 @@ use crate::body::{
 };
 use crate::problem::{Kind, Problem};
 use hekaton_directory::Record;
-use hekaton_directory::server::{
+use hekaton_directory_server::{
     Error, Expected, Outcome, Server, Status, SubmitError, Update, View,
 };
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Metrics of a service, for Prometheus.
 
 use crate::prover::Done;
-use hekaton_directory::server::{Server, Stats};
+use hekaton_directory_server::{Server, Stats};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;

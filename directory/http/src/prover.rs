@@ -1,8 +1,8 @@
 //! Proving epochs while a directory is served.
 
 use crate::stop::Stop;
-use hekaton_directory::server::{Error, Server};
 use hekaton_directory::{EpochProof, Witness};
+use hekaton_directory_server::{Error, Server};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

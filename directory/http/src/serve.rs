@@ -4,7 +4,7 @@ use crate::prover::Prover;
 use crate::routes::router;
 use crate::service::Service;
 use crate::stop::Stop;
-use hekaton_directory::server::Server;
+use hekaton_directory_server::Server;
 use hekaton_http::Limits;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> st
 /// Waits for the wish to stop, and ends the directory.
 fn drain(server: &Server, stop: &Stop) -> std::io::Result<()> {
     while !stop.wait(Duration::from_secs(1)) {
-        if let Err(hekaton_directory::server::Error::Stopped(_)) = server.view() {
+        if let Err(hekaton_directory_server::Error::Stopped(_)) = server.view() {
             break;
         }
     }

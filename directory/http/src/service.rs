@@ -4,7 +4,7 @@ use crate::held::Answers;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Problem};
 use crate::prover::Proving;
-use hekaton_directory::server::Server;
+use hekaton_directory_server::Server;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;

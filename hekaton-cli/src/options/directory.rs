@@ -2,7 +2,7 @@
 
 use crate::exit;
 use clap::{Args, Subcommand, ValueEnum};
-use hekaton_directory::server::Mode;
+use hekaton_directory_server::Mode;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;

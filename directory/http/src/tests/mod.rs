@@ -10,8 +10,8 @@ use crate::{
     Base64, Client, ClientError, Problem, Prover, Service, ServiceOptions, Stop, open_api,
 };
 use ed25519_dalek::SigningKey;
-use hekaton_directory::server::{Mode, Options, Server};
 use hekaton_directory::{Parameters, Profile, SignedRecord};
+use hekaton_directory_server::{Mode, Options, Server};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

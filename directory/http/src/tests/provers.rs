@@ -3,8 +3,8 @@
 use super::{Running, options, parameters, signing_key, until, update};
 use crate::body::{HealthBody, State};
 use crate::{ProveError, Prover, ServiceOptions, Stop};
-use hekaton_directory::server::{Options, Server, Update};
 use hekaton_directory::{EpochProof, SignedRecord, Witness, audit};
+use hekaton_directory_server::{Options, Server, Update};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -6,11 +6,11 @@ use crate::options::DirectoryInit;
 use crate::terminal::output;
 use ed25519_dalek::SigningKey;
 use hekaton_core::Trust;
-use hekaton_directory::server::{
-    Error, MAX_STEPS_OF_ONE, Options, Outside, Server, fjall_opener, leave_head, read_head,
-};
 use hekaton_directory::{Parameters, Profile, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::ParametersFile;
+use hekaton_directory_server::{
+    Error, MAX_STEPS_OF_ONE, Options, Outside, Server, fjall_opener, leave_head, read_head,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::Write;

@@ -4,7 +4,7 @@ use super::folder::{Folder, NOWHERE, start_head};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::DirectoryHead;
 use crate::terminal::output;
-use hekaton_directory::server::{Head, read_head};
+use hekaton_directory_server::{Head, read_head};
 use serde_json::json;
 use std::path::Path;
 

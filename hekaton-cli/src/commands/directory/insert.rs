@@ -8,9 +8,9 @@ use crate::options::{DirectoryInsert, ExpectedOption};
 use crate::terminal::output;
 use crate::terminal::progress::Display;
 use hekaton_directory::MAX_VALUE;
-use hekaton_directory::server::{Options, Server, SubmitError};
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
 use hekaton_directory_http::{Base64, Client, ClientError, Problem, answer};
+use hekaton_directory_server::{Options, Server, SubmitError};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
                         server.submit(update).map_err(Problem::from)
                     }
                     Some(receipt) => receipt.map_err(Problem::from),
-                    None => Err(hekaton_directory::server::Error::Panicked.into()),
+                    None => Err(hekaton_directory_server::Error::Panicked.into()),
                 },
             };
             sent.push(

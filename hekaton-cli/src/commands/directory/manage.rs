@@ -9,8 +9,8 @@ use crate::options::{DirectoryErase, DirectoryFolder, DirectoryProve, DirectoryP
 use crate::program::Program;
 use crate::terminal::output::{self, count};
 use crate::terminal::progress::Display;
-use hekaton_directory::server::Report;
 use hekaton_directory_http::{ProveError, prove_all};
+use hekaton_directory_server::Report;
 use serde_json::json;
 use std::time::Instant;
 

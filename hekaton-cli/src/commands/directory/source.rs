@@ -4,13 +4,13 @@ use super::folder::{Folder, is_there, read_parameters};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::Asked;
 use crate::terminal::output;
-use hekaton_directory::server::Server;
 use hekaton_directory::{Checked, Parameters, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::body::{
     EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
     RecordsBody,
 };
 use hekaton_directory_http::{AnswerError, Client, ClientError, Problem, answer, follow};
+use hekaton_directory_server::Server;
 use std::path::{Path, PathBuf};
 
 /// A source that a client asks.
