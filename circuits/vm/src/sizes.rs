@@ -72,7 +72,8 @@ impl Sizes {
         self.fit(3, 0, 0)
     }
 
-    pub(crate) fn zero(self) -> usize {
+    /// The number of words of zero memory in a subcircuit.
+    pub fn zero(self) -> usize {
         self.fit(5, 2, 2)
     }
 

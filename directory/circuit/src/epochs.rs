@@ -237,7 +237,7 @@ impl NamedCircuit for Epochs {
     }
 }
 
-pub(crate) fn read(input: &InputFile) -> Result<Witness, CircuitError> {
+fn read(input: &InputFile) -> Result<Witness, CircuitError> {
     Ok(Witness::decode(&input.read()?).map_err(WitnessError::Decode)?)
 }
 

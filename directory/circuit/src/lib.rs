@@ -19,15 +19,12 @@
 //! | [`Profile::Compress`](hekaton_directory::Profile::Compress) | 53,743 | 19 |
 //! | [`Profile::Sha256`](hekaton_directory::Profile::Sha256) | 92,175 | 11 |
 //!
-//! [`FullEpoch`] is the circuit of the paper's directory, to compare with: every leaf at depth 128, two paths per change.
-//!
 //! The witness is made by [`Tree::steps`](hekaton_directory::Tree::steps).
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "small numbers of tests"))]
 
 mod epochs;
 mod form;
-mod full;
 mod hash;
 mod machine;
 mod parts;
@@ -40,6 +37,5 @@ mod tip;
 mod witness_error;
 
 pub use epochs::{Epochs, EpochsParameters, Run};
-pub use full::{FullEpoch, FullRun};
 pub use tip::Tip;
 pub use witness_error::WitnessError;

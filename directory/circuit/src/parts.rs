@@ -14,7 +14,7 @@ use hekaton_circuit::{CircuitError, Fr};
 use hekaton_directory::{Profile, STACK};
 
 /// The form of a slot.
-pub(crate) fn form(slot: &Var) -> Result<Form<Fr>, SynthesisError> {
+fn form(slot: &Var) -> Result<Form<Fr>, SynthesisError> {
     match slot {
         FpVar::Var(var) => Ok(Form::new(var.variable.into(), slot.value().ok())),
         FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),

@@ -40,7 +40,7 @@ impl Tip {
     }
 
     /// The text of public values: `ROOT:CHAIN:EPOCH` of both epochs.
-    pub(crate) fn show(values: &[Fr]) -> Option<String> {
+    pub fn show(values: &[Fr]) -> Option<String> {
         let text = |tip: Self| {
             let Self { epoch, root, chain } = tip;
             format!("{}:{}:{epoch}", hex::encode(root), hex::encode(chain))
@@ -49,7 +49,10 @@ impl Tip {
     }
 
     /// Public values from their text.
-    pub(crate) fn read(text: &str) -> Result<Vec<Fr>, CircuitError> {
+    ///
+    /// # Errors
+    /// If the text is not that of two epochs.
+    pub fn read(text: &str) -> Result<Vec<Fr>, CircuitError> {
         let digest = |text: &str| hex::decode(text).ok()?.try_into().ok();
         let tip = |text: &str| {
             let mut fields = text.trim().split(':');

@@ -19,16 +19,6 @@ pub enum WitnessError {
         /// The profile of the circuit.
         expected: &'static str,
     },
-    /// The circuit is for another number of changes.
-    #[error(
-        "the witness has {found} changes, but the circuit is for {expected}: use keys or parameters with changes={found}"
-    )]
-    Changes {
-        /// The number of changes.
-        found: usize,
-        /// The number of changes that the circuit has.
-        expected: usize,
-    },
     /// It does not fit.
     #[error(
         "the witness has {steps} steps, but the circuit has room for {room}: use keys or parameters with more subcircuits"

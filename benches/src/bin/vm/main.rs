@@ -22,8 +22,9 @@ use hekaton_core::{
     FamilyKey, LocalEngine, Pool, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup,
     setup_family, verify,
 };
+use hekaton_paper::{Ram, RamParameters};
 use hekaton_standard::Chain;
-use hekaton_vm::{Counts, Isa, MachineCircuit, Program, Ram, RamParameters, Sizes, run};
+use hekaton_vm::{Counts, Isa, MachineCircuit, Program, Sizes, run};
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

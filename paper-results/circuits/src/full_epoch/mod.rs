@@ -2,16 +2,17 @@
 //! subcircuits.
 //!
 //! The path before a change goes down from the root, 32 levels in each of four subcircuits, and the path after it up again,
-//! beside the same siblings; its root is that of the next change. It is there to compare with: [`Epochs`](crate::Epochs)
+//! beside the same siblings; its root is that of the next change. It is there to compare with: [`Epochs`](hekaton_directory_circuit::Epochs)
 //! proves an update with a seventeenth of the rows.
 
+mod error;
 mod parts;
 #[cfg(test)]
 mod tests;
+mod values;
 
-use crate::epochs::read;
-use crate::tip::Tip;
-use crate::witness_error::WitnessError;
+pub use error::FullEpochError;
+
 use hekaton_circuit::named::{
     Family, InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap, create,
 };
@@ -20,6 +21,7 @@ use hekaton_circuit::{CircuitError, Fr, LayoutError};
 use hekaton_directory::{
     Change, Commitment, Digest, EMPTY, Index, Leaf, Path, Profile, Step, Tree, Witness,
 };
+use hekaton_directory_circuit::Tip;
 use parts::{
     Close, CloseReads, CloseWrites, NewLeaf, NewLeafReads, NewPath, NewReads, OldLeaf,
     OldLeafPrivate, OldLeafReads, OldLeafWrites, OldPath, OldPrivate, OldReads, OldWrites, climbed,
@@ -104,23 +106,23 @@ impl FullEpoch {
     ///
     /// # Errors
     /// If it is of another profile, of another number of changes, or not one of an honest prover of one epoch.
-    pub fn run(&self, witness: &Witness) -> Result<FullRun, WitnessError> {
+    pub fn run(&self, witness: &Witness) -> Result<FullRun, FullEpochError> {
         let Witness { profile, epoch, root, chain, steps } = witness;
         if *profile != Profile::Full {
             let (found, expected) = (profile.name(), Profile::Full.name());
-            return Err(WitnessError::Profile { found, expected });
+            return Err(FullEpochError::Profile { found, expected });
         }
         let Some((Step::End, steps)) = steps.split_last() else {
-            return Err(WitnessError::Unfinished);
+            return Err(FullEpochError::Unfinished);
         };
         if steps.len() != self.changes {
-            return Err(WitnessError::Changes { found: steps.len(), expected: self.changes });
+            return Err(FullEpochError::Changes { found: steps.len(), expected: self.changes });
         }
         let from = Tip { epoch: *epoch, root: *root, chain: *chain };
         let mut to = from;
         let mut changes: Vec<Changed> = Vec::new();
         for (number, step) in steps.iter().enumerate() {
-            let failed = |why: String| WitnessError::Step { number, why };
+            let failed = |why: String| FullEpochError::Step { number, why };
             let Step::Path { index, path, commitment } = step else {
                 return Err(failed("it is not a change with its path".into()));
             };
@@ -134,7 +136,7 @@ impl FullEpoch {
         }
         to.chain = Profile::Full.combine(&to.chain, &to.root);
         let next = epoch.checked_add(1);
-        to.epoch = next.ok_or_else(|| WitnessError::Step {
+        to.epoch = next.ok_or_else(|| FullEpochError::Step {
             number: steps.len(),
             why: format!("there are no epochs after {epoch}"),
         })?;
@@ -144,6 +146,18 @@ impl FullEpoch {
     fn instances(&self) -> usize {
         2 * QUARTERS * self.changes + 1
     }
+}
+
+impl FullRun {
+    /// The public values: root, chain and number of the epoch before, then those of this one.
+    fn public_values(&self) -> Vec<Fr> {
+        Tip::public_values(&self.from, &self.to)
+    }
+}
+
+/// Reads a witness from a file.
+fn read(input: &InputFile) -> Result<Witness, CircuitError> {
+    Ok(Witness::decode(&input.read()?).map_err(FullEpochError::Decode)?)
 }
 
 /// Wires whose values follow from the run.
@@ -181,7 +195,7 @@ impl WiredCircuit for FullEpoch {
         if self.changes == 0 {
             return Err("an epoch has at least one change".into());
         }
-        let input = |at: usize| move |run: &FullRun| Ok(run.from.fields()[at]);
+        let input = |at: usize| move |run: &FullRun| Ok(run.public_values()[at]);
         let mut root = [0, 1].map(|at: usize| c.public_input("before", at as u64, input(at)));
         let chain = [2, 3].map(|at: usize| c.public_input("before", at as u64, input(at)));
         let epoch = c.public_input("before", 4, input(4));
@@ -239,7 +253,7 @@ impl WiredCircuit for FullEpoch {
             }
             root = below;
         }
-        let output = |at: usize| move |run: &FullRun| Ok(run.to.fields()[at]);
+        let output = |at: usize| move |run: &FullRun| Ok(run.public_values()[5 + at]);
         let after = [2, 3].map(|at: usize| c.promise("chain", at as u64, output(at)));
         let writes = CloseWrites { chain: after, epoch: c.promise("epoch", 0, output(4)) };
         c.add_into(&Close, CloseReads { chain, root, epoch }, writes.clone(), |_| Ok(()));

@@ -1,19 +1,15 @@
 //! The RAM experiment of the paper (section 8.3, figure 10): a number of cycles of TinyRAM, with the memory
-//! argument of the [machine](crate::MachineCircuit), or with what distributed provers had before, Merkle paths.
+//! argument of the [machine](MachineCircuit), or with what distributed provers had before, Merkle paths.
 
 mod merkle;
 mod workload;
 
-use crate::circuit::{Counts, MachineCircuit, Plan, Private};
-use crate::input::Input;
-use crate::isa::{Chip, Isa};
-use crate::run::Run;
-use crate::sizes::Sizes;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter, ParameterError};
 use hekaton_circuit::{
     Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Subcircuit, WireId, WireValues,
 };
+use hekaton_vm::{Chip, Counts, Input, Isa, MachineCircuit, Plan, Private, Run, Sizes};
 use merkle::{PathTrace, Paths};
 use serde::{Deserialize, Serialize};
 
@@ -227,8 +223,8 @@ impl NamedCircuit for Ram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::run;
     use hekaton_circuit::{PreparedCircuit, check, count};
+    use hekaton_vm::run;
 
     fn argument(cycles: usize) -> Ram {
         Ram::with(RamParameters { cycles, memory: 0, rows: 1 << 15 }).unwrap()

@@ -1,11 +1,8 @@
 //! A program of a given number of cycles: random accesses to a table of 64 kB, with arithmetic of all kinds
 //! between them.
 
-use crate::input::Input;
-use crate::isa::Isa;
-use crate::program::Program;
-use crate::run::run;
 use hekaton_circuit::CircuitError;
+use hekaton_vm::{Input, Isa, Program, run};
 
 /// The least number of cycles.
 pub(super) const LEAST: usize = 32;
@@ -24,7 +21,10 @@ pub(super) fn input(seed: u32) -> Input {
 
 /// The word on the tape.
 pub(super) fn seed(input: &Input) -> u32 {
-    input.tape().next().unwrap_or(0)
+    // As the machine has a tape: filled up with zeros to whole words.
+    let mut word = [0; 4];
+    word.iter_mut().zip(&input.private).for_each(|(to, byte)| *to = *byte);
+    u32::from_le_bytes(word)
 }
 
 /// The maximum number of words of memory that are touched.
