@@ -93,6 +93,8 @@ impl Merkle {
         let mut level: Vec<usize> = (0..self.leaves).collect();
         let mut first = true;
         loop {
+            // One or two nodes are below a root, even where they are leaves: the root hashes the length,
+            // which no other node does.
             let kind = match (level.len() <= 2, first) {
                 (true, _) => NodeKind::Root,
                 (false, true) => NodeKind::FirstParent,
@@ -130,6 +132,8 @@ impl Merkle {
         let start = (i * self.leaf_bytes).min(file.len());
         let mut bytes = file[start..(start + self.leaf_bytes).min(file.len())].to_vec();
         let used = bytes.len();
+        // Zeros, which the circuit requires behind the file's last byte: other padding would be part of a
+        // file with the same root.
         bytes.resize(self.leaf_bytes, 0);
         LeafBytes { bytes, used }
     }
@@ -212,6 +216,7 @@ impl WiredCircuit for Merkle {
             let (digest, extra) = (digests[i], self.extra_wires);
             let Some((left, right)) = node.children else {
                 let Self { leaf_bytes, iterations, .. } = circuit;
+                // All leaves but the last are full, so the lengths of all follow from one wire.
                 let bytes = if i + 1 < self.leaves { full } else { rest };
                 c.add_into(
                     &Leaf { leaf_bytes, iterations, extra },
@@ -235,6 +240,7 @@ impl WiredCircuit for Merkle {
         }
         let padding = Padding { full: full_bytes, extra: self.extra_wires };
         let writes = PaddingWrites { empty, full, extra: written(nodes.len()) };
+        // Last, so that the numbers of nodes are those of subcircuits.
         c.add_into(&padding, read(nodes.len()), writes, |_| Ok(()));
         Ok(())
     }

@@ -48,6 +48,7 @@ impl Message {
         for j in 0..len {
             for i in (0..8).rev() {
                 let value = bytes.map(|b| b[j] >> i & 1 == 1);
+                // Bit by bit, because SHA-256 and Keccak compute with bits; 8 rows make a byte of it.
                 self.bits.push((value, new_bit(cs, value)?));
             }
         }
@@ -71,6 +72,8 @@ impl Message {
         for j in 0..len {
             for i in (0..8).rev() {
                 let value = bytes.map(|b| b[j] >> i & 1 == 1);
+                // Marked: an entry of a bus may only contain what is committed before its challenge is
+                // drawn.
                 self.bits.push((value, committed_bit(subcircuit, value)?));
             }
         }
@@ -108,6 +111,7 @@ impl Message {
         Ok(match bit {
             Bit::Constant(bit) => FpVar::Constant(Fr::from(bit)),
             Bit::Is(variable) => is(value, variable),
+            // The negation of a bit is a combination and needs no variable.
             Bit::Not(variable) => one() - is(value.map(|value| !value), variable),
         })
     }

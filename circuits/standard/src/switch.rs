@@ -82,6 +82,7 @@ impl<'a> Switch<'a> {
         key: &FpVar<Fr>,
     ) -> Result<(), SynthesisError> {
         match &self.enable {
+            // The multiplicity is the bit, so that a gadget that is off asks for nothing.
             Some(enable) => table.contains_if(enable, key),
             None => table.contains(key),
         }
@@ -108,6 +109,7 @@ impl<'a> Switch<'a> {
     ) -> Result<(), SynthesisError> {
         let one = FpVar::Constant(Fr::one());
         let enable = self.enable.as_ref().map_or(&one, EnableBit::variable);
+        // Multiplied and not conditional: rows are the same whether the gadget is on or off.
         sum.mul_equals(enable, variable)
     }
 }

@@ -92,6 +92,7 @@ impl Machine {
             let place = NodePosition::of_number(&entry.node)?;
             Some(Subtree { place, old: of_halves(&entry.old)?, new: of_halves(&entry.new)? })
         };
+        // 0 is the number of no node, so the first entry with it is where the stack ends.
         let used = state.stack.iter().take_while(|entry| !entry.node.is_zero());
         let mut stack = used.map(subtree).collect::<Option<Vec<_>>>()?;
         stack.reverse();
@@ -123,6 +124,8 @@ impl Machine {
     pub(crate) fn hash(&self, block: &Block, is_leaf: bool) -> Digest {
         let [a, b, c, d] = *block;
         let mut hashed = self.profile.combine(&digest([a, b]), &digest([c, d]));
+        // The last bit is the kind: no digest is that of a leaf and of an inner node (spec:
+        // directory#tree).
         hashed[31] = hashed[31] & 0xfe | u8::from(is_leaf);
         hashed
     }
@@ -134,6 +137,7 @@ impl Machine {
         let is_leaf = |digest: &Digest| digest[31] & 1 == 1;
         match (left == EMPTY, right == EMPTY) {
             (true, true) => EMPTY,
+            // A lone leaf moves up without a hash: the tree has as many inner nodes as it has branches.
             (true, false) if is_leaf(&right) => right,
             (false, true) if is_leaf(&left) => left,
             _ => self.hash(block, false),
@@ -146,6 +150,7 @@ impl Machine {
         let top = self.stack.last().copied();
         let is_push =
             matches!(step, Step::Insert { .. } | Step::Update { .. } | Step::Touch { .. });
+        // The server puts off changes that would need more; a witness from elsewhere may not have done so.
         if is_push && self.stack.len() == STACK {
             return Err(StepError::Full);
         }
@@ -166,6 +171,8 @@ impl Machine {
             Step::Up { sibling } => {
                 let current = top.ok_or(StepError::Nothing)?;
                 let parent = current.place.parent().ok_or(StepError::Root)?;
+                // A leaf beside what was nothing was alone, so its path ended higher up: here, it would be
+                // gone from its own path (spec: directory#displaced).
                 if sibling[31] & 1 == 1 && current.old == none {
                     return Err(StepError::Displaced);
                 }
@@ -193,6 +200,7 @@ impl Machine {
             Step::Path { .. } => return Err(StepError::Path),
             Step::End => {
                 let [whole] = self.stack[..] else { return Err(StepError::OtherTree) };
+                // The rows say the same; here, the message can say which step is wrong.
                 if whole.place.depth != 0 || whole.old != self.root {
                     return Err(StepError::OtherTree);
                 }
@@ -236,6 +244,7 @@ impl Machine {
                     self.root = whole.new;
                 }
                 self.chain = self.profile.combine(&self.chain, &self.root);
+                // `apply` has checked that there is a next epoch.
                 self.epoch += 1;
             }
         }

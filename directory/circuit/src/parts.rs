@@ -85,6 +85,7 @@ impl Part for Steps {
             let choice = of_step.map(Choice::from);
             state = step(&rows, &self.profile, &state, choice.as_ref())?;
         }
+        // The state after the last step is what the next subcircuit reads.
         for (found, slot) in state.list().iter().zip(list(after)) {
             rows.product(Rule::Definition, found, &Form::one(), &form(&slot)?)?;
         }
@@ -116,6 +117,7 @@ impl Part for Edge {
     fn synthesize(&self, cs: Cs, stack: &Vec<Entry<Var>>, (): &(), _: Option<&()>) -> Synthesized {
         let rows = Rows::new(cs);
         for slot in list::<Var, _>(stack) {
+            // Each slot on its own: a sum could be zero although its terms are not.
             rows.product(Rule::Alone, &form(&slot)?, &Form::one(), &Form::zero())?;
         }
         Ok(())

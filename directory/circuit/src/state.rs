@@ -71,6 +71,7 @@ pub(crate) struct NodePosition {
 impl NodePosition {
     /// The position at a depth on the way to an index.
     pub(crate) fn of(index: &Index, depth: u8) -> Self {
+        // At depth 0 there is no prefix, and a shift by all 128 bits overflows.
         let rest = 128 - u32::from(depth.min(128));
         Self { depth, prefix: u128::from_be_bytes(index.0).checked_shr(rest).unwrap_or(0) }
     }
@@ -83,6 +84,7 @@ impl NodePosition {
         let prefix = u128::from(*high) << 64 | u128::from(*low);
         // Without the bit in front, which is that of 2^128 at the largest depth.
         let front = 1u128.checked_shl(depth.into()).unwrap_or(0);
+        // A wire may have any value, and nodes have at most 128 bits behind the first.
         (depth <= 128).then(|| Self { depth, prefix: prefix.wrapping_sub(front) })
     }
 
@@ -97,6 +99,7 @@ impl NodePosition {
 
     /// The number of the node here, if it is below 2^128: of every node but leaves at depth 128.
     pub(crate) fn number(self) -> Option<u128> {
+        // 2^128 and more does not fit; no step goes to such a node, since it has nothing below it.
         Some(1u128.checked_shl(self.depth.into())? + self.prefix)
     }
 

@@ -52,6 +52,7 @@ struct Flags<F: PrimeField> {
 
 impl<F: PrimeField> Flags<F> {
     fn new(rows: &Rows<F>, operation: Option<Operation>) -> Made<Self> {
+        // Flags and not a number: each row below is switched by one of them, which costs nothing.
         let flag = |which| {
             let value = operation.map(|operation| F::from(operation == which));
             rows.bit(Rule::OneOperation, which as usize, value)
@@ -67,6 +68,7 @@ impl<F: PrimeField> Flags<F> {
         let join = &up_left + &up_right + &merge;
         let any = &push + &join + &end;
         let idle = Form::one() - &any;
+        // The sum of the flags is 0 or 1, so at most one of them is 1.
         rows.zero_if(Rule::OneOperation, &any, &idle)?;
         Ok(Self { insert, update, touch, up_left, up_right, merge, end, idle, push, join })
     }
@@ -139,6 +141,7 @@ fn location<F: PrimeField>(
         let next = &low[at] + &bit.times(power(at));
         low.push(next);
     }
+    // In many rows below: a combination of 128 bits in each of them would be larger than the rows.
     let location = rows.named(&low[depths])?;
     let value = values.map(|values| match values.operation {
         Operation::Insert | Operation::Update | Operation::Touch => values.prefix(depths),
@@ -162,6 +165,7 @@ fn location<F: PrimeField>(
         rows.zero_if(Rule::Prefix, &is_depth, &(found - &whole))?;
         any = any + &is_depth;
     }
+    // Exactly one depth for a push, and none for other operations, whose numbers follow from the location.
     rows.product(Rule::Depth, &any, &Form::one(), &flags.push)?;
 
     rows.zero_if(Rule::Location, &flags.join, &(&next - &location))?;
@@ -189,6 +193,7 @@ fn leaves<F: PrimeField>(
     let has_old = update + touch;
     rows.zero_if(Rule::Index, push, &(&new.halves[0] - location))?;
     rows.zero_if(Rule::Index, &has_old, &(&old.halves[0] - location))?;
+    // A leaf has one encoding; other bytes here would be a second digest of the same leaf.
     rows.zero_if(Rule::Zeros, push, &new.rest)?;
     rows.zero_if(Rule::Zeros, &has_old, &old.rest)?;
     rows.zero_if(Rule::First, insert, &new.version)?;
@@ -250,7 +255,9 @@ fn join<F: PrimeField>(
     let right_leaf_alone = rows.multiply(&left_is_empty, right_is_leaf)?;
     let left_leaf_alone = rows.multiply(&right_is_empty, left_is_leaf)?;
     let both_are_empty = rows.multiply(&left_is_empty, &right_is_empty)?;
+    // Where both are empty, either one is the result: nothing.
     let takes_right = &right_leaf_alone + &both_are_empty;
+    // Without its last bit, which is 0 for a node and 1 for a leaf.
     let node = [hashed.digest[0].clone(), &hashed.digest[1] - &hashed.last];
     let digest = both(|half| {
         let node = &node[half];
@@ -309,6 +316,7 @@ impl<F: PrimeField> Written<'_, F> {
             };
             let digest = rows.claim(Rule::Digest, number + half, value)?;
             rows.zero_if(Rule::Digest, &is_hashed, &(&digest - own))?;
+            // An insertion has no digest before the epoch, and the end of an epoch leaves nothing.
             rows.zero_if(Rule::Nothing, is_zero, &digest)?;
             rows.zero_if(Rule::Idle, &flags.idle, &(&digest - &top[half]))?;
             Ok(digest)
@@ -328,6 +336,7 @@ fn end<F: PrimeField>(
     let end = &flags.end;
     rows.zero_if(Rule::AtRoot, end, &(&top.node - &Form::one()))?;
     // Numbers of nodes are below 2^129, so their sum is zero only if all are.
+    // One row for the whole stack.
     let others = before.stack.iter().skip(1).fold(Form::zero(), |sum, entry| sum + &entry.node);
     rows.zero_if(Rule::Alone, end, &others)?;
     let root = both(|half| {
@@ -368,6 +377,7 @@ fn shift<F: PrimeField>(
     top: Entry<Form<F>>,
 ) -> Made<Vec<Entry<Form<F>>>> {
     if let Some(last) = before.last() {
+        // Otherwise a push would drop the lowest subtree, and with it whatever it was to be merged with.
         rows.zero_if(Rule::Room, &flags.push, &last.node)?;
     }
     let mut stack = vec![top];

@@ -38,6 +38,8 @@ impl Bits {
     /// The exclusive or of five bits: three rows rather than four, because their sum is
     /// `p + 2 q + 4 r` with three bits, and r is what is left of it.
     fn xor5(&self, bits: [ValuedBit; 5]) -> Result<ValuedBit, SynthesisError> {
+        // Zero lanes of the first block: an exclusive or with a constant is free, and this is cheaper than
+        // three rows.
         if bits.iter().any(|(_, bit)| matches!(bit, Bit::Constant(_))) {
             return bits[1..].iter().try_fold(bits[0], |sum, bit| self.xor(sum, *bit));
         }
@@ -71,6 +73,7 @@ impl Permutation for Bits {
     }
 
     fn absorb(&self, lane: &Lane, bits: &[ValuedBit]) -> Result<Lane, SynthesisError> {
+        // All rotations are renamings here; only exclusive ors and chi have rows.
         lane.iter().zip(bits).map(|(a, b)| self.xor(*a, *b)).collect()
     }
 

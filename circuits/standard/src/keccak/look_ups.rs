@@ -131,6 +131,8 @@ impl<'a> LookUps<'a> {
         before: &[FpVar<Fr>; 50],
         after: &[FpVar<Fr>; 50],
     ) -> Result<(), SynthesisError> {
+        // The row of the last piece is not a look-up if the piece is one bit, and only look-ups have a
+        // multiplicity that a bit can switch.
         let last = self.pieces.cut(Alphabet::Binary, &[]).pop();
         if self.switch.is_switched() && last.is_none_or(|piece| piece.len() == 1) {
             return Err(SynthesisError::Unsatisfiable);
@@ -170,6 +172,7 @@ impl<'a> LookUps<'a> {
     fn words_of_lane(&self, lane: &Lane) -> Result<[Terms; 2], SynthesisError> {
         let mut words = [Terms::new(), Terms::new()];
         for Piece { start, len, digits } in &lane.pieces {
+            // There is a cut between the two words, so each piece is in one of them.
             let factor = Fr::from(1u64 << (start % WORD));
             let word = &mut words[start / WORD];
             match digits {
@@ -285,6 +288,7 @@ impl<'a> LookUps<'a> {
                 columns.push(self.xor(&lanes, &[LANE - 1])?);
             }
             let mut after = vec![self.zero(); 25];
+            // Theta adds two columns to each lane, and rho rotates the sum: one split, cut where rho wraps around.
             for (lane, rotation) in ROTATIONS.into_iter().enumerate() {
                 let [left, right] = [4, 1].map(|by| &columns[(lane % 5 + by) % 5]);
                 let sum = [(&state[lane], 0), (left, 0), (right, 1)];
@@ -359,6 +363,8 @@ impl<'a> LookUps<'a> {
             if let Some(piece) = last {
                 let scale = self.inverse(part.factor) * self.powers[1][piece.start];
                 let value = part.digits.map(|digits| Fr::from(number(&digits[piece.clone()])));
+                // Divided by its place, what is left is a number of the last piece's digits, or in no
+                // table.
                 sum.iter_mut().for_each(|(factor, _)| *factor *= scale);
                 #[cfg(test)]
                 keys.push(Key {
@@ -402,6 +408,7 @@ impl<'a> LookUps<'a> {
     fn chi(&self, [a, b, c]: [&Lane; 3], cuts: &[usize]) -> Result<Lane, SynthesisError> {
         let mut sum = Vec::new();
         let ones: Fr = self.powers[0].iter().sum();
+        // 3 for each digit keeps all digits of the sum from being negative.
         sum.push((Fr::from(3u64) * ones, Variable::One));
         for (lane, factor) in [(a, -Fr::from(2u64)), (b, Fr::one()), (c, -Fr::one())] {
             self.add(&mut sum, lane, 0, factor);

@@ -94,6 +94,8 @@ impl Pieces {
 
     /// All kinds of pieces but bits, which need no table.
     pub(super) fn kinds(self) -> BTreeSet<(Alphabet, usize)> {
+        // A lane is cut where a rotation wraps around: its pieces then move to other places, and no row is
+        // needed.
         let rotations = ROTATIONS.iter().map(|rotation| vec![LANE - rotation]);
         let constants = round_constants().into_iter().map(cuts_of_iota);
         let cuts = rotations.chain(constants).chain([vec![LANE - 1], vec![]]);

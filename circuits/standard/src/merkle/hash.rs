@@ -33,6 +33,8 @@ impl NodeKind {
 
 /// The digest of a leaf.
 pub(super) fn leaf_digest(bytes: &[u8], iterations: usize) -> [u8; DIGEST] {
+    // The tag is at the end: it separates kinds of nodes as well as at the beginning does, and leaves the
+    // words of a digest in place.
     let first = Sha256::new().chain_update(bytes).chain_update([NodeKind::Leaf.tag()]).finalize();
     (1..iterations).fold(first.into(), |digest: [u8; DIGEST], _| {
         Sha256::new().chain_update(digest).chain_update([ITERATION_TAG]).finalize().into()
@@ -59,6 +61,7 @@ pub(super) fn join_halves(halves: &[Fr]) -> Option<[u8; DIGEST]> {
     let mut out = [0; DIGEST];
     for (chunk, half) in out.chunks_exact_mut(16).zip([high, low]) {
         let bytes = half.into_bigint().to_bytes_be();
+        // A wire with a larger number is not half a digest; cut off, it would be that of another digest.
         let (zeros, value) = bytes.split_at(16);
         if zeros.iter().any(|b| *b != 0) {
             return None;

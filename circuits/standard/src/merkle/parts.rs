@@ -19,6 +19,7 @@ fn extra_values(read: &[Fr]) -> Vec<Fr> {
 
 /// The order of the slots of a node: its own, then the additional wires.
 fn order(own: &[Access], extra: usize) -> Vec<Access> {
+    // Fixed by keys: another order would be another layout.
     [own, &vec![Access::Read; extra], &vec![Access::Write; extra]].concat()
 }
 
@@ -207,6 +208,7 @@ impl Part for Parent {
         writes: &NodeWrites<Var>,
         _: Option<&()>,
     ) -> Synthesized {
+        // The second block is constant: tag, padding and length. Its message schedule costs no rows.
         let digest = reads.message(&cs)?.constant(&[self.kind.tag()]).sha256(&cs)?;
         enforce_digest(&cs, &digest, &writes.digest)
     }
@@ -280,6 +282,8 @@ impl Part for Root {
         )?;
         // The hashed length is that of the full leaves plus what the last leaf has.
         let (before_last, rest) = (variable(&reads.before_last)?, variable(&writes.rest)?);
+        // 8 bytes: the length that is hashed is below 2^64, and so is the sum, for `rest` is at most a
+        // leaf.
         message.enforce_number(&cs, 8, [before_last, rest])?;
         enforce_not_empty(&cs, &reads.before_last, &writes.rest)?;
         let digest = message.constant(&[NodeKind::Root.tag()]).sha256(&cs)?;
@@ -349,6 +353,8 @@ impl Part for Padding {
         writes: &PaddingWrites<Var>,
         _: Option<&()>,
     ) -> Synthesized {
+        // A prover who could choose these would have a tree with another digest in place of a missing
+        // child.
         for slot in variables(&writes.empty)? {
             cs.enforce_r1cs_constraint(
                 || slot.into(),

@@ -20,10 +20,12 @@ use std::ops::Range;
 const WORD: usize = 32;
 
 /// The bits of a carry: sums have at most 7 words.
+// 7 words of 32 bits are below 7 * 2^32, so their carry is at most 6.
 pub(super) const CARRY: u32 = 3;
 
 /// The cuts of words for the rotations and shifts of the message schedule, and of the state.
 const SCHEDULE_CUTS: &[usize] = &[3, 7, 10, 17, 18, 19];
+// The rotations of Sigma_0 and Sigma_1 (FIPS 180-4, 4.1.2); each cut more is a piece more, and two rows.
 const A_CUTS: &[usize] = &[2, 13, 22];
 const E_CUTS: &[usize] = &[6, 11, 25];
 
@@ -85,6 +87,8 @@ impl Tables {
         let most = most_bits(longest);
         let numbers = |len: usize| (0u32..1 << len).map(|bits| (Fr::from(spread(bits)), bits));
         let mut dense = BTreeMap::new();
+        // A table for each length: a piece that is looked up among longer ones could have a bit that
+        // belongs to the next piece.
         for len in lengths(most) {
             let pairs = numbers(len).map(|(spread, bits)| (spread, Fr::from(bits)));
             dense.insert(len, table(&format!("sha256_dense_{len}"), Table::pairs(pairs)));
@@ -278,6 +282,7 @@ impl<'a> LookUps<'a> {
         #[allow(clippy::cast_possible_truncation, reason = "the row refuses larger numbers")]
         let given = word.value().ok().map(|value| value.into_bigint().0[0] as u32);
         let swap = |word: u32| if is_swapped { word.swap_bytes() } else { word };
+        // The pieces are the prover's; the row below ties their sum to the word, and their tables bound it.
         let found = self.word(given.map(swap), cuts)?;
         let terms = match is_swapped {
             false => found.dense.terms.clone(),
@@ -382,6 +387,7 @@ impl<'a> LookUps<'a> {
         });
         let factors = [Fr::one(), Fr::from(2u64)];
         let value = values.map(|values| values[wanted]);
+        // No cuts but those of the tables: nothing rotates a word that comes from an exclusive or.
         let kept = self.pieces(value, &[])?;
         let terms = self.dense(value, &kept)?;
         let mut rest: Terms = words.iter().flat_map(|word| word.terms.iter().copied()).collect();
@@ -389,6 +395,8 @@ impl<'a> LookUps<'a> {
             rest.extend(times(&terms_of(spread)?, -factors[wanted] * power(2 * piece.start)));
         }
         let other = values.map(|values| values[1 - wanted]);
+        // The part that is not wanted is not committed as a whole: what remains of the sum is it, and only
+        // needs to be spread digits.
         self.drop_digits(rest, other, factors[1 - wanted])?;
         Ok(Form { value, terms })
     }
@@ -401,6 +409,7 @@ impl<'a> LookUps<'a> {
         factor: Fr,
     ) -> Result<(), SynthesisError> {
         let mut pieces = cut(&[], self.longest);
+        // The last piece is what the others leave: one row, and no committed value.
         let last = pieces.pop().ok_or(SynthesisError::Unsatisfiable)?;
         for piece in pieces {
             let marked = self.switch.mark(value.map(|value| spread(part(value, &piece))))?;
@@ -429,6 +438,7 @@ impl<'a> LookUps<'a> {
     fn choose(&self, e: &Spread, f: &Spread, g: &Spread) -> Result<Form, SynthesisError> {
         let [e, f, g] = [e, f, g].map(Spread::spread);
         let mut not = Spread::constant(u32::MAX).spread();
+        // All ones minus e, digit by digit: no digit borrows, since e has digits 0 and 1.
         not.terms.extend(times(&e.terms, -Fr::one()));
         not.value = e.value.map(|e| !e);
         let left = self.split(&[e, f], 1)?;
@@ -449,6 +459,7 @@ impl<'a> LookUps<'a> {
         let scale = power(WORD).inverse().expect("a power of two is not zero modulo r");
         let mut terms: Terms = words.iter().flat_map(|word| times(&word.terms, scale)).collect();
         terms.extend(times(&sum.terms, -scale));
+        // The difference, divided by 2^32: a fraction, and in no table, unless the low bits agree.
         let carry = total.map(|total| Fr::from(total >> WORD));
         self.switch.contains(&self.carries, &self.switch.sum_of(carry, terms)?)
     }

@@ -74,6 +74,7 @@ impl Lane {
             if let Digits::Bit(bit) = &mut piece.digits
                 && bits >> piece.start & 1 == 1
             {
+                // Free: iota has no rows.
                 *bit = bit.negate();
             }
         }
@@ -98,6 +99,7 @@ pub(super) fn spread(bits: u64, range: Range<usize>) -> u64 {
 /// The bits of a lane that is given as a number in base 7 whose digits are its bits ([`LookUps::lanes`](super::LookUps::lanes)); anything for other numbers.
 #[allow(clippy::cast_possible_truncation, reason = "quotients of a rest below 7, and rests")]
 pub fn bits_of_number(number: Fr) -> u64 {
+    // Long division by 7, limb by limb, as only witnesses need it.
     let mut limbs = number.into_bigint().0;
     (0..LANE).fold(0, |lane, at| {
         let mut rest = 0;

@@ -22,6 +22,7 @@ impl Tables {
     /// [`Wires::table`](hekaton_circuit::parts::Wires::table)).
     pub fn new(pieces: Pieces, mut table: impl FnMut(&str, Table) -> TableId) -> Self {
         let mut add = |(alphabet, len): (Alphabet, usize)| {
+            // Keys alone: what a piece of dropped digits is does not matter, only that it has such digits.
             let keys = alphabet.numbers(len).into_iter().map(Fr::from);
             let name = format!("keccak_{}_{len}", alphabet.name());
             ((alphabet, len), table(&name, Table::keys(keys)))
