@@ -138,8 +138,8 @@ pub enum PartProblem {
     },
     /// A row for a bit that is not one, or of a wire that is not a bit in the source (P9).
     #[error(
-        "row {row} is to make wire {wire} a bit of a pack, and does not, or again, or the source does \
-         not say so"
+        "row {row} should make wire {wire} a bit of a pack, but does not, repeats another row, or \
+         has no counterpart in the source"
     )]
     NoBit {
         /// The row of the part.

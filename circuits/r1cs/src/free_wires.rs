@@ -90,8 +90,8 @@ impl System {
 }
 
 impl CircuitBundle {
-    /// Describes for people what is allowed in the circuit and probably not meant: public wires that no
-    /// constraint mentions.
+    /// Describes what the circuit allows and its author probably did not intend: public wires that no constraint
+    /// mentions.
     ///
     /// # Errors
     /// As for [`free_public_wires`](Self::free_public_wires).

@@ -23,8 +23,8 @@ pub enum ImportError {
     File(#[from] FileError),
     /// The circuit has no constraints.
     #[error(
-        "the circuit has no constraints: there is nothing to prove. circom's --O1 and --O2 remove \
-         constraints that only copy signals; if there are such, --O0 keeps them"
+        "the circuit has no constraints, so there is nothing to prove. circom's --O1 and --O2 remove \
+         constraints that only copy signals; --O0 keeps them"
     )]
     Empty,
     /// No cut has parts that are small enough.
@@ -37,10 +37,10 @@ pub enum ImportError {
     #[error(transparent)]
     Bundle(#[from] BundleError),
     /// The partition that was written has no layout.
-    #[error("the partition has no layout: {0}; this is a mistake of the partitioner")]
+    #[error("the partition has no layout: {0}; this is a bug in the partitioner")]
     Layout(#[from] LayoutError),
     /// The partition that was written is not the circuit.
-    #[error("the partition is not the circuit: {0}; this is a mistake of the partitioner")]
+    #[error("the partition differs from the circuit: {0}; this is a bug in the partitioner")]
     Partition(#[from] PartitionError),
 }
 
@@ -54,11 +54,11 @@ pub struct Monolith {
 }
 
 impl Monolith {
-    /// Reads a `.r1cs` file, and the names of wires from a `.sym` file. `progress` is called now and
-    /// then with the number of constraints so far, and their number.
+    /// Reads a `.r1cs` file, and the names of wires from a `.sym` file. `progress` is called from time to time
+    /// with the number of constraints read and the total.
     ///
     /// # Errors
-    /// If a file is not as it should be, or there are no constraints.
+    /// If a file cannot be read, or there are no constraints.
     pub fn read(
         path: &Path,
         symbols: Option<&Path>,
@@ -83,7 +83,7 @@ impl Monolith {
     }
 
     /// A system from elsewhere, for example [`system_of`](crate::system_of) an arkworks circuit.
-    /// `name` and `digest` say what it is, to people and to [`Imported`].
+    /// `name` and `digest` identify it, for people and for [`Imported`].
     ///
     /// # Errors
     /// If there are no constraints.
@@ -119,8 +119,8 @@ impl Monolith {
         &self.system
     }
 
-    /// Describes for people what is allowed in the circuit and probably not meant: public wires that no
-    /// constraint mentions.
+    /// Describes what the circuit allows and its author probably did not intend: public wires that no constraint
+    /// mentions.
     pub fn notices(&self) -> Vec<String> {
         let symbols = self.symbols.as_ref();
         let label = |wire| {

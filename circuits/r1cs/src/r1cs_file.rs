@@ -1,9 +1,9 @@
 //! circom's `.r1cs` files, version 1.
 //!
 //! Section 1 has the field and the counts, section 2 the constraints, section 3 the labels of wires;
-//! sections 4 and 5 describe custom gates. A number in the header is believed where something needs
-//! it, and then only as far as the file has bytes for it: writers differ in the others. circom counts
-//! private inputs before it simplifies, some tools write no labels, or shorter ones.
+//! sections 4 and 5 describe custom gates. A number in the header is used only where something needs it, and
+//! only as far as the file has bytes for it, because writers differ in the others: circom counts private
+//! inputs before it simplifies, and some tools write no labels, or shorter ones.
 
 use crate::container::{Container, Reader, container_of, decode};
 use crate::error::{FileError, FilePosition, Problem};
@@ -66,8 +66,8 @@ impl R1csFile {
     /// ones are skipped, and nothing depends on the labels.
     ///
     /// # Errors
-    /// If it is not a regular file or not such a file, is truncated, is of another field, uses custom
-    /// gates, or has counts that cannot be true.
+    /// If it is not a regular file or not a `.r1cs` file, is truncated, is of another field, uses custom gates, or
+    /// has impossible counts.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let container = Container::open(path, "r1cs", 1)?;
         let mut header = container.reader(HEADER)?;
@@ -164,7 +164,7 @@ impl R1csFile {
         container_of("r1cs", 1, &[(HEADER, &header), (CONSTRAINTS, &rows), (LABELS, &labels)])
     }
 
-    /// Reads the constraints. `progress` is called now and then with the number of rows so far.
+    /// Reads the constraints. `progress` is called from time to time with the number of rows read.
     ///
     /// # Errors
     /// If a row has a wire that does not exist, a number that is not below the modulus, or cannot

@@ -46,7 +46,7 @@ pub struct System {
 #[non_exhaustive]
 pub enum RowError {
     /// A wire that does not exist.
-    #[error("wire {wire}; the circuit has wires 0 to {}", wires.saturating_sub(1))]
+    #[error("wire {wire} does not exist: the circuit has wires 0 to {}", wires.saturating_sub(1))]
     NoSuchWire {
         /// The wire.
         wire: u32,

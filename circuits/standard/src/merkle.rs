@@ -205,7 +205,7 @@ impl WiredCircuit for Merkle {
             Ok(Fr::from(circuit.leaf(file, circuit.leaves - 1).used as u64))
         });
         let before_last = c.constant(self.before_last());
-        // The first subcircuit reads no additional wires, and nobody reads those of the last.
+        // The first subcircuit reads no additional wires, and those of the last are not read.
         let mut extra: Vec<Vec<Wire>> = vec![vec![c.unused(); self.extra_wires]];
         for i in 0..nodes.len() + 1 {
             let wire = |j| c.declare("extra", ((i + 1) * self.extra_wires + j) as u64);

@@ -148,7 +148,7 @@ impl Word {
         self
     }
 
-    /// Two words, or the other way round if the bit is 1: two rows per bit.
+    /// Two words, exchanged if the bit is 1: two rows per bit.
     fn swap(
         cs: &Cs,
         (value, bit): (Option<bool>, Bit),
@@ -433,7 +433,7 @@ impl Message {
         message.constant(&bits.to_be_bytes()).words()
     }
 
-    /// Two digests, or the other way round if a bit of the message is 1: 512 rows.
+    /// Two digests, exchanged if a bit of the message is 1: 512 rows.
     ///
     /// # Errors
     /// If the message does not have the bit, or a value is required but absent.

@@ -1,5 +1,5 @@
-//! Gadgets that an enable bit can switch off: then all that they mark is zero, and costs its share of the
-//! transforms and no more.
+//! Gadgets that an enable bit can switch off. Their marked values are then zero, and cost only their share of
+//! the transforms.
 
 use crate::bits::{Bit, committed_bit};
 use ark_ff::{One, Zero};
@@ -52,7 +52,7 @@ impl<'a> Switch<'a> {
         committed_bit(self.subcircuit, if self.is_off() { Some(false) } else { value })
     }
 
-    /// A marked variable with its value if the gadget is on.
+    /// A marked variable, with its value if the gadget is on.
     pub(crate) fn variable(&self, value: Option<u64>, variable: Variable) -> FpVar<Fr> {
         let value = if self.is_off() { Some(0) } else { value };
         FpVar::Var(AllocatedFp::new(value.map(Fr::from), variable, self.subcircuit.cs()))

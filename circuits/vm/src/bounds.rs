@@ -18,13 +18,13 @@ const MAX_OPERATIONS: u128 = (1 << 32) - 2;
 #[non_exhaustive]
 pub enum BoundsError {
     /// Subcircuits are too small or too large.
-    #[error("subcircuits of {0} rows: from 2^12 to 2^28")]
+    #[error("subcircuits have {0} rows, expected 2^12 to 2^28")]
     Rows(usize),
     /// There are too many public words.
-    #[error("{0} public words, at most 2^20")]
+    #[error("too many public words: {0}, at most 2^20")]
     PublicWords(usize),
     /// There are numbers for the chips of another instruction set.
-    #[error("counts: of {found} kinds of instructions, expected {expected}")]
+    #[error("counts: for {found} kinds of instructions, expected {expected}")]
     Chips {
         /// The number that was found.
         found: usize,
@@ -32,13 +32,15 @@ pub enum BoundsError {
         expected: usize,
     },
     /// The chain of memory that is zero at the beginning has no end.
-    #[error("counts: none of zero memory, expected at least one of zero memory")]
+    #[error("counts: no subcircuits of zero memory, expected at least one")]
     NoZero,
     /// RV32IM has its input in memory.
-    #[error("counts: none of input, expected at least one: input is in memory in RV32IM")]
+    #[error(
+        "counts: no subcircuits of input, expected at least one: RV32IM has its input in memory"
+    )]
     NoInput,
     /// TinyRAM has it on a tape.
-    #[error("counts: {0} of input, expected none: TinyRAM has its input on a tape")]
+    #[error("counts: {0} subcircuits of input, expected 0: TinyRAM has its input on a tape")]
     Tape(usize),
     /// Cycles would not be below 2^32.
     #[error("room for {found} operations, refreshes included, at most {MAX_OPERATIONS}")]

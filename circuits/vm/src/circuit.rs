@@ -24,8 +24,8 @@ use std::ops::Range;
 /// The maximum number of public words of an input.
 pub const MAX_PUBLIC: usize = 1 << 20;
 
-/// The number of subcircuits of each kind, as far as the prover chooses it. It is part of what a proof
-/// says: any counts prove the same statement about the program.
+/// The number of subcircuits of each kind that the prover chooses. It is part of the claim of a proof, but any
+/// counts prove the same statement about the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// The number of subcircuits of each chip, in the order of [`Isa::chips`].
@@ -75,7 +75,7 @@ impl Counts {
         found.map(|(_, count)| *count = (*count).max(least)).is_some()
     }
 
-    /// Raises the counts to at least one subcircuit of each kind, so that a proof does not say which instructions were
+    /// Raises the counts to at least one subcircuit of each kind, so that a proof does not reveal which instructions were
     /// not executed.
     #[must_use]
     pub fn with_every_kind(mut self) -> Self {
@@ -100,7 +100,7 @@ pub(crate) fn image_end(program: &Program, sizes: Sizes) -> u32 {
     }
 }
 
-/// The execution of a program: that it ends with an exit, with these public words as input and output.
+/// The circuit of a program's run, which ends with an exit, with these public words as input and output.
 #[derive(Clone, Debug)]
 pub struct MachineCircuit {
     /// The program.
@@ -262,10 +262,11 @@ impl Circuit for MachineCircuit {
         let cells = sizes.image();
         let images = program.image.len().div_ceil(cells);
         let (kind, instances) = add(layout, "image", 0, Part::Image, images);
-        // The words are pairs, and so in the verifying key: another program has other keys, whoever makes
-        // the proof.
+        // The words are pairs, and so in the verifying key: a proof cannot be about another program's
+        // words.
         layout.pairs(kind, cells);
         for (number, address) in (program.base..image_end(program, *sizes)).enumerate() {
+            // Cells that fill up the last subcircuit are zero, as the memory behind the image is.
             let value = program.image.get(number).copied().unwrap_or(0);
             let instance = instances[number / cells];
             layout.set_pair(instance, number % cells, Fr::from(address), Fr::from(value));
@@ -354,7 +355,7 @@ impl Circuit for MachineCircuit {
             .find(|((_, needed), (_, given))| needed > given);
         if let Some(((name, needed), (_, given))) = more {
             return Err(format!(
-                "the run needs {needed} subcircuits of type '{name}', and there are {given}"
+                "the run needs {needed} subcircuits of type '{name}', but the circuit has {given}"
             )
             .into());
         }

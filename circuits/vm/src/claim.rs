@@ -74,7 +74,7 @@ impl Claim {
         }
     }
 
-    /// The instruction set of the program, as far as the counts say it: only RV32IM has input in memory.
+    /// The instruction set of the program, as the counts show it: only RV32IM has input in memory.
     pub fn isa(&self) -> Isa {
         // A wrong answer only selects other keys, for which the proof does not verify.
         if self.counts.input > 0 { Isa::Rv32im } else { Isa::TinyRam }

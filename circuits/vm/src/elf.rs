@@ -155,7 +155,7 @@ fn segment<'d>(
         Some(contents) => {
             Ok(Some(Segment { addresses: start..end, is_code, is_writable, contents }))
         }
-        None => refuse("its bytes are beyond the end of the file: cut off?"),
+        None => refuse("its bytes are beyond the end of the file, which may be cut off"),
     }
 }
 
@@ -214,8 +214,10 @@ fn damaged(error: ParseError) -> ProgramError {
         ParseError::BadEntsize((found, expected)) => {
             format!("its tables have entries of {found} bytes, expected {expected}")
         }
-        ParseError::SliceReadError(_) => "it ends before what its header says: cut off?".to_owned(),
-        ParseError::IntegerOverflow => "a place in it is beyond all files".to_owned(),
+        ParseError::SliceReadError(_) => {
+            "it ends before what its header says, and may be cut off".to_owned()
+        }
+        ParseError::IntegerOverflow => "an offset in it does not fit into 64 bits".to_owned(),
         _ => "its header contradicts itself".to_owned(),
     };
     ProgramError::Elf(why)

@@ -257,8 +257,8 @@ impl<'a> Machine<'a> {
                 // Only jumps to misaligned places have no row.
                 let target = outcomes[usize::from(holds)];
                 next = target.ok_or_else(|| {
-                    let word = self.program.word(pc).unwrap_or(0);
-                    TrapReason::MisalignedJump { target: isa::branch_target(pc, word), size: 4 }
+                    let target = isa::branch_target(pc, self.program_word(pc));
+                    TrapReason::MisalignedJump { target, size: 4 }
                 })?;
                 op.imm = next;
             }
@@ -403,9 +403,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The word of the program at a pc.
+    /// The word of the program at a pc that has code, or the second word of its instruction.
     pub(crate) fn program_word(&self, pc: u32) -> u32 {
-        self.program.word(pc).unwrap_or(0)
+        self.program.word(pc).expect("code is part of the image")
     }
 
     fn is_mapped(&self, word: u32) -> bool {

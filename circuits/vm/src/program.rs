@@ -42,9 +42,9 @@ pub struct Summary {
 impl Program {
     /// Reads a program.
     ///
-    /// Addresses, sizes, bytes and flags of segments are what the file says, in whatever order they come; the memory of
-    /// each is there, with zeros where it has no contents. All memory can be read. Alignments and physical addresses are
-    /// not looked at, nor are section headers, but for the symbols that traps are reported with.
+    /// Segments may come in any order. Each has memory of its size, with zeros behind its contents, and all memory can be
+    /// read. Alignments and physical addresses are ignored, and so are section headers, except for the symbols that name
+    /// the place of a trap.
     ///
     /// # Errors
     /// If the file is not a static ELF file of 32 bits for RV32IM; or its segments overlap, are both
@@ -202,8 +202,8 @@ impl Program {
         }
     }
 
-    /// A digest of all that a proof is about: entry, image, and which of it is code. Which segments are writable is not
-    /// among it: only [`run`](crate::run()) keeps programs from storing elsewhere, and no constraint does.
+    /// A digest of everything that a proof is about: entry point, image, and which words of it are code. It does not cover
+    /// which segments are writable: only [`run`](crate::run()) keeps programs from storing elsewhere, and no constraint does.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key(match self.isa {
             Isa::Rv32im => "hekaton-v1 program of the machine",

@@ -41,23 +41,23 @@ pub(crate) struct StepValues {
 /// A step that cannot be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StepError {
-    #[error("there is no room on the stack for more than {STACK} subtrees")]
+    #[error("the stack has no room for more than {STACK} subtrees")]
     Full,
-    #[error("there is nothing on the stack")]
+    #[error("the stack is empty")]
     Nothing,
-    #[error("there are no two sides of one node on the stack")]
+    #[error("the two topmost subtrees of the stack are not the sides of one node")]
     NotSides,
-    #[error("it goes up from the root")]
+    #[error("the subtree is at the root, which has no parent")]
     Root,
-    #[error("the leaf beside it was alone before the epoch, and would move unnoticed")]
+    #[error("the sibling is a leaf that was alone before the epoch, and would move unnoticed")]
     Displaced,
-    #[error("the leaf has the largest version that there is")]
+    #[error("the leaf already has the largest version")]
     Version,
-    #[error("there are no epochs after {}", u32::MAX)]
+    #[error("epoch {} is the last one", u32::MAX)]
     Epoch,
-    #[error("it is one of a tree in which each leaf is at the same depth")]
+    #[error("it is a step of the profile full, in which every leaf is at the same depth")]
     Path,
-    #[error("what is on the stack at the end of the epoch is not the tree of the epoch before")]
+    #[error("at the end of the epoch, the stack does not hold the tree of the previous epoch")]
     OtherTree,
 }
 

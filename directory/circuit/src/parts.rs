@@ -65,7 +65,8 @@ impl Part for Steps {
     }
 
     fn run(&self, before: &State<Fr>, steps: &Vec<StepValues>) -> Result<State<Fr>, CircuitError> {
-        let mut machine = Machine::of(self.profile, before).ok_or("there is no such state")?;
+        let mut machine =
+            Machine::of(self.profile, before).ok_or("the wires do not hold a state")?;
         steps.iter().for_each(|step| machine.carry_out(step));
         Ok(machine.state())
     }

@@ -7,7 +7,7 @@ use hekaton_directory::DecodeError;
 #[non_exhaustive]
 pub enum WitnessError {
     /// The bytes are not a witness.
-    #[error("the witness is not readable: {0}")]
+    #[error("cannot read the witness: {0}")]
     Decode(#[from] DecodeError),
     /// It is of a tree with another hash function.
     #[error(

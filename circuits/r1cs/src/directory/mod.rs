@@ -56,7 +56,7 @@ pub enum BundleError {
     },
     /// The directory has another version.
     #[error(
-        "{}: version {found} of the format; this program reads version {VERSION}: import the circuit \
+        "{}: format version {found} is not supported, expected version {VERSION}: import the circuit \
          again",
         path.display()
     )]
@@ -115,7 +115,7 @@ pub struct PartContent {
 
 impl CircuitBundle {
     /// Opens a directory, and checks what proving needs: digests, and that all numbers are in range.
-    /// Whether its parts say what the source says is checked by [`check`](crate::check_partition).
+    /// That its parts state what the source states is checked by [`check_partition`](crate::check_partition).
     ///
     /// # Errors
     /// If it is not a circuit directory, or is damaged.
@@ -282,8 +282,8 @@ impl CircuitBundle {
         rows.map_err(|why| BundleError::Invalid { path, why: why.to_owned() })
     }
 
-    /// Reads everything once: that wires and constraints of all parts are there, and as many as their
-    /// types say, and that names are as they were.
+    /// Reads everything once, and checks that the wires and constraints of all parts are there, in the numbers of
+    /// their types, and that names were not changed.
     ///
     /// # Errors
     /// The first file that cannot be read, was changed, or contradicts another one.

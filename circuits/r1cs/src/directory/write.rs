@@ -25,7 +25,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// There is something already.
-    #[error("{} exists: use a new or empty directory", .0.display())]
+    #[error("{} already exists; choose a new or empty directory", .0.display())]
     Occupied(PathBuf),
     /// The partition is too large.
     #[error("{0}")]
@@ -48,10 +48,14 @@ pub fn write(
     symbols: Option<&Symbols>,
 ) -> Result<Summary, WriteError> {
     if parts.types.len() > MOST_TYPES {
-        return Err(WriteError::TooLarge("more than 2^16 types: allow more rows a part"));
+        return Err(WriteError::TooLarge(
+            "the partition has more than 2^16 types; allow more rows per part",
+        ));
     }
     if parts.types.iter().any(|kind| kind.rows.lengths.len() > MOST_ROWS) {
-        return Err(WriteError::TooLarge("more than 2^28 constraints in a part: allow fewer"));
+        return Err(WriteError::TooLarge(
+            "a part has more than 2^28 constraints; allow fewer rows per part",
+        ));
     }
     // Not `create_dir_all`: writing into a directory that is there would mix two circuits.
     std::fs::create_dir(path).map_err(io_error(path))?;

@@ -23,8 +23,8 @@ const TRIES: usize = 8;
 /// No number of parts fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no cut into contiguous parts has at most {most} rows a part: constraint {number} and its wires \
-     need {needed}; allow larger parts"
+    "cannot cut the circuit into parts of at most {most} rows: constraint {number} and its wires need \
+     {needed} rows; allow larger parts"
 )]
 pub struct DoesNotFit {
     /// The most rows of a part.

@@ -11,14 +11,14 @@ use ark_ff::{Field, Zero};
 use hekaton_circuit::Fr;
 use std::collections::{BTreeMap, HashMap};
 
-/// The least number of slots in whose place a sum comes: it has two of its own, and a row.
+/// The least number of slots that a sum replaces; it has two slots of its own, and a row.
 const LEAST_SAVED: usize = 4;
 /// The least number of bits in a pack.
 const LEAST_BITS: usize = 8;
 /// The most terms of a combination in parts with room for three of them: longer ones become sums of
 /// sums.
 const MOST_TERMS: u64 = 4096;
-/// Wires of more parts than this are not looked at: they are nearly everywhere.
+/// Wires of more parts than this are left out: they are nearly everywhere.
 const MANY: usize = 64;
 
 /// A system with derived wires, and its cut.
@@ -219,8 +219,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Finds the sums in whose place a row of a part can have one wire: of terms over wires that the
-    /// part has only there, and another part has too.
+    /// Finds sums that one wire can replace in a row of a part: their terms are over wires that the part has
+    /// only there, and that another part has, too.
     fn sums_of(&mut self, row: u32) {
         let sides = self.system.row(row as usize);
         if sides.iter().all(|side| side.len() <= LEAST_SAVED / 2) {

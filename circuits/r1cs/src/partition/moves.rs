@@ -121,9 +121,9 @@ impl Change {
     }
 }
 
-/// Moves rows while that makes fewer occurrences of shared wires, in at most ten passes, to parts in
-/// which one of their wires occurs: single rows, and rows with all rows that say what one of their
-/// wires may be, as the rows of bits do for the row that adds them up. No part that had at most `most`
+/// Moves rows to parts in which one of their wires occurs, in at most ten passes, while this reduces the
+/// occurrences of shared wires. A row moves alone, or together with the rows that constrain one of its wires
+/// alone: a row that adds up bits, for example, with the rows of these bits. No part that had at most `most`
 /// rows, slots included, exceeds that. Returns how many moves were made.
 pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: u64) -> usize {
     let counts = Counts::new(cut, system, occurrences);

@@ -1,6 +1,5 @@
-//! Rows that repeat: circuits of loops and of equal components have the same constraints again and
-//! again, over other wires. Parts that begin at the same place of such a period are equal, and share
-//! a key.
+//! Rows that repeat: circuits with loops or equal components repeat the same constraints over other wires.
+//! Parts that begin at the same place of such a period are equal, and share a key.
 
 use super::contiguous::{Filler, at_boundaries, segment};
 use super::graph::{assignment, less};

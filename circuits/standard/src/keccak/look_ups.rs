@@ -110,18 +110,18 @@ impl<'a> LookUps<'a> {
         })
     }
 
-    /// The gadget with a bit that switches it on. Where the bit is 0, nothing is constrained but what the
-    /// words of [`permute_words`](Self::permute_words) are, which are zero, as is all that it marks.
+    /// The gadget with a bit that switches it on. Where the bit is 0, the words of
+    /// [`permute_words`](Self::permute_words) and all marked values are zero, and nothing else is constrained.
     #[must_use]
     pub fn enabled_by(self, enable: &EnableBit) -> Self {
         Self { switch: self.switch.by(enable), ..self }
     }
 
-    /// Keccak-f\[1600\]: constrains `after` to be what the permutation makes of `before`. Both are the words
-    /// of 32 bits of the 25 lanes, the lower one of each lane first, as a little-endian machine has the
-    /// standard's state in memory. The words must be marked values or shared wires; all are constrained to
-    /// 32 bits. [`Tables::rows_of_permutation`] says how many rows it takes: 14,081 with
-    /// [`Pieces::LARGE`]. The tables must be those of [`Tables::with_words`].
+    /// Keccak-f\[1600\]: constrains `after` to be the permutation of `before`. Both consist of the 25 lanes in
+    /// words of 32 bits, the lower word of each lane first, as a little-endian machine stores the
+    /// standard's state. The words must be marked values or shared wires; all are constrained to
+    /// 32 bits. It takes [`Tables::rows_of_permutation`] rows, 14,081 with [`Pieces::LARGE`]. The tables must
+    /// be those of [`Tables::with_words`].
     ///
     /// # Errors
     /// If a value is required but absent; and with a bit that switches the gadget, if the last piece of a lane
@@ -225,8 +225,8 @@ impl<'a> LookUps<'a> {
         Ok(State { lanes: self.permute(lanes, 0)? })
     }
 
-    /// A state whose lanes are slots or marked values, numbers in base 7 as [`lanes`](Self::lanes) returns them. That they are is up to
-    /// the caller, who has them from there.
+    /// A state whose lanes are slots or marked values, numbers in base 7 as [`lanes`](Self::lanes) returns them. This is not
+    /// checked: the caller must have them from there.
     ///
     /// # Errors
     /// If one of them is a constant.

@@ -235,8 +235,8 @@ impl<'a> LookUps<'a> {
         Ok(Self { switch, longest: tables.longest, dense: dense?, spread: spread?, carries })
     }
 
-    /// The gadget with a bit that switches it on. Where the bit is 0, nothing is constrained but what the
-    /// gadget returns and the words that it is given, which are zero, as is all that it marks.
+    /// The gadget with a bit that switches it on. Where the bit is 0, the words that it is given, those that it
+    /// returns and all marked values are zero, and nothing else is constrained.
     #[must_use]
     pub fn enabled_by(self, enable: &EnableBit) -> Self {
         Self { switch: self.switch.by(enable), ..self }
@@ -245,8 +245,8 @@ impl<'a> LookUps<'a> {
     /// The compression function: constrains `after` to be the state after a block (FIPS 180-4, section
     /// 6.2.2). The words must be marked values or shared wires; all are constrained to 32 bits. Those of
     /// states are numbers as in the standard; those of the block are the message's bytes as a little-endian
-    /// machine reads them, so that a program need not swap them. [`Tables::rows_of_compression`] says how
-    /// many rows it takes: 4,856 with [`Tables::LARGE`].
+    /// machine reads them, so that a program need not swap them. It takes [`Tables::rows_of_compression`]
+    /// rows, 4,856 with [`Tables::LARGE`].
     ///
     /// # Errors
     /// If a value is required but absent.
@@ -271,8 +271,8 @@ impl<'a> LookUps<'a> {
         Ok(())
     }
 
-    /// A word that is given as a variable, perhaps with its bytes the other way round: two rows per piece,
-    /// and one that it is the sum of the pieces.
+    /// A word that is given as a variable, with its bytes reversed if `is_swapped`: two rows per piece, and one
+    /// for their sum.
     fn given(
         &self,
         word: &FpVar<Fr>,

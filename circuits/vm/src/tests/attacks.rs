@@ -309,7 +309,7 @@ fn runs_that_do_not_fit_are_named() {
     let mut execution = execution(&[&[r(0, 0, 5, 0, 0)][..], &exit()].concat(), &Input::default());
     execution.counts.chips[Chip::Add as usize - 1] = 0;
     let error = check(&execution, &Input::default(), |_, _| {}).unwrap_err().to_string();
-    let says = "the run needs 1 subcircuits of type 'add', and there are 0";
+    let says = "the run needs 1 subcircuits of type 'add', but the circuit has 0";
     assert!(error.contains(says), "{error}");
 }
 

@@ -226,9 +226,9 @@ fn the_digest_is_of_what_is_proven() {
 #[test]
 fn words_that_are_not_executed_say_what_they_are() {
     for (word, says) in [
-        (0xc000_1073, "the program asked to stop by unimp"),
-        (0x0000_0000, "the program asked to stop by unimp, or got into memory without code"),
-        (0x0010_0073, "the program asked to stop by ebreak"),
+        (0xc000_1073, "the program stopped with unimp"),
+        (0x0000_0000, "the program stopped with unimp, or ran into memory without code"),
+        (0x0010_0073, "the program stopped with ebreak"),
         (0xc000_2573, "0xc0002573 is an access to a CSR"),
         (0x3020_0073, "0x30200073 is an instruction of privileged code"),
         (0x0000_100f, "0x0000100f is fence.i"),

@@ -52,7 +52,7 @@ impl Program {
                 }
                 // All labels are known before the first operand is read, so a jump may go forward.
                 if labels.insert(label, address(lines.len())).is_some() {
-                    return Err(fail(format!("the label {label} is there twice")));
+                    return Err(fail(format!("label {label} is defined twice")));
                 }
                 rest = behind.trim_start();
             }
@@ -66,7 +66,7 @@ impl Program {
             }
         }
         if lines.is_empty() {
-            return Err(AssemblyError { line: 1, why: "there is no instruction".into() });
+            return Err(AssemblyError { line: 1, why: "the program has no instructions".into() });
         }
         let words = lines
             .iter()
@@ -166,7 +166,7 @@ fn operand(word: &str, labels: &HashMap<&str, u32>) -> Result<Operand, String> {
     }
     if word.starts_with('_') {
         let address =
-            labels.get(word).ok_or_else(|| format!("there is no label {}", shown(word)))?;
+            labels.get(word).ok_or_else(|| format!("label {} is not defined", shown(word)))?;
         return Ok(Operand::Immediate(*address));
     }
     let (digits, negative) = word.strip_prefix('-').map_or((word, false), |digits| (digits, true));

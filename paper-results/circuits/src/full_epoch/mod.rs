@@ -1,9 +1,9 @@
 //! The circuit of an epoch as in the paper: every leaf is at depth 128, and each change is proven by two paths, in eight
 //! subcircuits.
 //!
-//! The path before a change goes down from the root, 32 levels in each of four subcircuits, and the path after it up again,
-//! beside the same siblings; its root is that of the next change. It is there to compare with: [`Epochs`](hekaton_directory_circuit::Epochs)
-//! proves an update with a seventeenth of the rows.
+//! The path before a change goes down from the root, 32 levels in each of four subcircuits, and the path after it goes up
+//! again with the same siblings, to the root for the next change. It serves as a comparison:
+//! [`Epochs`](hekaton_directory_circuit::Epochs) proves an update with a seventeenth of the rows.
 
 mod error;
 mod parts;
@@ -77,7 +77,7 @@ impl Changed {
             None => 0,
             Some(leaf) => {
                 let next = leaf.version.checked_add(1);
-                next.ok_or("the leaf has the largest version that there is")?
+                next.ok_or("the leaf already has the largest version")?
             }
         };
         let sibling = |depth: usize| path.siblings[depth].unwrap_or(Profile::Full.empty(depth + 1));
@@ -138,7 +138,7 @@ impl FullEpoch {
         let next = epoch.checked_add(1);
         to.epoch = next.ok_or_else(|| FullEpochError::Step {
             number: steps.len(),
-            why: format!("there are no epochs after {epoch}"),
+            why: format!("epoch {epoch} is the last one"),
         })?;
         Ok(FullRun { changes, from, to })
     }

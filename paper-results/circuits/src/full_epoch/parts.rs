@@ -429,8 +429,7 @@ impl Part for NewLeaf {
     }
 
     fn run(&self, reads: &NewLeafReads<Fr>, commitment: &Digest) -> Result<[Fr; 2], CircuitError> {
-        let leaf =
-            reads.leaf(commitment).ok_or("the leaf has the largest version that there is")?;
+        let leaf = reads.leaf(commitment).ok_or("the leaf already has the largest version")?;
         let siblings = reads.siblings.iter().map(digest_of).collect::<Result<Vec<_>, _>>()?;
         let index = u128::from_be_bytes(leaf.index.0);
         Ok(fields(&climbed(leaf.digest(Profile::Full), index, &siblings)))

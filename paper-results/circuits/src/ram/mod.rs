@@ -174,7 +174,7 @@ impl NamedCircuit for Ram {
         Parameter {
             name: "memory",
             help: "0: the memory argument, with every instruction proven; 1: two Poseidon paths of \
-                   depth 32 a cycle, beside rows that stand for an ALU",
+                   depth 32 per cycle, in addition to rows that stand for an ALU",
             default: Some("0"),
         },
         Parameter {
