@@ -256,11 +256,11 @@ fn counts_are_bounded() {
         (|e| e.counts.refresh = 1 << 28, "operations, refreshes included"),
         (|e| e.counts.refresh = usize::MAX, "operations, refreshes included"),
         (|e| e.counts.zero = 1 << 20, "words of zero memory"),
-        (|e| e.counts.zero = 0, "at least one of zero memory"),
+        (|e| e.counts.zero = 0, "zero memory, expected at least one"),
         (|e| e.counts.input = 1 << 20, "reaches the output"),
-        (|e| e.counts.input = 0, "input is in memory in RV32IM"),
+        (|e| e.counts.input = 0, "RV32IM has its input in memory"),
         (|e| e.public_words = usize::MAX, "public words"),
-        (|e| e.sizes.rows = 1 << 29, "from 2^12 to 2^28"),
+        (|e| e.sizes.rows = 1 << 29, "expected 2^12 to 2^28"),
     ];
     for (change, says) in cases {
         let mut execution = execution(&exit(), &Input::default());
