@@ -13,7 +13,7 @@ use hekaton_plan::{Calibration, EstimateError, Workers};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::{self, count};
 use hekaton_terminal::progress::Display;
-use hekaton_vm::{Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
+use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -93,7 +93,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
 }
 
 /// Describes what a run did, and the size of its proof.
-fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
+fn report(execution: &MachineCircuit, run: &Run, seconds: f64) -> (Value, String) {
     let claim = Claim::of(execution, run);
     let cycles = run.cycles();
     let rows = execution.sizes.constraints_of(run);

@@ -1,8 +1,8 @@
 //! A prover that forges the permutation where one row of it is left out, and satisfies all others.
 
-use super::look_ups::{Key, Split};
-use super::relations::{Alphabet, BASE};
-use super::{LANE, LookUps, Permutation, Pieces, Tables};
+use crate::keccak::look_ups::{Key, Split};
+use crate::keccak::relations::{Alphabet, BASE};
+use crate::keccak::{LANE, LookUps, Permutation, Pieces, Tables};
 use crate::switch::Terms;
 use ark_ff::{Field, One, PrimeField, Zero};
 use ark_r1cs_std::fields::fp::FpVar;

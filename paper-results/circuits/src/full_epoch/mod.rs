@@ -1,17 +1,18 @@
 //! The circuit of an epoch as in the paper: every leaf is at depth 128, and each change is proven by two paths, in eight
 //! subcircuits.
 //!
-//! The path before a change goes down from the root, 32 levels in each of four subcircuits, and the path after it up again,
-//! beside the same siblings; its root is that of the next change. It is there to compare with: [`Epochs`](crate::Epochs)
-//! proves an update with a seventeenth of the rows.
+//! The path before a change goes down from the root, 32 levels in each of four subcircuits, and the path after it goes up
+//! again with the same siblings, to the root for the next change. It serves as a comparison:
+//! [`Epochs`](hekaton_directory_circuit::Epochs) proves an update with a seventeenth of the rows.
 
+mod error;
 mod parts;
 #[cfg(test)]
 mod tests;
+mod values;
 
-use crate::epochs::read;
-use crate::tip::Tip;
-use crate::witness_error::WitnessError;
+pub use error::FullEpochError;
+
 use hekaton_circuit::named::{
     Family, InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap, create,
 };
@@ -20,6 +21,7 @@ use hekaton_circuit::{CircuitError, Fr, LayoutError};
 use hekaton_directory::{
     Change, Commitment, Digest, EMPTY, Index, Leaf, Path, Profile, Step, Tree, Witness,
 };
+use hekaton_directory_circuit::Tip;
 use parts::{
     Close, CloseReads, CloseWrites, NewLeaf, NewLeafReads, NewPath, NewReads, OldLeaf,
     OldLeafPrivate, OldLeafReads, OldLeafWrites, OldPath, OldPrivate, OldReads, OldWrites, climbed,
@@ -71,8 +73,13 @@ impl Changed {
         epoch: u32,
     ) -> Result<Self, String> {
         let old = path.verify(Profile::Full, root, index).map_err(|error| error.to_string())?;
-        let version = old.map_or(Some(0), |leaf| leaf.version.checked_add(1));
-        let version = version.ok_or("the leaf has the largest version that there is")?;
+        let version = match old {
+            None => 0,
+            Some(leaf) => {
+                let next = leaf.version.checked_add(1);
+                next.ok_or("the leaf already has the largest version")?
+            }
+        };
         let sibling = |depth: usize| path.siblings[depth].unwrap_or(Profile::Full.empty(depth + 1));
         let siblings: [Vec<Digest>; QUARTERS] = std::array::from_fn(|quarter| {
             (LEVELS * quarter..LEVELS * (quarter + 1)).rev().map(sibling).collect()
@@ -99,23 +106,23 @@ impl FullEpoch {
     ///
     /// # Errors
     /// If it is of another profile, of another number of changes, or not one of an honest prover of one epoch.
-    pub fn run(&self, witness: &Witness) -> Result<FullRun, WitnessError> {
+    pub fn run(&self, witness: &Witness) -> Result<FullRun, FullEpochError> {
         let Witness { profile, epoch, root, chain, steps } = witness;
         if *profile != Profile::Full {
             let (found, expected) = (profile.name(), Profile::Full.name());
-            return Err(WitnessError::Profile { found, expected });
+            return Err(FullEpochError::Profile { found, expected });
         }
         let Some((Step::End, steps)) = steps.split_last() else {
-            return Err(WitnessError::Unfinished);
+            return Err(FullEpochError::Unfinished);
         };
         if steps.len() != self.changes {
-            return Err(WitnessError::Changes { found: steps.len(), expected: self.changes });
+            return Err(FullEpochError::Changes { found: steps.len(), expected: self.changes });
         }
         let from = Tip { epoch: *epoch, root: *root, chain: *chain };
         let mut to = from;
         let mut changes: Vec<Changed> = Vec::new();
         for (number, step) in steps.iter().enumerate() {
-            let failed = |why: String| WitnessError::Step { number, why };
+            let failed = |why: String| FullEpochError::Step { number, why };
             let Step::Path { index, path, commitment } = step else {
                 return Err(failed("it is not a change with its path".into()));
             };
@@ -129,9 +136,9 @@ impl FullEpoch {
         }
         to.chain = Profile::Full.combine(&to.chain, &to.root);
         let next = epoch.checked_add(1);
-        to.epoch = next.ok_or_else(|| WitnessError::Step {
+        to.epoch = next.ok_or_else(|| FullEpochError::Step {
             number: steps.len(),
-            why: format!("there are no epochs after {epoch}"),
+            why: format!("epoch {epoch} is the last one"),
         })?;
         Ok(FullRun { changes, from, to })
     }
@@ -139,6 +146,18 @@ impl FullEpoch {
     fn instances(&self) -> usize {
         2 * QUARTERS * self.changes + 1
     }
+}
+
+impl FullRun {
+    /// The public values: root, chain and number of the epoch before, then those of this one.
+    fn public_values(&self) -> Vec<Fr> {
+        Tip::public_values(&self.from, &self.to)
+    }
+}
+
+/// Reads a witness from a file.
+fn read(input: &InputFile) -> Result<Witness, CircuitError> {
+    Ok(Witness::decode(&input.read()?).map_err(FullEpochError::Decode)?)
 }
 
 /// Wires whose values follow from the run.
@@ -176,7 +195,7 @@ impl WiredCircuit for FullEpoch {
         if self.changes == 0 {
             return Err("an epoch has at least one change".into());
         }
-        let input = |at: usize| move |run: &FullRun| Ok(run.from.fields()[at]);
+        let input = |at: usize| move |run: &FullRun| Ok(run.public_values()[at]);
         let mut root = [0, 1].map(|at: usize| c.public_input("before", at as u64, input(at)));
         let chain = [2, 3].map(|at: usize| c.public_input("before", at as u64, input(at)));
         let epoch = c.public_input("before", 4, input(4));
@@ -227,14 +246,14 @@ impl WiredCircuit for FullEpoch {
             });
             for quarter in (0..QUARTERS - 1).rev() {
                 let above = promises.digest(at, move |changed| changed.above[1][quarter]);
-                let siblings = siblings[quarter].clone();
-                let reads = NewReads { below, index: index[quarter], siblings };
+                let beside = siblings[quarter].clone();
+                let reads = NewReads { below, index: index[quarter], siblings: beside };
                 promises.wires.add_into(&NewPath { levels: LEVELS }, reads, above, |_| Ok(()));
                 below = above;
             }
             root = below;
         }
-        let output = |at: usize| move |run: &FullRun| Ok(run.to.fields()[at]);
+        let output = |at: usize| move |run: &FullRun| Ok(run.public_values()[5 + at]);
         let after = [2, 3].map(|at: usize| c.promise("chain", at as u64, output(at)));
         let writes = CloseWrites { chain: after, epoch: c.promise("epoch", 0, output(4)) };
         c.add_into(&Close, CloseReads { chain, root, epoch }, writes.clone(), |_| Ok(()));
@@ -298,7 +317,7 @@ impl NamedCircuit for FullEpoch {
             commitment: Commitment([1; 32]),
         };
         let changes: Vec<Change> = (1..=self.changes).map(change).collect();
-        let steps = tree.steps(&changes).unwrap_or_default();
+        let steps = tree.steps(&changes).expect("the indices of the changes rise");
         let (profile, root) = (Profile::Full, tree.root());
         let witness = Witness { profile, epoch: 0, root, chain: [1; 32], steps };
         InputFile::from_bytes(witness.encode())

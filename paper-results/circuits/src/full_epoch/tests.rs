@@ -4,16 +4,44 @@ use super::parts::{
     Close, CloseReads, NewLeaf, NewLeafReads, NewPath, NewReads, OldLeaf, OldLeafPrivate,
     OldLeafReads, OldPath, OldPrivate, OldReads, climbed, fields, quarters,
 };
-use super::{Changed, FullEpoch};
-use crate::tests::{change, index, tree_of, witness_of};
-use crate::{Tip, WitnessError};
+use super::values::list;
+use super::{Changed, FullEpoch, FullEpochError};
 use ark_ff::{One, Zero};
 use ark_r1cs_std::alloc::AllocVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::ConstraintSystem;
 use hekaton_circuit::parts::{Part, Slots, Var};
 use hekaton_circuit::{Fr, check};
-use hekaton_directory::{Commitment, Digest, EMPTY, Index, Leaf, Profile, Step};
+use hekaton_directory::{
+    Change, Commitment, Digest, EMPTY, Index, Leaf, Profile, Step, Tree, Witness,
+};
+use hekaton_directory_circuit::Tip;
+
+/// An index whose first bits are those of a small number.
+fn index(number: u128, bits: u32) -> Index {
+    Index((number << (128 - bits)).to_be_bytes())
+}
+
+fn change(index: Index, number: u8) -> Change {
+    Change { index, commitment: Commitment([number; 32]) }
+}
+
+/// The tree after epochs with these changes.
+fn tree_of(profile: Profile, epochs: &[Vec<Change>]) -> Tree {
+    epochs.iter().fold(Tree::new(profile), |tree, changes| tree.update(changes).unwrap())
+}
+
+/// The witness of epochs with these changes after a tree, and the tree after them.
+fn witness_of(tree: &Tree, epochs: &[Vec<Change>]) -> (Witness, Tree) {
+    let (profile, epoch, root) = (tree.profile(), tree.epoch(), tree.root());
+    let mut witness = Witness { profile, epoch, root, chain: [9; 32], steps: Vec::new() };
+    let mut last = tree.clone();
+    for changes in epochs {
+        witness.steps.extend(last.steps(changes).unwrap());
+        last = last.update(changes).unwrap();
+    }
+    (witness, last)
+}
 
 /// Parts of paths are short here.
 const LEVELS: usize = 2;
@@ -34,8 +62,8 @@ fn holds<P: Part>(
         let new = |value| FpVar::new_witness(cs.clone(), || Ok(value)).unwrap();
         values.into_iter().map(new).collect::<Vec<_>>().into_iter()
     };
-    let mut read = variables(crate::state::list(reads));
-    let mut written = variables(crate::state::list(writes));
+    let mut read = variables(list(reads));
+    let mut written = variables(list(writes));
     let reads = Slots::build(&reads.shape(), &mut || read.next().unwrap());
     let writes = Slots::build(&writes.shape(), &mut || written.next().unwrap());
     part.synthesize(cs.clone(), &reads, &writes, Some(private)).unwrap();
@@ -45,7 +73,7 @@ fn holds<P: Part>(
 
 /// Slots of which one has another value.
 fn with<S: Slots<Fr>>(slots: &S, at: usize, value: impl Fn(Fr) -> Fr) -> S {
-    let mut values = crate::state::list(slots);
+    let mut values = list(slots);
     values[at] = value(values[at]);
     let mut values = values.into_iter();
     S::build(&slots.shape(), &mut || values.next().unwrap())
@@ -60,11 +88,11 @@ where
 {
     let writes = part.run(reads, private).unwrap();
     assert!(holds(part, reads, &writes, private));
-    for at in 0..crate::state::list::<Fr, _>(reads).len() {
+    for at in 0..list::<Fr, _>(reads).len() {
         let changed = with(reads, at, |value| value + Fr::one());
         assert_eq!(holds(part, &changed, &writes, private), free.contains(&at), "slot {at}");
     }
-    for at in 0..crate::state::list::<Fr, _>(&writes).len() {
+    for at in 0..list::<Fr, _>(&writes).len() {
         let changed = with(&writes, at, |value| value - Fr::one());
         assert!(!holds(part, reads, &changed, private), "written slot {at}");
     }
@@ -188,24 +216,24 @@ fn witnesses_are_carried_out() {
     assert_eq!((run.to.root, run.to.epoch), (last.root(), 2));
     assert_eq!(run.changes.iter().map(|change| change.version).collect::<Vec<_>>(), [0, 1, 0]);
 
-    let refused = |forge: &dyn Fn(&mut hekaton_directory::Witness)| {
+    let refused = |forge: &dyn Fn(&mut Witness)| {
         let mut witness = witness.clone();
         forge(&mut witness);
         circuit.run(&witness).unwrap_err()
     };
     let step = |error| match error {
-        WitnessError::Step { number, why } => (number, why),
+        FullEpochError::Step { number, why } => (number, why),
         other => panic!("{other}"),
     };
-    assert!(matches!(refused(&|w| w.profile = Profile::Sha256), WitnessError::Profile { .. }));
-    assert_eq!(refused(&|w| drop(w.steps.pop())), WitnessError::Unfinished);
-    assert_eq!(refused(&|w| w.steps.clear()), WitnessError::Unfinished);
-    let fewer = WitnessError::Changes { found: 2, expected: 3 };
+    assert!(matches!(refused(&|w| w.profile = Profile::Sha256), FullEpochError::Profile { .. }));
+    assert_eq!(refused(&|w| drop(w.steps.pop())), FullEpochError::Unfinished);
+    assert_eq!(refused(&|w| w.steps.clear()), FullEpochError::Unfinished);
+    let fewer = FullEpochError::Changes { found: 2, expected: 3 };
     assert_eq!(refused(&|w| drop(w.steps.remove(0))), fewer);
     assert_eq!(step(refused(&|w| w.steps[1] = Step::Merge)).0, 1);
     assert_eq!(step(refused(&|w| w.steps.swap(0, 1))).0, 0);
     assert_eq!(step(refused(&|w| w.root = [2; 32])).0, 0);
-    let short = |w: &mut hekaton_directory::Witness| {
+    let short = |w: &mut Witness| {
         let Step::Path { path, .. } = &mut w.steps[0] else { unreachable!() };
         path.siblings.pop();
     };

@@ -23,6 +23,8 @@ use std::sync::LazyLock;
 const DEPTH: usize = 32;
 
 /// The number of rows that stand for an ALU, as in the paper.
+// The paper's count for its step circuit (section 8.3); these rows prove nothing, and cost what its ALU
+// costs.
 const ALU: usize = 1114;
 
 /// The rows of a cycle, which a test counts, and the other rows of a subcircuit.
@@ -30,6 +32,7 @@ pub(super) const ROWS: usize = 16_571;
 const OTHERS: usize = 16;
 
 /// Poseidon over two elements with x^5, 8 full and 57 partial rounds.
+// Parameters by Grain, as arkworks derives them: what matters here is the number of rows.
 static POSEIDON: LazyLock<PoseidonConfig<Fr>> = LazyLock::new(|| {
     let (ark, mds) = find_poseidon_ark_and_mds(255, 2, 8, 57, 0);
     PoseidonConfig::new(8, 57, 5, mds, ark, 2, 1)
@@ -137,6 +140,7 @@ impl Tree {
 
 impl Paths {
     pub(super) fn new(cycles: usize, rows: usize) -> Self {
+        // A cycle that exceeds the size still gets a subcircuit of its own.
         let each = (rows.saturating_sub(OTHERS) / ROWS).max(1).min(cycles);
         Self {
             subcircuits: cycles.div_ceil(each),
@@ -215,6 +219,7 @@ impl Paths {
                 value = value.clone() * &value + FpVar::Constant(Fr::from(5u64));
             }
             let found = FpVar::new_witness(cs.clone(), || Ok(known()?.found))?;
+            // Both paths go up beside the same siblings, so the tree changes in this word only.
             let mut nodes = [found, value.clone()];
             for level in 0..DEPTH {
                 let sibling =
@@ -224,6 +229,7 @@ impl Paths {
                 let is_right = Boolean::new_witness(cs.clone(), is_right)?;
                 for node in &mut nodes {
                     let left = FpVar::conditionally_select(&is_right, &sibling, node)?;
+                    // The other one of the two, without a second selection.
                     let right = &sibling + &*node - &left;
                     *node = TwoToOneCRHGadget::compress(&poseidon, &left, &right)?;
                 }

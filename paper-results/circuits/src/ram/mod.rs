@@ -1,19 +1,15 @@
 //! The RAM experiment of the paper (section 8.3, figure 10): a number of cycles of TinyRAM, with the memory
-//! argument of the [machine](crate::Execution), or with what distributed provers had before, Merkle paths.
+//! argument of the [machine](MachineCircuit), or with what distributed provers had before, Merkle paths.
 
 mod merkle;
 mod workload;
 
-use crate::circuit::{Counts, Execution, Plan, Private};
-use crate::input::Input;
-use crate::isa::{Chip, Isa};
-use crate::run::Run;
-use crate::sizes::Sizes;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter, ParameterError};
 use hekaton_circuit::{
     Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Subcircuit, WireId, WireValues,
 };
+use hekaton_vm::{Chip, Counts, Input, Isa, MachineCircuit, Plan, Private, Run, Sizes};
 use merkle::{PathTrace, Paths};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +32,7 @@ pub struct Ram(Memory);
 #[allow(clippy::large_enum_variant, reason = "there is one of them")]
 enum Memory {
     /// A program on the machine, with all of its instructions proven.
-    Argument(Execution),
+    Argument(MachineCircuit),
     /// Two paths per cycle, and as many rows as an ALU of TinyRAM takes, which prove nothing: what the paper
     /// compares with.
     Paths(Paths),
@@ -152,16 +148,17 @@ impl Circuit for Ram {
 }
 
 impl Ram {
-    fn argument(cycles: usize, sizes: Sizes) -> Result<Execution, CircuitError> {
+    fn argument(cycles: usize, sizes: Sizes) -> Result<MachineCircuit, CircuitError> {
         let chips = workload::operations(cycles)?;
         let subcircuits = |(chip, count): (&Chip, u64)| -> Result<usize, CircuitError> {
             Ok(usize::try_from(count)?.div_ceil(sizes.ops(*chip)))
         };
         let chips = Isa::TinyRam.chips().iter().zip(chips).map(subcircuits);
+        // An upper bound, not the count of a run: keys must not depend on the input.
         let zero = workload::most_cells(cycles).div_ceil(sizes.zero()).max(1);
         let counts = Counts { chips: chips.collect::<Result<_, _>>()?, refresh: 0, zero, input: 0 };
         let (program, max_cycles) = (workload::program(cycles)?, cycles as u64);
-        Ok(Execution { program, sizes, counts, public_words: 0, max_cycles })
+        Ok(MachineCircuit { program, sizes, counts, public_words: 0, max_cycles })
     }
 }
 
@@ -177,7 +174,7 @@ impl NamedCircuit for Ram {
         Parameter {
             name: "memory",
             help: "0: the memory argument, with every instruction proven; 1: two Poseidon paths of \
-                   depth 32 a cycle, beside rows that stand for an ALU",
+                   depth 32 per cycle, in addition to rows that stand for an ALU",
             default: Some("0"),
         },
         Parameter {
@@ -210,6 +207,7 @@ impl NamedCircuit for Ram {
 
     fn open(&self, input: &InputFile) -> Result<Input, CircuitError> {
         let wrong = || CircuitError::from("the input must be one decimal number below 2^32");
+        // Before it is read: the file may be anything.
         if input.length()? > 100 {
             return Err(wrong());
         }
@@ -225,8 +223,8 @@ impl NamedCircuit for Ram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::run;
     use hekaton_circuit::{PreparedCircuit, check, count};
+    use hekaton_vm::run;
 
     fn argument(cycles: usize) -> Ram {
         Ram::with(RamParameters { cycles, memory: 0, rows: 1 << 15 }).unwrap()

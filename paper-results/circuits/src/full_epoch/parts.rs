@@ -1,13 +1,10 @@
 //! The types of subcircuits: a path in quarters, before and after a change, and the end of the epoch.
 
-use crate::form::{Form, Rows};
-use crate::parts::form;
-use crate::rule::Rule;
-use crate::state::{digest, number};
-use ark_ff::One;
+use super::values::{digest, number};
+use ark_ff::{AdditiveGroup, One};
 use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::fp::FpVar;
-use ark_relations::gr1cs::{SynthesisError, Variable};
+use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
 use hekaton_circuit::parts::{Cs, Leaf, Part, Slot, Slots, Synthesized, Var};
 use hekaton_circuit::{CircuitError, Fr};
 use hekaton_directory::{Commitment, Digest, EMPTY, Index, Leaf as TreeLeaf, Profile};
@@ -46,19 +43,48 @@ fn enforce_digest(cs: &Cs, digest: &Bits, wires: &[Var; 2]) -> Synthesized {
     enforce_half(cs, &digest[4..], low)
 }
 
-/// Bits of a message equal a slot.
-fn enforce_number(
-    rows: &Rows<Fr>,
-    message: &Message,
-    bits: std::ops::Range<usize>,
-    slot: &Var,
-) -> Synthesized {
-    rows.product(Rule::Definition, &bits_of(message, bits)?, &Form::one(), &form(slot)?)
+/// A linear combination of variables.
+type Combination = LinearCombination<Fr>;
+
+/// The constant 1.
+fn one() -> Combination {
+    Variable::One.into()
 }
 
-/// Bits of a message as a number. Its value is not asked for where it is not given.
-fn bits_of(message: &Message, bits: std::ops::Range<usize>) -> Made<Form<Fr>> {
-    Ok(Form::new(message.number(bits)?, None))
+/// A slot as a combination.
+fn slot(slot: &Var) -> Made<Combination> {
+    match slot {
+        FpVar::Var(var) => Ok(var.variable.into()),
+        FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
+    }
+}
+
+/// The row `a b = c`.
+fn product(cs: &Cs, a: Combination, b: Combination, c: Combination) -> Synthesized {
+    cs.enforce_r1cs_constraint(|| a, || b, || c)
+}
+
+/// The row `a = b`.
+fn equal(cs: &Cs, a: Combination, b: Combination) -> Synthesized {
+    product(cs, a, one(), b)
+}
+
+/// Bits of a message equal a slot.
+fn enforce_number(
+    cs: &Cs,
+    message: &Message,
+    bits: std::ops::Range<usize>,
+    wire: &Var,
+) -> Synthesized {
+    equal(cs, bits_of(message, bits)?, slot(wire)?)
+}
+
+/// Bits of a message as a number.
+fn bits_of(message: &Message, bits: std::ops::Range<usize>) -> Made<Combination> {
+    let mut number = message.number(bits)?;
+    // Constant bits are one term each otherwise.
+    number.compactify();
+    Ok(number)
 }
 
 /// Goes up some levels with these siblings, the lowest one first. The bits of the index that say on which side are
@@ -191,10 +217,11 @@ impl Part for OldPath {
 /// 32 bits of an index.
 fn index_bits(cs: &Cs, wire: &Var) -> Made<Message> {
     let value = wire.value().ok();
+    // A wire with another value has no 32 bits. It is zero here, and the row below fails.
     #[allow(clippy::cast_possible_truncation, reason = "another value fails the row")]
-    let bytes = value.map(|value| (number(&value).unwrap_or_default() as u32).to_be_bytes());
+    let bytes = value.map(|value| (number(&value).unwrap_or(0) as u32).to_be_bytes());
     let message = Message::new().witness(cs, 4, bytes.as_ref().map(|bytes| &bytes[..]))?;
-    enforce_number(&Rows::new(cs.clone()), &message, 0..32, wire)?;
+    enforce_number(cs, &message, 0..32, wire)?;
     Ok(message)
 }
 
@@ -275,7 +302,8 @@ pub(super) struct OldLeafPrivate {
 
 impl OldLeafPrivate {
     fn leaf(&self) -> TreeLeaf {
-        let (version, epoch, commitment) = self.leaf.unwrap_or_default();
+        // The message of a leaf is there without a leaf, too; the flag selects the digest of nothing then.
+        let (version, epoch, commitment) = self.leaf.unwrap_or((0, 0, EMPTY));
         let index = Index(self.index.to_be_bytes());
         TreeLeaf { index, version, epoch, commitment: Commitment(commitment) }
     }
@@ -322,35 +350,34 @@ impl Part for OldLeaf {
         writes: &OldLeafWrites<Var>,
         private: Option<&OldLeafPrivate>,
     ) -> Synthesized {
-        let rows = Rows::new(cs.clone());
         let leaf = private.map(OldLeafPrivate::leaf);
         let message = leaf_message(&cs, leaf.as_ref())?;
         let hashed = hash_leaf(&cs, &message)?;
         // One bit that says whether there is a leaf.
-        let flag = private.map(|private| [u8::from(private.leaf.is_some())]);
-        let flag = Message::new().witness(&cs, 1, flag.as_ref().map(|flag| &flag[..]))?;
-        let zero = Form::zero();
-        rows.product(Rule::Definition, &bits_of(&flag, 0..7)?, &Form::one(), &zero)?;
+        let is_there = private.map(|private| [u8::from(private.leaf.is_some())]);
+        let flag = Message::new().witness(&cs, 1, is_there.as_ref().map(|byte| &byte[..]))?;
+        equal(&cs, bits_of(&flag, 0..7)?, LinearCombination::zero())?;
         let nothing = [Word::constant(0); 8];
         let [current, _] = flag.swap(&cs, 7, &nothing, &hashed)?;
         let above = climb(&cs, (&message, INDEX.end), current, &writes.siblings)?;
         enforce_digest(&cs, &above, &reads.above)?;
         for (quarter, wire) in writes.index.iter().enumerate() {
-            enforce_number(&rows, &message, 32 * quarter..32 * (quarter + 1), wire)?;
+            enforce_number(&cs, &message, 32 * quarter..32 * (quarter + 1), wire)?;
         }
         // An insertion gives version 0.
-        let next = bits_of(&message, VERSION)? + &Form::one();
-        rows.product(Rule::Definition, &bits_of(&flag, 7..8)?, &next, &form(&writes.version)?)?;
+        let next = bits_of(&message, VERSION)? + &one();
+        product(&cs, bits_of(&flag, 7..8)?, next, slot(&writes.version)?)?;
         // Indices rise, so a leaf changes once in an epoch.
         let index = bits_of(&message, INDEX)?;
-        let above_least = private.zip(reads.least.value().ok()).map(|(private, least)| {
-            number(&(Fr::from(private.index) - least)).unwrap_or_default().to_be_bytes()
+        let difference = private.zip(reads.least.value().ok()).map(|(private, least)| {
+            // Below the least index there is no such number, and the row below fails.
+            number(&(Fr::from(private.index) - least)).unwrap_or(0).to_be_bytes()
         });
-        let above_least = above_least.as_ref().map(|bytes| &bytes[..]);
-        let above_least = Message::new().witness(&cs, 16, above_least)?;
-        let least = bits_of(&above_least, 0..128)? + &form(&reads.least)?;
-        rows.product(Rule::Definition, &least, &Form::one(), &index)?;
-        rows.product(Rule::Definition, &(index + &Form::one()), &Form::one(), &form(&writes.next)?)
+        let above_least =
+            Message::new().witness(&cs, 16, difference.as_ref().map(|bytes| &bytes[..]))?;
+        let least = bits_of(&above_least, 0..128)? + &slot(&reads.least)?;
+        equal(&cs, least, index.clone())?;
+        equal(&cs, index + &one(), slot(&writes.next)?)
     }
 }
 
@@ -402,8 +429,7 @@ impl Part for NewLeaf {
     }
 
     fn run(&self, reads: &NewLeafReads<Fr>, commitment: &Digest) -> Result<[Fr; 2], CircuitError> {
-        let leaf =
-            reads.leaf(commitment).ok_or("the leaf has the largest version that there is")?;
+        let leaf = reads.leaf(commitment).ok_or("the leaf already has the largest version")?;
         let siblings = reads.siblings.iter().map(digest_of).collect::<Result<Vec<_>, _>>()?;
         let index = u128::from_be_bytes(leaf.index.0);
         Ok(fields(&climbed(leaf.digest(Profile::Full), index, &siblings)))
@@ -416,8 +442,8 @@ impl Part for NewLeaf {
         above: &[Var; 2],
         commitment: Option<&Digest>,
     ) -> Synthesized {
-        let rows = Rows::new(cs.clone());
-        let value = |wire: &Var| wire.value().unwrap_or_default();
+        // Only for `leaf`, which is not made at setup, when wires have no values.
+        let value = |wire: &Var| wire.value().unwrap_or(Fr::ZERO);
         let values = NewLeafReads {
             index: reads.index.each_ref().map(value),
             version: value(&reads.version),
@@ -430,10 +456,10 @@ impl Part for NewLeaf {
         let leaf = commitment.map(|commitment| values.leaf(commitment).unwrap_or(none));
         let message = leaf_message(&cs, leaf.as_ref())?;
         for (quarter, wire) in reads.index.iter().enumerate() {
-            enforce_number(&rows, &message, 32 * quarter..32 * (quarter + 1), wire)?;
+            enforce_number(&cs, &message, 32 * quarter..32 * (quarter + 1), wire)?;
         }
-        enforce_number(&rows, &message, VERSION, &reads.version)?;
-        enforce_number(&rows, &message, EPOCH, &reads.epoch)?;
+        enforce_number(&cs, &message, VERSION, &reads.version)?;
+        enforce_number(&cs, &message, EPOCH, &reads.epoch)?;
         let leaf = hash_leaf(&cs, &message)?;
         let found = climb(&cs, (&message, INDEX.end), leaf, &reads.siblings)?;
         enforce_digest(&cs, &found, above)
@@ -478,7 +504,6 @@ impl Part for Close {
         let (chain, root) = (from_wires(&cs, &reads.chain)?, from_wires(&cs, &reads.root)?);
         let chain = Message::new().digest(&chain).digest(&root).sha256(&cs)?;
         enforce_digest(&cs, &chain, &writes.chain)?;
-        let (rows, next) = (Rows::new(cs), form(&reads.epoch)? + &Form::one());
-        rows.product(Rule::Definition, &next, &Form::one(), &form(&writes.epoch)?)
+        equal(&cs, slot(&reads.epoch)? + &one(), slot(&writes.epoch)?)
     }
 }

@@ -1,11 +1,8 @@
 //! A program of a given number of cycles: random accesses to a table of 64 kB, with arithmetic of all kinds
 //! between them.
 
-use crate::input::Input;
-use crate::isa::Isa;
-use crate::program::Program;
-use crate::run::run;
 use hekaton_circuit::CircuitError;
+use hekaton_vm::{Input, Isa, Program, run};
 
 /// The least number of cycles.
 pub(super) const LEAST: usize = 32;
@@ -24,7 +21,10 @@ pub(super) fn input(seed: u32) -> Input {
 
 /// The word on the tape.
 pub(super) fn seed(input: &Input) -> u32 {
-    input.tape().next().unwrap_or(0)
+    // As the machine has a tape: filled up with zeros to whole words.
+    let mut word = [0; 4];
+    word.iter_mut().zip(&input.private).for_each(|(to, byte)| *to = *byte);
+    u32::from_le_bytes(word)
 }
 
 /// The maximum number of words of memory that are touched.
@@ -41,6 +41,8 @@ pub(super) fn operations(cycles: usize) -> Result<Vec<u64>, CircuitError> {
     };
     let turns = cycles.saturating_sub(OTHERS) / TURN;
     let others = cycles.saturating_sub(turns * TURN);
+    // Two short runs give the counts of any length, since all turns are equal: no long run is needed to
+    // size a circuit.
     let (one, two) = (of(others + TURN)?, of(others + 2 * TURN)?);
     let all = one.iter().zip(two).map(|(one, two)| one + (two - one) * (turns as u64 - 1));
     Ok(all.collect())
@@ -49,6 +51,7 @@ pub(super) fn operations(cycles: usize) -> Result<Vec<u64>, CircuitError> {
 /// The program. No instruction depends on the values, so that every run has the same ones.
 pub(super) fn program(cycles: usize) -> Result<Program, CircuitError> {
     let turns = cycles.saturating_sub(OTHERS) / TURN;
+    // Cycles that do not fill a turn are additions to a register that nothing else reads.
     let more = "add r9, r9, 1\n".repeat(cycles.saturating_sub(OTHERS) % TURN);
     let text = format!(
         "; TinyRAM V=2.000 W=32 K=16
