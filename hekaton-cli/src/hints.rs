@@ -1,6 +1,7 @@
 //! Hints on what to type next: the program adds them to errors of its libraries, which do not know
 //! the command line.
 
+use crate::exit::{self, Failure};
 use hekaton_circuit::named::ParameterError;
 use hekaton_core::distributed::RankError;
 use hekaton_core::keys::KeyFileError;
@@ -9,7 +10,6 @@ use hekaton_core::protocol::worker::WorkerError;
 use hekaton_core::{ProofError, ProveError, SetupError, VerifyError};
 use hekaton_plan::NotEnoughMemory;
 use hekaton_storage::{KeyStoreError, RunError};
-use hekaton_terminal::exit::{self, Failure};
 use serde_json::json;
 use std::error::Error;
 

@@ -1,15 +1,15 @@
 //! Imported circuits, which are directories and have no name in the program.
 
 use crate::application::{Application, OpenCircuit, OpenFamily};
+use crate::exit::{self, Failure, OrFail};
 use crate::public_values::distinct;
+use crate::terminal::output::one_line;
 use hekaton_circuit::named::{Description, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
 use hekaton_core::VerifyingKey;
 use hekaton_r1cs::directory::{BundleError, PROVING_FILES, Summary};
 use hekaton_r1cs::{CircuitBundle, FileError, ImportError, Imported, Monolith, WitnessFile};
 use hekaton_storage::{KeyStore, Manifest};
-use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::one_line;
 use serde_json::{Value, json};
 use std::path::Path;
 #[cfg(feature = "mpi")]

@@ -29,4 +29,7 @@ mod report;
 mod run;
 mod subject;
 
+use hekaton_terminal as terminal;
+use hekaton_terminal::exit;
+
 pub use program::Program;

@@ -1,15 +1,15 @@
 //! Programs of the machine: their files, runs, and the keys for them.
 
+use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::opened_keys::{OpenedKeys, Parts};
 use crate::options::MachineInput;
 use crate::programs::{Kind, NAME, OnInput, kind};
+use crate::terminal::shell;
 use hekaton_circuit::PreparedCircuit;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{DeriveError, LocalEngine, Proof, VerifyingKey, derive};
 use hekaton_storage::{FamilyStore, Manifest};
-use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::shell;
 use hekaton_vm::{
     Claim, Counts, Input, Isa, MAX_CYCLES, MAX_PUBLIC, MachineCircuit, OUTPUT_WORDS, Program,
     ProgramError, Run, RunError, Sizes, TrapReason, run,

@@ -1,6 +1,7 @@
 //! The parts of a key store that a run takes.
 
 use crate::application::OpenCircuit;
+use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
@@ -11,7 +12,6 @@ use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;
 use hekaton_storage::{FamilyStore, KeyCheckReport, KeyStore, Manifest, TypeEntry};
-use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::{output, shell};
 use serde_json::Value;
 use std::num::NonZeroUsize;

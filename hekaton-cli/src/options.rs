@@ -8,9 +8,9 @@ pub(crate) use prove::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};
 pub(crate) use vm::{MachineInput, Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
 
+use crate::exit;
 use clap::{Args, Parser, Subcommand};
 use hekaton_plan::simulate::Design;
-use hekaton_terminal::exit;
 use hekaton_terminal::options::{THREADS, Threads, size, threads};
 use shared::{key_digest, rows};
 use std::num::NonZeroUsize;

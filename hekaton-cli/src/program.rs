@@ -1,13 +1,13 @@
 //! The program: its name, and the circuits that it offers.
 
 use crate::application::{Application, OfType, OpenCircuit, OpenFamily};
+use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported::{self, ImportedCircuits, is_path};
 use crate::options;
 use crate::programs::{self, Programs};
 use hekaton_circuit::CircuitError;
 use hekaton_circuit::named::{Description, InputFile, NamedCircuit, ParameterError, ParameterMap};
-use hekaton_terminal::exit::{self, Failure, OrFail};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
 //! Proving on many ranks, over any network: the handshake, the coordinator's side and the worker's.
 
+use crate::exit::{self, Failure};
 use crate::hints::explain;
 use crate::opened_keys::OpenedKeys;
 use crate::options::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
@@ -14,7 +15,6 @@ use hekaton_core::distributed::{
 use hekaton_core::events::{Event, Recorder};
 use hekaton_mpi::launch::Launch;
 use hekaton_plan::simulate::Design;
-use hekaton_terminal::exit::{self, Failure};
 #[cfg(feature = "mpi")]
 use std::num::NonZeroUsize;
 use std::sync::mpsc::Sender;

@@ -5,13 +5,13 @@ use crate::commands::{
     check, circuits, directory, doctor, estimate, hash, import, inspect, keys, manual, prove,
     setup, verify, vm,
 };
+use crate::exit;
 use crate::options::{Command, Options};
 use crate::program::Program;
 use crate::report;
 use crate::subject::Subject;
+use crate::terminal::output;
 use clap::FromArgMatches;
-use hekaton_terminal::exit;
-use hekaton_terminal::output;
 use std::process::ExitCode;
 
 /// Parses the command line of this process.

@@ -1,9 +1,9 @@
 //! `hekaton circuits`.
 
+use crate::exit::Failure;
 use crate::program::Program;
+use crate::terminal::output;
 use hekaton_circuit::named::Description;
-use hekaton_terminal::exit::Failure;
-use hekaton_terminal::output;
 use serde_json::{Value, json};
 
 pub(crate) fn run(program: &Program, json: bool) -> Result<(), Failure> {

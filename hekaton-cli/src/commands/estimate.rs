@@ -1,16 +1,16 @@
 //! `hekaton estimate`.
 
 use super::predict::PredictionInputs;
+use crate::exit::{self, Failure, OrFail};
 use crate::imported;
 use crate::options;
 use crate::program::{Chosen, Program};
+use crate::terminal::output::{self, bytes, count, seconds_f64};
+use crate::terminal::progress::Display;
 use hekaton_circuit::Masking;
 use hekaton_core::events::Phase;
 use hekaton_core::{LocalEngine, Pool};
 use hekaton_plan::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
-use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::{self, bytes, count, seconds_f64};
-use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 

@@ -1,11 +1,13 @@
 //! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
 
 use crate::application::OpenFamily;
+use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
 use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
 use crate::program::Program;
+use crate::terminal::progress::Display;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
@@ -13,8 +15,6 @@ use hekaton_core::{LocalEngine, Pool, SetupError, SetupOptions, setup_family};
 use hekaton_storage::{
     FamilyManifest, FamilyStore, KeyCheckError, KeyStore, KeyStoreError, check_family,
 };
-use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::progress::Display;
 use hekaton_terminal::{output, signals};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -1,14 +1,14 @@
 //! `hekaton import` and `hekaton analyse`.
 
+use crate::exit::{self, Failure, OrFail};
 use crate::imported::is_path;
 use crate::options::{Analyse, Import, Source};
+use crate::terminal::output::{self, bytes, count, seconds_f64};
+use crate::terminal::progress::Display;
 use hekaton_plan::{CutCost, CutType, Workers, cut_cost, prover_bytes};
 use hekaton_r1cs::directory::{Summary, check_free};
 use hekaton_r1cs::partition::{Choice, Considered, Depth, PartSizes, Plan, Price};
 use hekaton_r1cs::{ImportError, Monolith, Template};
-use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::{self, bytes, count, seconds_f64};
-use hekaton_terminal::progress::Display;
 use hekaton_terminal::{shell, signals};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;

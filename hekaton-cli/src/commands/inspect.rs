@@ -1,17 +1,17 @@
 //! `hekaton inspect`: shows what any Hekaton file contains.
 
 use crate::commands::family;
+use crate::exit::{self, BAD_FILE, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Inspect;
 use crate::program::Program;
+use crate::terminal::output::{self, one_line};
 use hekaton_core::files::open_regular;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
 use hekaton_r1cs::CircuitBundle;
 use hekaton_storage::{FamilyStore, KeyStore};
-use hekaton_terminal::exit::{self, BAD_FILE, Failure, OrFail};
-use hekaton_terminal::output::{self, one_line};
 use serde_json::{Value, json};
 use std::path::Path;
 

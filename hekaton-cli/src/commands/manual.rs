@@ -1,10 +1,10 @@
 //! `hekaton completions` and `hekaton man`: generated from the definition of the command line.
 
 use crate::command_line::command_line;
+use crate::exit::{self, Failure, OrFail};
 use crate::program::Program;
+use crate::terminal::output;
 use clap_complete::Shell;
-use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output;
 use serde_json::json;
 use std::path::Path;
 

@@ -1,5 +1,6 @@
 //! `hekaton verify`.
 
+use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
@@ -10,7 +11,6 @@ use hekaton_core::{
     Fr, LocalEngine, ProofError, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
 };
 use hekaton_storage::FamilyStore;
-use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::{output, shell};
 use serde_json::{Value, json};
 use std::path::Path;

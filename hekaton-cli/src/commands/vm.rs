@@ -2,17 +2,17 @@
 
 use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
+use crate::exit::{self, Failure, OrFail};
 use crate::machine::{self, Machine, MachineFamily};
 use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
 use crate::programs::{Kind, NAME, family as family_of};
 use crate::subject::Subject;
+use crate::terminal::output::{self, count};
+use crate::terminal::progress::Display;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::{LocalEngine, Pool, Trust};
 use hekaton_plan::{Calibration, EstimateError, Workers};
-use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::{self, count};
-use hekaton_terminal::progress::Display;
 use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
 use std::time::Instant;

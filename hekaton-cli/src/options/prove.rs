@@ -1,7 +1,7 @@
 //! `hekaton prove`, on threads and on ranks.
 
+use crate::exit;
 use clap::Args;
-use hekaton_terminal::exit;
 use hekaton_terminal::options::{Threads, size, threads};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

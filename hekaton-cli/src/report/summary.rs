@@ -2,8 +2,8 @@
 
 use crate::imported;
 use crate::public_values;
+use crate::terminal::output;
 use hekaton_core::events::{Event, Outcome, Phase, RankAccount, Record, TypeSummary};
-use hekaton_terminal::output;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
