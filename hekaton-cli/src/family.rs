@@ -1,9 +1,9 @@
 //! Key families: their circuits, and keys derived from them.
 
+use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
-use crate::program::Program;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey};
 use hekaton_storage::{FamilyError, FamilyManifest, FamilyStore, KeyStore, Manifest};
@@ -31,7 +31,7 @@ impl OpenedFamily {
     /// The circuit with these open parameters, or for this input.
     pub(crate) fn circuit(
         &self,
-        program: &Program,
+        app: &App,
         given: &ParameterMap,
         input: Option<&InputFile>,
     ) -> Result<FamilyCircuit<'_>, Failure> {
@@ -41,7 +41,7 @@ impl OpenedFamily {
             return Err(Failure::new(exit::USAGE, why));
         }
         let all = shared.clone().into_iter().chain(given.clone()).collect();
-        let opened = program.open(&self.manifest.circuit, &all, input);
+        let opened = app.open(&self.manifest.circuit, &all, input);
         let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
         // Before anything is laid out: the parameters may be somebody else's.
         let most = self.manifest.max_instances;

@@ -1,6 +1,6 @@
 //! `hekaton` with the standard circuits.
 
-use hekaton_cli::Program;
+use hekaton_cli::App;
 use hekaton_directory_circuit::{Epochs, FullEpoch};
 use hekaton_standard::{Chain, Merkle};
 use hekaton_vm::Ram;
@@ -8,7 +8,7 @@ use hekaton_witness::StateWitness;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    Program::new("hekaton")
+    App::new("hekaton")
         .circuit::<Merkle>()
         .circuit::<Chain>()
         .circuit::<Ram>()

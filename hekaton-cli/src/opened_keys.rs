@@ -1,11 +1,11 @@
 //! The parts of a key store that a run takes.
 
+use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
-use crate::program::Program;
 use crate::terminal::{output, shell};
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
@@ -41,7 +41,7 @@ impl OpenedKeys {
     /// Opens a key store for a run on this number of threads, within this memory limit; or derives
     /// the keys for an input from those of a family.
     pub(crate) fn open(
-        program: &Program,
+        app: &App,
         path: &Path,
         threads: Option<NonZeroUsize>,
         limit: Option<u64>,
@@ -50,7 +50,7 @@ impl OpenedKeys {
         Self::with(threads, limit, |engine| match input {
             Some(input) if FamilyStore::is_one(path) => {
                 let family = OpenedFamily::open(path)?;
-                let circuit = family.circuit(program, &ParameterMap::new(), Some(input))?;
+                let circuit = family.circuit(app, &ParameterMap::new(), Some(input))?;
                 let (manifest, keys) = circuit.derive(engine)?;
                 let key = format!("{}{}", shell::path(path), circuit.options);
                 Ok((manifest, keys, circuit.circuit, key))
@@ -58,7 +58,7 @@ impl OpenedKeys {
             _ => {
                 let opened = KeyStore::open(path).map_err(|e| explain(&e));
                 let (manifest, keys) = opened.or_fail(exit::BAD_FILE)?;
-                let circuit = circuit_of(program, path, &manifest)?;
+                let circuit = circuit_of(app, path, &manifest)?;
                 let key = shell::path(&path.join("verifying.key"));
                 Ok((manifest, keys, circuit, key))
             }
@@ -89,7 +89,7 @@ impl OpenedKeys {
 
 /// The circuit that keys say they are for.
 pub(crate) fn circuit_of(
-    program: &Program,
+    app: &App,
     keys: &Path,
     manifest: &Manifest,
 ) -> Result<Box<dyn OpenCircuit>, Failure> {
@@ -98,7 +98,7 @@ pub(crate) fn circuit_of(
     }
     let parameters: ParameterMap =
         serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
-    let opened = program.open(&manifest.circuit, &parameters, None);
+    let opened = app.open(&manifest.circuit, &parameters, None);
     opened.map(|(circuit, _)| circuit).map_err(|e| explain(&*e)).or_fail(exit::BAD_FILE)
 }
 

@@ -1,12 +1,12 @@
 //! Turns the arguments of the process into a command and an exit code.
 
+use crate::app::App;
 use crate::command_line::command_line;
 use crate::commands::{
     check, circuits, doctor, estimate, hash, import, inspect, keys, manual, prove, setup, verify,
     vm,
 };
 use crate::options::{Command, Options};
-use crate::program::Program;
 use crate::subject::Subject;
 use crate::terminal::output;
 use crate::{exit, report};
@@ -14,21 +14,21 @@ use clap::FromArgMatches;
 use std::process::ExitCode;
 
 /// Parses the command line of this process.
-fn parse(program: &Program) -> Result<Options, clap::Error> {
-    let mut matches = command_line(program.name()).try_get_matches()?;
+fn parse(app: &App) -> Result<Options, clap::Error> {
+    let mut matches = command_line(app.name()).try_get_matches()?;
     Options::from_arg_matches_mut(&mut matches)
 }
 
-impl Program {
+impl App {
     /// Runs the command line of this process, and returns its exit code.
     pub fn run(&self) -> ExitCode {
         run(self)
     }
 }
 
-fn run(program: &Program) -> ExitCode {
-    output::set_program(program.name());
-    let options = match parse(program) {
+fn run(app: &App) -> ExitCode {
+    output::set_program(app.name());
+    let options = match parse(app) {
         Ok(options) => options,
         Err(e) => {
             // clap reports --help and --version as errors, too
@@ -52,26 +52,26 @@ fn run(program: &Program) -> ExitCode {
         return ExitCode::from(exit::USAGE);
     }
     let result = match &options.command {
-        Command::Circuits => circuits::run(program, json),
+        Command::Circuits => circuits::run(app, json),
         Command::Analyse(command) => import::analyse(command, json),
         Command::Import(command) => import::import(command, json),
-        Command::Setup(command) => setup::run(command, program, json),
-        Command::Estimate(command) => estimate::run(command, program, json),
+        Command::Setup(command) => setup::run(command, app, json),
+        Command::Estimate(command) => estimate::run(command, app, json),
         #[cfg(feature = "mpi")]
         Command::Prove(command) if command.ranks.mpi => {
-            crate::commands::prove_mpi::run(command, &Subject::File(program), json)
+            crate::commands::prove_mpi::run(command, &Subject::File(app), json)
         }
-        Command::Prove(command) => prove::run(command, &Subject::File(program), json),
+        Command::Prove(command) => prove::run(command, &Subject::File(app), json),
         Command::Vm(command) => vm::run(command, json),
         #[cfg(feature = "directory")]
-        Command::Directory(command) => crate::commands::directory::run(command, program, json),
-        Command::Verify(command) => verify::run(command, program, json),
-        Command::Check(command) => check::run(command, program, json),
-        Command::Hash(command) => hash::run(command, program, json),
-        Command::Inspect(command) => inspect::run(command, program, json),
-        Command::Completions(command) => manual::completions(command.shell, program),
-        Command::Man(command) => manual::man(&command.directory, program, json),
-        Command::Keys(command) => keys::run(command, program, json),
+        Command::Directory(command) => crate::commands::directory::run(command, app, json),
+        Command::Verify(command) => verify::run(command, app, json),
+        Command::Check(command) => check::run(command, app, json),
+        Command::Hash(command) => hash::run(command, app, json),
+        Command::Inspect(command) => inspect::run(command, app, json),
+        Command::Completions(command) => manual::completions(command.shell, app),
+        Command::Man(command) => manual::man(&command.directory, app, json),
+        Command::Keys(command) => keys::run(command, app, json),
         Command::Report(command) => report::run(command, json),
         Command::Doctor(command) => doctor::run(command, json),
     };

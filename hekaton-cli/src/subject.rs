@@ -1,9 +1,9 @@
 //! The subject that a run proves: a file under the keys of a circuit, or the run of a program.
 
+use crate::app::App;
 use crate::exit::{self, Failure};
 use crate::machine::Machine;
 use crate::opened_keys::OpenedKeys;
-use crate::program::Program;
 use crate::terminal::shell;
 use hekaton_circuit::Fr;
 use hekaton_circuit::named::InputFile;
@@ -13,7 +13,7 @@ use std::path::Path;
 /// The subject that a run proves.
 pub(crate) enum Subject<'a> {
     /// A file, whose circuit the keys name.
-    File(&'a Program),
+    File(&'a App),
     /// The run of a program of the machine.
     Machine(&'a Machine),
 }
@@ -45,7 +45,7 @@ impl Subject<'_> {
         input: Option<&InputFile>,
     ) -> Result<OpenedKeys, Failure> {
         match self {
-            Self::File(program) => OpenedKeys::open(program, keys, threads, limit, input),
+            Self::File(app) => OpenedKeys::open(app, keys, threads, limit, input),
             Self::Machine(machine) => machine.with_keys(keys, threads, limit),
         }
     }
@@ -66,7 +66,7 @@ impl Subject<'_> {
     /// Formats public values in the form of the circuit of this name, if it has one.
     pub(crate) fn show_public(&self, circuit: &str, values: &[Fr]) -> Option<String> {
         match self {
-            Self::File(program) => program.get(circuit)?.show_public(values),
+            Self::File(app) => app.get(circuit)?.show_public(values),
             Self::Machine(machine) => Some(machine.show()),
         }
     }

@@ -1,9 +1,9 @@
 //! `hekaton check`.
 
+use crate::app::{App, Chosen};
 use crate::exit::{self, Failure};
 use crate::imported;
 use crate::options::Check;
-use crate::program::{Chosen, Program};
 use crate::public_values;
 use crate::terminal::output;
 use hekaton_circuit::{
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
-pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
-    let Chosen { name, circuit, .. } = program.choose(&command.circuit, Some(&input))?;
+    let Chosen { name, circuit, .. } = app.choose(&command.circuit, Some(&input))?;
     let notices = circuit.inspect()?;
     let terminal = std::io::stderr().is_terminal();
     let options = CheckOptions::new().mutate(command.mutate);
@@ -65,7 +65,7 @@ pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), 
         return Err(Failure { code: exit::REFUSED, message, details });
     }
     let checked = Checked { report, notices, names: circuit.public_names(), name };
-    result(&checked, program, command.mutate, json)
+    result(&checked, app, command.mutate, json)
 }
 
 /// A violation for people. The constraints of an imported circuit have the numbers of their source, and
@@ -90,10 +90,10 @@ struct Checked {
 }
 
 /// Prints the report of a check without violations.
-fn result(checked: &Checked, program: &Program, mutated: bool, json: bool) -> Result<(), Failure> {
+fn result(checked: &Checked, app: &App, mutated: bool, json: bool) -> Result<(), Failure> {
     let Checked { report, notices, names, name } = checked;
     let values = &report.public_values;
-    let public = program.get(name).and_then(|application| application.show_public(values));
+    let public = app.get(name).and_then(|application| application.show_public(values));
     let public = public
         .unwrap_or_else(|| values.iter().map(hekaton_circuit::show).collect::<Vec<_>>().join(", "));
     let numbered = || (0..values.len()).map(|i| format!("public[{i}]")).collect();

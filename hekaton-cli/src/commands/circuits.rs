@@ -1,13 +1,13 @@
 //! `hekaton circuits`.
 
+use crate::app::App;
 use crate::exit::Failure;
-use crate::program::Program;
 use crate::terminal::output;
 use hekaton_circuit::named::Description;
 use serde_json::{Value, json};
 
-pub(crate) fn run(program: &Program, json: bool) -> Result<(), Failure> {
-    let all = program.descriptions();
+pub(crate) fn run(app: &App, json: bool) -> Result<(), Failure> {
+    let all = app.descriptions();
     let object: Vec<Value> = all.iter().map(describe).collect();
     let mut lines = Vec::new();
     for d in &all {

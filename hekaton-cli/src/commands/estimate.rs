@@ -1,10 +1,10 @@
 //! `hekaton estimate`.
 
 use super::predict::PredictionInputs;
+use crate::app::{App, Chosen};
 use crate::exit::{self, Failure, OrFail};
 use crate::imported;
 use crate::options;
-use crate::program::{Chosen, Program};
 use crate::terminal::output::{self, bytes, count, seconds_f64};
 use crate::terminal::progress::Display;
 use hekaton_circuit::Masking;
@@ -14,19 +14,14 @@ use hekaton_plan::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, 
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 
-pub(crate) fn run(
-    command: &options::Estimate,
-    program: &Program,
-    json: bool,
-) -> Result<(), Failure> {
+pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<(), Failure> {
     if let Some(path) = &command.prediction.calibrate {
         return super::calibrate::run(path, command.threads.threads, json);
     }
     // refuse wrong files before the two seconds of measuring
     let prediction = PredictionInputs::read(&command.prediction)?;
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let Chosen { name, circuit, parameters, .. } =
-        program.choose(&command.circuit, input.as_ref())?;
+    let Chosen { name, circuit, parameters, .. } = app.choose(&command.circuit, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     if let (Some(path), Some(input)) = (&command.file, &input) {
         let fits = circuit.check_input(input);

@@ -1,12 +1,12 @@
 //! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
 
+use crate::app::App;
 use crate::application::OpenFamily;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
 use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
-use crate::program::Program;
 use crate::terminal::progress::Display;
 use crate::terminal::{output, signals};
 use hekaton_circuit::named::ParameterMap;
@@ -39,13 +39,8 @@ pub(crate) fn warn_of_seed() {
 }
 
 /// The setup of a family, for inputs of up to `bytes` bytes.
-pub(crate) fn setup(
-    command: &Setup,
-    bytes: u64,
-    program: &Program,
-    json: bool,
-) -> Result<(), Failure> {
-    let (name, family, parameters) = program.family(&command.circuit, bytes)?;
+pub(crate) fn setup(command: &Setup, bytes: u64, app: &App, json: bool) -> Result<(), Failure> {
+    let (name, family, parameters) = app.family(&command.circuit, bytes)?;
     let serves = |most: &str| {
         let inputs = output::bytes(bytes);
         format!("keys for every {name} of up to {most} subcircuits (inputs of up to {inputs})")
@@ -123,12 +118,12 @@ fn table(manifest: &FamilyManifest) -> String {
 }
 
 /// Derives the keys of one circuit.
-pub(crate) fn derive(command: &KeysDerive, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn derive(command: &KeysDerive, app: &App, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
     let given = command.parameters.map();
     let family = OpenedFamily::open(&command.family)?;
-    let circuit = family.circuit(program, &given, input.as_ref())?;
+    let circuit = family.circuit(app, &given, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let store = KeyStore::create(&command.out).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
@@ -160,7 +155,7 @@ pub(crate) fn derive(command: &KeysDerive, program: &Program, json: bool) -> Res
 pub(crate) fn verify(
     path: &Path,
     engine: &LocalEngine,
-    program: &Program,
+    app: &App,
     json: bool,
 ) -> Result<(), Failure> {
     let start = Instant::now();
@@ -176,7 +171,7 @@ pub(crate) fn verify(
         KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
         e => Failure::new(exit::BAD_FILE, inside(&e)),
     })?;
-    let code = match program.get(&manifest.circuit) {
+    let code = match app.get(&manifest.circuit) {
         None => "not compared: this program does not have the circuit",
         Some(application) => {
             display.line("comparing with the circuit's code");

@@ -1,12 +1,12 @@
 //! `hekaton hash`.
 
+use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{FamilyCircuit, OpenedFamily};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Hash;
-use crate::program::Program;
 use crate::public_values::by_name;
 use crate::terminal::output;
 use hekaton_circuit::named::{InputFile, ParameterMap};
@@ -16,9 +16,9 @@ use hekaton_storage::{FamilyStore, KeyStore};
 use serde_json::json;
 use std::path::Path;
 
-pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Hash, app: &App, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
-    let (name, circuit, parameters) = open(command, program, &input)?;
+    let (name, circuit, parameters) = open(command, app, &input)?;
     let values = circuit.on_input(&input, |prepared| {
         let execution = prepared.execute_uncounted()?;
         let public = prepared.layout().wiring_without_slots(Masking::Unmasked).public;
@@ -34,7 +34,7 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
         true => by_name(&names, &values),
         false => values_to_json(&public, &values).or_fail(exit::FAILED)?,
     };
-    let text = program.get(&name).and_then(|application| application.show_public(&values));
+    let text = app.get(&name).and_then(|application| application.show_public(&values));
     let text = text.unwrap_or_else(|| by_name.to_string());
     output::result(
         json,
@@ -49,12 +49,12 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
 /// The circuit that keys are for, or that was named, or the first one.
 fn open(
     command: &Hash,
-    program: &Program,
+    app: &App,
     input: &InputFile,
 ) -> Result<(String, Box<dyn OpenCircuit>, ParameterMap), Failure> {
     let (name, given): (String, ParameterMap) = match &command.keys {
         None => {
-            let first = program.descriptions().first().map(|d| d.name.to_owned());
+            let first = app.descriptions().first().map(|d| d.name.to_owned());
             let name = command.circuit.clone().or(first).unwrap_or_default();
             if imported::is_path(&name) {
                 let (circuit, parameters) = imported::open(Path::new(&name))?;
@@ -65,7 +65,7 @@ fn open(
         Some(keys) if FamilyStore::is_one(keys) => {
             let family = OpenedFamily::open(keys)?;
             let FamilyCircuit { circuit, parameters, .. } =
-                family.circuit(program, &ParameterMap::new(), Some(input))?;
+                family.circuit(app, &ParameterMap::new(), Some(input))?;
             return Ok((family.manifest.circuit.clone(), circuit, parameters));
         }
         Some(keys) => {
@@ -83,7 +83,7 @@ fn open(
             (manifest.circuit, parameters)
         }
     };
-    let opened = program.open(&name, &given, Some(input));
+    let opened = app.open(&name, &given, Some(input));
     let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
     Ok((name, circuit, parameters))
 }

@@ -1,11 +1,11 @@
 //! `hekaton inspect`: shows what any Hekaton file contains.
 
+use crate::app::App;
 use crate::commands::family;
 use crate::exit::{self, BAD_FILE, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Inspect;
-use crate::program::Program;
 use crate::terminal::output::{self, one_line};
 use hekaton_core::files::open_regular;
 use hekaton_core::keys::inspect_sections;
@@ -15,9 +15,9 @@ use hekaton_storage::{FamilyStore, KeyStore};
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(crate) fn run(command: &Inspect, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Inspect, app: &App, json: bool) -> Result<(), Failure> {
     let path = &command.path;
-    let (object, lines) = if path.is_dir() { directory(path)? } else { file(path, program)? };
+    let (object, lines) = if path.is_dir() { directory(path)? } else { file(path, app)? };
     output::result(json, &object, &lines)
 }
 
@@ -93,7 +93,7 @@ fn circuit(path: &Path) -> Result<(Value, String), Failure> {
     Ok((json!({ "ok": true, "kind": "circuit directory", "circuit": summary }), lines.join("\n")))
 }
 
-fn file(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
+fn file(path: &Path, app: &App) -> Result<(Value, String), Failure> {
     let mut head = [0; 8];
     {
         use std::io::Read;
@@ -114,7 +114,7 @@ fn file(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
     }
     match &head {
         b"HEKATNPF" => proof(path),
-        b"HEKATNVK" => verifying_key(path, program),
+        b"HEKATNVK" => verifying_key(path, app),
         b"HEKATNKY" => key_file(path),
         _ => Err(Failure::new(
             BAD_FILE,
@@ -162,12 +162,12 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
     ))
 }
 
-fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
+fn verifying_key(path: &Path, app: &App) -> Result<(Value, String), Failure> {
     let bytes = exit::read_at_most(path, exit::KEY_LIMIT)?;
     let named = |e: VerifyingKeyError| format!("{}: {e}", path.display());
     let key = VerifyingKey::from_bytes(&bytes).map_err(named).or_fail(BAD_FILE)?;
     let digest = hex::encode(key.digest());
-    let known = program.get(&key.circuit).is_some();
+    let known = app.get(&key.circuit).is_some();
     let digests: String = (key.types.iter())
         .map(|t| format!("type {:<10} constraints {}\n", t.name, hex::encode(t.r1cs)))
         .collect();

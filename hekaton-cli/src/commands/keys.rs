@@ -1,12 +1,12 @@
 //! `hekaton keys`: verifies and lists key stores.
 
+use crate::app::App;
 use crate::commands::family;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::opened_keys::{DIGEST_MATTERS, checked, circuit_of, not_covered};
 use crate::options::{Keys, KeysList, KeysVerify};
-use crate::program::Program;
 use crate::terminal::output;
 use crate::terminal::progress::Display;
 use hekaton_circuit::prover::VariableLayout;
@@ -19,22 +19,22 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub(crate) fn run(command: &Keys, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Keys, app: &App, json: bool) -> Result<(), Failure> {
     match command {
         Keys::Family(command) => match command.up_to {
-            Some(bytes) => family::setup(command, bytes, program, json),
+            Some(bytes) => family::setup(command, bytes, app, json),
             None => {
                 let why = "a family needs --up-to SIZE, the largest input that its keys serve";
                 Err(Failure::new(exit::USAGE, why))
             }
         },
-        Keys::Derive(command) => family::derive(command, program, json),
-        Keys::Verify(command) => verify(command, program, json),
+        Keys::Derive(command) => family::derive(command, app, json),
+        Keys::Verify(command) => verify(command, app, json),
         Keys::List(command) => list(command, json),
     }
 }
 
-fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Failure> {
+fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let path = &command.keys;
     if FamilyStore::is_one(path) {
@@ -43,7 +43,7 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
             return Err(Failure::new(exit::USAGE, why));
         }
         let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-        return family::verify(path, &engine, program, json);
+        return family::verify(path, &engine, app, json);
     }
     let display = Display::new();
     display.line("checking digests of all files and sections");
@@ -51,9 +51,9 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     // Addresses and multiplicities are those of a layout. Without the circuit there is no layout to
     // compare with.
-    let circuit = match program.get(&manifest.circuit) {
+    let circuit = match app.get(&manifest.circuit) {
         None => None,
-        Some(_) => Some(circuit_of(program, path, &manifest)?),
+        Some(_) => Some(circuit_of(app, path, &manifest)?),
     };
     let prepared = circuit.as_ref().map(|circuit| circuit.prepared().or_fail(exit::BAD_FILE));
     let prepared = prepared.transpose()?;

@@ -1,11 +1,11 @@
 //! `hekaton setup`.
 
+use crate::app::{App, Chosen};
 use crate::commands::family;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Setup;
-use crate::program::{Chosen, Program};
 use crate::terminal::output;
 use crate::terminal::progress::Display;
 use hekaton_core::{LocalEngine, SetupError, SetupOptions, setup_prepared};
@@ -13,14 +13,14 @@ use hekaton_storage::{KeyStore, KeyStoreError};
 use serde_json::json;
 use std::time::Instant;
 
-pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure> {
     if let Some(bytes) = command.up_to {
-        return family::setup(command, bytes, program, json);
+        return family::setup(command, bytes, app, json);
     }
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
     let Chosen { name, circuit, parameters, directory } =
-        program.choose(&command.circuit, input.as_ref())?;
+        app.choose(&command.circuit, input.as_ref())?;
     if let Some(input) = &input {
         // parameters given in addition to --for must fit the file: check before the work
         let path = command.file.clone().unwrap_or_default();

@@ -1,11 +1,11 @@
 //! `hekaton verify`.
 
+use crate::app::App;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Verify;
-use crate::program::Program;
 use crate::public_values;
 use crate::terminal::{output, shell};
 use hekaton_core::{
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
-pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(), Failure> {
-    let key = read_key(command, program)?;
+pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure> {
+    let key = read_key(command, app)?;
     if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
         let message = format!(
             "{}: {}; a proof under these keys proves nothing",
@@ -27,7 +27,7 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         return Err(Failure::new(exit::REFUSED, message));
     }
     let proof = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
-    let public = read_public(command, program, &key)?;
+    let public = read_public(command, app, &key)?;
     let start = Instant::now();
     verdict(&key, &public, &proof, command.accept_test_keys).map_err(|e| {
         if let VerifyError::PublicValues { .. } = &e {
@@ -48,7 +48,7 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         true => key.values_to_json(&public).or_fail(exit::FAILED)?,
         false => public_values::by_name(&names, &public),
     };
-    let text = program.get(&key.circuit).and_then(|a| a.show_public(&public));
+    let text = app.get(&key.circuit).and_then(|a| a.show_public(&public));
     let text = text.unwrap_or_else(|| by_name.to_string());
     let shown = public_values::for_people(&text, &names, || key.public_names(), &public);
     let pinned = command.key_digest.is_some();
@@ -126,13 +126,13 @@ fn check_digest(command: &Verify, found: [u8; 32]) -> Result<(), Failure> {
 /// The verifying key: of a file, or derived from a family. `--key-digest` is the digest of the key or
 /// of the family: what a key says of its family is a claim, so only a key that was derived here can be
 /// pinned by it.
-fn read_key(command: &Verify, program: &Program) -> Result<VerifyingKey, Failure> {
+fn read_key(command: &Verify, app: &App) -> Result<VerifyingKey, Failure> {
     if FamilyStore::is_one(&command.key) {
         let input = command.file.as_deref().map(exit::input).transpose()?;
         let family = OpenedFamily::open(&command.key)?;
         // First: nothing else in a family is checked by itself.
         check_digest(command, family.digest()?)?;
-        let circuit = family.circuit(program, &command.parameters.map(), input.as_ref())?;
+        let circuit = family.circuit(app, &command.parameters.map(), input.as_ref())?;
         let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
         return circuit.derive_verifying_key(&engine);
     }
@@ -146,11 +146,7 @@ fn read_key(command: &Verify, program: &Program) -> Result<VerifyingKey, Failure
 }
 
 /// The public values: a JSON object by name, or the text form of the key's circuit.
-fn read_public(
-    command: &Verify,
-    program: &Program,
-    key: &VerifyingKey,
-) -> Result<Vec<Fr>, Failure> {
+fn read_public(command: &Verify, app: &App, key: &VerifyingKey) -> Result<Vec<Fr>, Failure> {
     let text = match command.public.strip_prefix('@') {
         None => command.public.clone(),
         Some(path) => {
@@ -173,7 +169,7 @@ fn read_public(
         let file = shell::word(&command.public);
         return Err(wrong_public(&format!("to read the values from that file, write @{file}")));
     }
-    let own = program.get(&key.circuit).and_then(|application| application.read_public(&text));
+    let own = app.get(&key.circuit).and_then(|application| application.read_public(&text));
     own.unwrap_or_else(|| {
         let names = key.public_names().join(", ");
         Err(format!("expected a JSON object with a value for each of: {names}").into())

@@ -4,9 +4,9 @@ use super::ask::plural;
 use super::folder::CIRCUIT;
 use super::prover::EpochKeys;
 use super::source::Asking;
+use crate::app::App;
 use crate::exit::{self, Failure, OrFail};
 use crate::options::DirectoryAudit;
-use crate::program::Program;
 use crate::terminal::output;
 use crate::terminal::progress::Display;
 use hekaton_directory::{Audit, AuditError, Checked, EpochProof, SignedRecord};
@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_secs(2);
 const SAID: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(500);
 
-pub(super) fn run(command: &DirectoryAudit, program: &Program, json: bool) -> Result<(), Failure> {
+pub(super) fn run(command: &DirectoryAudit, program: &App, json: bool) -> Result<(), Failure> {
     let keys = EpochKeys::open(&command.keys, program, command.accept_test_keys)?;
     let asking = Asking::open(&command.asked)?;
     keys.check_parameters(&asking.parameters)?;

@@ -4,9 +4,9 @@ use super::ask::plural;
 use super::folder::{Folder, quiet};
 use super::prover::{EpochKeys, EpochProver};
 use super::serve::stop_on_signals;
+use crate::app::App;
 use crate::exit::{self, Failure, OrFail};
 use crate::options::{DirectoryErase, DirectoryFolder, DirectoryProve, DirectoryPrune};
-use crate::program::Program;
 use crate::terminal::output::{self, count};
 use crate::terminal::progress::Display;
 use hekaton_directory::server::Report;
@@ -54,11 +54,7 @@ pub(super) fn erase(command: &DirectoryErase, json: bool) -> Result<(), Failure>
     output::result(json, &json!({ "ok": true, "label": label, "version": version }), &lines)
 }
 
-pub(super) fn prove(
-    command: &DirectoryProve,
-    program: &Program,
-    json: bool,
-) -> Result<(), Failure> {
+pub(super) fn prove(command: &DirectoryProve, program: &App, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let folder = Folder::read(&command.folder)?;
     let proving = &command.proving;

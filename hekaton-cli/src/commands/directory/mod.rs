@@ -12,11 +12,11 @@ mod serve;
 mod slurm;
 mod source;
 
+use crate::app::App;
 use crate::exit::Failure;
 use crate::options::Directory;
-use crate::program::Program;
 
-pub(crate) fn run(command: &Directory, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Directory, program: &App, json: bool) -> Result<(), Failure> {
     match command {
         Directory::Init(command) => folder::init(command, json),
         Directory::Insert(command) => insert::run(command, json),

@@ -3,10 +3,10 @@
 use super::folder::{CIRCUIT, check_trust, most_subcircuits, profile_of, steps_of};
 use super::orchestrator::Orchestrator;
 use super::slurm::{Job, Slurm};
+use crate::app::App;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{FamilyCircuit, OpenedFamily};
 use crate::options::Proving;
-use crate::program::Program;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_core::{Fr, LocalEngine, Proof, VerifyingKey};
 use hekaton_directory::{EpochProof, Parameters, Witness};
@@ -38,7 +38,7 @@ pub(super) enum Unverified {
 
 /// The keys of the epochs' proofs, to verify with.
 pub(super) struct EpochKeys<'p> {
-    program: &'p Program,
+    program: &'p App,
     family: OpenedFamily,
     digest: [u8; 32],
     steps: usize,
@@ -49,7 +49,7 @@ pub(super) struct EpochKeys<'p> {
 impl<'p> EpochKeys<'p> {
     pub(super) fn open(
         path: &Path,
-        program: &'p Program,
+        program: &'p App,
         accept_test_keys: bool,
     ) -> Result<Self, Failure> {
         let family = OpenedFamily::open(path)?;

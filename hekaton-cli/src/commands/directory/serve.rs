@@ -2,9 +2,9 @@
 
 use super::folder::{Folder, NOWHERE};
 use super::prover::{EpochKeys, EpochProver};
+use crate::app::App;
 use crate::exit::{self, Failure, OrFail};
 use crate::options::{DirectoryServe, Serving};
-use crate::program::Program;
 use crate::terminal::output;
 use crate::terminal::signals::Handling;
 use hekaton_core::Cancellation;
@@ -55,7 +55,7 @@ pub(super) fn stop_on_signals(what: &'static str, json: bool) -> Result<Stop, Fa
     Ok(stop)
 }
 
-pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Result<(), Failure> {
+pub(super) fn run(command: &DirectoryServe, program: &App, json: bool) -> Result<(), Failure> {
     let mut folder = Folder::read(&command.folder)?;
     let head = match &command.head {
         Some(path) => {

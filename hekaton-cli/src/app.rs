@@ -15,23 +15,23 @@ use std::path::{Path, PathBuf};
 /// estimates and reports. Its `main` has three lines:
 ///
 /// ```no_run
-/// use hekaton_cli::Program;
+/// use hekaton_cli::App;
 ///
 /// fn main() -> std::process::ExitCode {
-///     Program::new("chain").circuit::<hekaton_standard::Chain>().run()
+///     App::new("chain").circuit::<hekaton_standard::Chain>().run()
 /// }
 /// ```
 ///
 /// A program with one circuit does not ask for its name: `chain setup --keys DIR`.
-pub struct Program {
+pub struct App {
     name: &'static str,
     applications: Vec<Box<dyn Application>>,
 }
 
-impl std::fmt::Debug for Program {
+impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let circuits: Vec<&str> = self.descriptions().iter().map(|d| d.name).collect();
-        f.debug_struct("Program").field("name", &self.name).field("circuits", &circuits).finish()
+        f.debug_struct("App").field("name", &self.name).field("circuits", &circuits).finish()
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Chosen {
     pub(crate) directory: Option<PathBuf>,
 }
 
-impl Program {
+impl App {
     /// A program without circuits. The name is that of the executable, for help texts and hints.
     pub fn new(name: &'static str) -> Self {
         Self { name, applications: Vec::new() }
