@@ -1,7 +1,9 @@
 //! `hekaton report`: summarizes the events of a run.
 
+mod events;
 mod html;
 mod summary;
+mod table;
 
 pub(crate) use summary::Summary;
 
