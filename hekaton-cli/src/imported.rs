@@ -1,19 +1,17 @@
 //! Imported circuits, which are directories and have no name in the program.
 
-use crate::application::{Application, OpenCircuit, OpenFamily};
+use crate::application::{Application, OpenCircuit};
 use crate::exit::{self, Failure, OrFail};
 use crate::public_values::distinct;
 use crate::terminal::output::one_line;
-use hekaton_circuit::named::{Description, InputFile, ParameterMap};
+use hekaton_circuit::named::{Description, Family, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
 use hekaton_core::VerifyingKey;
 use hekaton_r1cs::directory::{DirectoryError, PROVING_FILES, Summary};
 use hekaton_r1cs::{Directory, FileError, ImportError, Imported, Monolith, WitnessFile};
 use hekaton_storage::{KeyStore, Manifest};
 use serde_json::{Value, json};
-use std::path::Path;
-#[cfg(feature = "mpi")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The name of the circuit in keys, if it was imported.
 pub(crate) const NAME: &str = "r1cs";
@@ -50,8 +48,12 @@ impl Application for ImportedCircuits {
         Err("an imported circuit is named by its directory, for example ./sha.hk".into())
     }
 
-    fn family(&self, _: &ParameterMap, _: u64) -> Result<(OpenFamily, ParameterMap), CircuitError> {
-        Err("an imported circuit has one size, and its keys are for that".into())
+    fn family(
+        &self,
+        _: &ParameterMap,
+        _: u64,
+    ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), CircuitError> {
+        Err("an imported circuit has one size, so its keys are not a family".into())
     }
 
     fn show_public(&self, values: &[Fr]) -> Option<String> {
@@ -60,11 +62,14 @@ impl Application for ImportedCircuits {
 }
 
 /// An opened circuit directory.
-struct Opened(Imported);
+struct Opened {
+    imported: Imported,
+    path: PathBuf,
+}
 
 impl OpenCircuit for Opened {
     fn prepared(&self) -> Result<PreparedCircuit<'_>, LayoutError> {
-        PreparedCircuit::new(&self.0)
+        PreparedCircuit::new(&self.imported)
     }
 
     fn with_input(
@@ -72,7 +77,7 @@ impl OpenCircuit for Opened {
         input: &InputFile,
         then: &mut dyn FnMut(Result<PreparedCircuit<'_>, LayoutError>),
     ) -> Result<(), CircuitError> {
-        let wires = self.0.directory().summary().source.wires;
+        let wires = self.imported.directory().summary().source.wires;
         let witness = match (input.path(), input.length()?) {
             (Some(path), _) => WitnessFile::open(path)?,
             (None, length) if length == SAMPLE.len() as u64 && input.read()? == SAMPLE => {
@@ -83,7 +88,7 @@ impl OpenCircuit for Opened {
         witness.check_wires(wires)?;
         // Now, and not when the first part with a damaged value is proven.
         witness.check_values()?;
-        then(PreparedCircuit::with_input(&self.0, &witness));
+        then(PreparedCircuit::with_input(&self.imported, &witness));
         Ok(())
     }
 
@@ -92,13 +97,17 @@ impl OpenCircuit for Opened {
     }
 
     fn public_names(&self) -> Vec<String> {
-        names_in(self.0.directory().summary())
+        names_in(self.imported.directory().summary())
     }
 
     fn inspect(&self) -> Result<Vec<String>, Failure> {
-        let directory = self.0.directory();
+        let directory = self.imported.directory();
         directory.check_files().or_fail(exit::BAD_FILE)?;
         directory.notices().or_fail(exit::BAD_FILE)
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 }
 
@@ -162,7 +171,7 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn OpenCircuit>, ParameterMap), 
     parameters.insert("source".to_owned(), Value::String(source.digest.clone()));
     let digest = hex::encode(directory.digest());
     parameters.insert("directory".to_owned(), Value::String(digest));
-    Ok((Box::new(Opened(imported)), parameters))
+    Ok((Box::new(Opened { imported, path: path.to_owned() }), parameters))
 }
 
 /// The circuit in a key store, whose manifest says which one it must be.

@@ -23,7 +23,6 @@ mod imported;
 mod machine;
 mod opened_keys;
 mod options;
-mod programs;
 mod public_values;
 mod ranks;
 mod report;

@@ -46,8 +46,6 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// List the circuits and their parameters
     Circuits,
-    /// Show what cutting a circuit of circom into parts would cost, before anything is written
-    Analyse(Analyse),
     /// Import a circuit of circom: cut it into parts that can be proven on many machines
     Import(Import),
     /// Generate the keys of a circuit (anyone who runs this could forge proofs under them)
@@ -85,40 +83,10 @@ pub(crate) enum Command {
     Doctor(Doctor),
 }
 
-/// A circuit in one piece.
-#[derive(Debug, Args)]
-pub(crate) struct Source {
-    /// The constraints, as `circom --r1cs --prime bls12381` writes them
-    pub(crate) file: PathBuf,
-    /// The names of wires, as `circom --sym` writes them, for messages about constraints
-    #[arg(long, value_name = "FILE")]
-    pub(crate) sym: Option<PathBuf>,
-    /// The most rows of a part: a number, or a power such as 2^17 [default: the one of 2^14 to 2^20
-    /// that costs least; more only where smaller parts share nearly everything]
-    #[arg(long, value_name = "N", value_parser = rows)]
-    pub(crate) rows: Option<u64>,
-    /// The number of provers that will take part [default: the cores of this machine]
-    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "rows")]
-    pub(crate) provers: Option<NonZeroUsize>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton analyse sha.r1cs --sym sha.sym --provers 128
-
-With --sym, it also lists the templates that repeat: how many components there are,
-how many constraints each has, and how many wires these share with others.
-
-A part has a row for each of its constraints, and one more for each wire that it
-shares with other parts.")]
-pub(crate) struct Analyse {
-    #[command(flatten)]
-    pub(crate) source: Source,
-}
-
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   circom sha.circom --r1cs --wasm --sym --prime bls12381 --O1
+  hekaton import sha.r1cs --sym sha.sym --provers 128 --dry-run   # compare the sizes of parts
   hekaton import sha.r1cs --sym sha.sym --out sha.hk
   hekaton check sha.hk sha.wtns
   hekaton setup sha.hk --keys sha.keys
@@ -126,15 +94,32 @@ pub(crate) struct Analyse {
   hekaton hash sha.wtns --keys sha.keys > public.json
   hekaton verify sha.wtns.proof --key sha.keys/verifying.key --public @public.json
 
-docs/guide/circom.md has all the steps.")]
+A part has one row for each of its constraints, and one more row for each wire that it
+shares with other parts. With --sym, --dry-run also lists templates that repeat: the
+number of components, the constraints of each, and the wires that it shares with others.
+
+docs/guide/circom.md explains all steps.")]
 pub(crate) struct Import {
-    #[command(flatten)]
-    pub(crate) source: Source,
+    /// The constraints, as `circom --r1cs --prime bls12381` writes them
+    pub(crate) file: PathBuf,
+    /// The names of wires, as `circom --sym` writes them, for messages about constraints
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sym: Option<PathBuf>,
+    /// The maximum number of rows of a part, or a power such as 2^17 [default: the cheapest of 2^14 to
+    /// 2^20; more only where smaller parts share nearly all wires]
+    #[arg(long, value_name = "N", value_parser = rows)]
+    pub(crate) rows: Option<u64>,
+    /// The number of provers that will prove the circuit [default: the cores of this machine]
+    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "rows")]
+    pub(crate) provers: Option<NonZeroUsize>,
     /// The circuit directory to write; it must be new or empty
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
-    /// Import a circuit also if the cut more than doubles its constraints and one part alone would be
-    /// faster
+    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
+    pub(crate) out: Option<PathBuf>,
+    /// Only show what the cut would cost: parts, keys, memory and time for each size of parts
+    #[arg(long, conflicts_with_all = ["out", "force"])]
+    pub(crate) dry_run: bool,
+    /// Import the circuit even if the cut more than doubles its constraints and one part alone would
+    /// be faster
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -274,14 +259,10 @@ pub(crate) struct Report {
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
-  hekaton keys family merkle --up-to 16M --keys merkle.keys
   hekaton keys derive merkle.keys --for FILE --out FILE.keys
   hekaton keys verify FILE.keys
   hekaton keys list DIR")]
 pub(crate) enum Keys {
-    /// Generate the keys of a family, which serve every input up to a size: the same as `setup
-    /// --up-to`
-    Family(Box<Setup>),
     /// Derive the keys of one circuit from those of a family. This needs no secret, and its result
     /// depends on the family and the circuit only
     Derive(KeysDerive),

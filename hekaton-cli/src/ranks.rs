@@ -2,9 +2,9 @@
 
 use crate::exit::{self, Failure};
 use crate::hints::explain;
+use crate::machine;
 use crate::opened_keys::OpenedKeys;
 use crate::options::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
-use crate::programs;
 #[cfg(feature = "mpi")]
 use crate::subject::Subject;
 use hekaton_circuit::PreparedCircuit;
@@ -164,7 +164,7 @@ fn executes(
         ExecuteOption::Root => Executes::Root,
         ExecuteOption::Ranks => Executes::Ranks,
         // Its first pass takes each rank less than what rank 0 would have to send.
-        ExecuteOption::Auto if keys.name == programs::NAME => Executes::Ranks,
+        ExecuteOption::Auto if keys.name == machine::NAME => Executes::Ranks,
         ExecuteOption::Auto if size > FEW && circuit.executes_ranges() => Executes::Ranks,
         ExecuteOption::Auto => Executes::Root,
     }
@@ -244,7 +244,7 @@ pub(crate) fn coordinate<R>(
 pub(crate) fn work(
     place: &Place,
     command: &Prove,
-    subject: &Subject<'_>,
+    subject: &dyn Subject,
     keys: &OpenedKeys,
 ) -> Result<(), Failure> {
     let circuit = keys.circuit.prepared().map_err(|e| Failure::new(exit::FAILED, e))?;
@@ -252,13 +252,7 @@ pub(crate) fn work(
         Executes::Root => work_on(place, &circuit, keys, None),
         Executes::Ranks => {
             drop(circuit);
-            let hint = match subject {
-                Subject::File(_) => {
-                    "each rank executes its part here and reads the input; with --execute root, \
-                     only rank 0 does"
-                }
-                Subject::Machine(_) => "every rank reads program and input",
-            };
+            let hint = subject.read_by_ranks();
             let unreadable = |why: String| Failure::new(exit::BAD_FILE, format!("{why}; {hint}"));
             let input = subject.input(&command.file).map_err(|e| unreadable(e.message))?;
             let unread = |e| unreadable(format!("{}: {e}", command.file.display()));

@@ -7,7 +7,6 @@ use crate::commands::{
     vm,
 };
 use crate::options::{Command, Options};
-use crate::subject::Subject;
 use crate::terminal::output;
 use crate::{exit, report};
 use clap::FromArgMatches;
@@ -53,15 +52,14 @@ fn run(app: &App) -> ExitCode {
     }
     let result = match &options.command {
         Command::Circuits => circuits::run(app, json),
-        Command::Analyse(command) => import::analyse(command, json),
-        Command::Import(command) => import::import(command, json),
+        Command::Import(command) => import::run(command, json),
         Command::Setup(command) => setup::run(command, app, json),
         Command::Estimate(command) => estimate::run(command, app, json),
         #[cfg(feature = "mpi")]
         Command::Prove(command) if command.ranks.mpi => {
-            crate::commands::prove_mpi::run(command, &Subject::File(app), json)
+            crate::commands::prove_mpi::run(command, app, json)
         }
-        Command::Prove(command) => prove::run(command, &Subject::File(app), json),
+        Command::Prove(command) => prove::run(command, app, json),
         Command::Vm(command) => vm::run(command, json),
         #[cfg(feature = "directory")]
         Command::Directory(command) => crate::commands::directory::run(command, app, json),

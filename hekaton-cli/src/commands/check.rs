@@ -1,6 +1,6 @@
 //! `hekaton check`.
 
-use crate::app::{App, Chosen};
+use crate::app::App;
 use crate::exit::{self, Failure};
 use crate::imported;
 use crate::options::Check;
@@ -15,7 +15,7 @@ use std::io::{IsTerminal, Write};
 
 pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
-    let Chosen { name, circuit, .. } = app.choose(&command.circuit, Some(&input))?;
+    let (name, circuit, _) = app.choose(&command.circuit, Some(&input))?;
     let notices = circuit.inspect()?;
     let terminal = std::io::stderr().is_terminal();
     let options = CheckOptions::new().mutate(command.mutate);

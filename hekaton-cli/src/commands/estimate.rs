@@ -1,7 +1,7 @@
 //! `hekaton estimate`.
 
 use super::predict::PredictionInputs;
-use crate::app::{App, Chosen};
+use crate::app::App;
 use crate::exit::{self, Failure, OrFail};
 use crate::imported;
 use crate::options;
@@ -21,7 +21,7 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
     // refuse wrong files before the two seconds of measuring
     let prediction = PredictionInputs::read(&command.prediction)?;
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let Chosen { name, circuit, parameters, .. } = app.choose(&command.circuit, input.as_ref())?;
+    let (name, circuit, parameters) = app.choose(&command.circuit, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     if let (Some(path), Some(input)) = (&command.file, &input) {
         let fits = circuit.check_input(input);

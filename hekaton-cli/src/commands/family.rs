@@ -1,7 +1,7 @@
-//! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
+//! Key families: `hekaton setup --up-to`, `hekaton vm setup` and `hekaton keys derive`.
 
 use crate::app::App;
-use crate::application::OpenFamily;
+use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
@@ -9,7 +9,7 @@ use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
 use crate::terminal::progress::Display;
 use crate::terminal::{output, signals};
-use hekaton_circuit::named::ParameterMap;
+use hekaton_circuit::named::{Family, ParameterMap};
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{LocalEngine, Pool, SetupError, SetupOptions, setup_family};
@@ -40,7 +40,8 @@ pub(crate) fn warn_of_seed() {
 
 /// The setup of a family, for inputs of up to `bytes` bytes.
 pub(crate) fn setup(command: &Setup, bytes: u64, app: &App, json: bool) -> Result<(), Failure> {
-    let (name, family, parameters) = app.family(&command.circuit, bytes)?;
+    let name = app.name_of(&command.circuit)?;
+    let (family, parameters) = app.family(&name, &command.circuit.parameters.map(), bytes)?;
     let serves = |most: &str| {
         let inputs = output::bytes(bytes);
         format!("keys for every {name} of up to {most} subcircuits (inputs of up to {inputs})")
@@ -52,7 +53,7 @@ pub(crate) fn setup(command: &Setup, bytes: u64, app: &App, json: bool) -> Resul
 pub(crate) fn setup_of(
     new: &NewKeys,
     name: &str,
-    family: &OpenFamily,
+    family: &Family<Box<dyn OpenCircuit>>,
     parameters: &ParameterMap,
     serves: &dyn Fn(&str) -> String,
     json: bool,

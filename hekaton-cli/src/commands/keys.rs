@@ -21,13 +21,6 @@ use std::time::Instant;
 
 pub(crate) fn run(command: &Keys, app: &App, json: bool) -> Result<(), Failure> {
     match command {
-        Keys::Family(command) => match command.up_to {
-            Some(bytes) => family::setup(command, bytes, app, json),
-            None => {
-                let why = "a family needs --up-to SIZE, the largest input that its keys serve";
-                Err(Failure::new(exit::USAGE, why))
-            }
-        },
         Keys::Derive(command) => family::derive(command, app, json),
         Keys::Verify(command) => verify(command, app, json),
         Keys::List(command) => list(command, json),

@@ -38,7 +38,7 @@ struct Listeners {
     files: EventFiles,
 }
 
-pub(crate) fn run(command: &Prove, subject: &Subject<'_>, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Prove, subject: &dyn Subject, json: bool) -> Result<(), Failure> {
     ranks::check_launch(command)?;
     if command.ranks.mpi {
         return Err(Failure::new(exit::USAGE, WITHOUT_MPI));
@@ -55,7 +55,7 @@ const WITHOUT_MPI: &str = "this hekaton was built without MPI. On Debian: sudo a
 #[cfg(feature = "mpi")]
 pub(crate) fn on_root(
     command: &Prove,
-    subject: &Subject<'_>,
+    subject: &dyn Subject,
     keys: &Path,
     json: bool,
     place: Place,
@@ -67,7 +67,7 @@ pub(crate) fn on_root(
 #[cfg(feature = "mpi")]
 pub(crate) fn on_worker(
     command: &Prove,
-    subject: &Subject<'_>,
+    subject: &dyn Subject,
     keys: &Path,
     mut place: Place,
 ) -> Result<(), Failure> {
@@ -90,7 +90,7 @@ pub(crate) fn on_worker(
 /// Proves, and turns the events into progress, event files, the table, and the report.
 fn with_listeners(
     command: &Prove,
-    subject: &Subject<'_>,
+    subject: &dyn Subject,
     keys: &Path,
     json: bool,
     place: Option<Place>,
@@ -134,7 +134,7 @@ fn with_listeners(
 /// One `hekaton prove`.
 struct Session<'a> {
     command: &'a Prove,
-    subject: &'a Subject<'a>,
+    subject: &'a dyn Subject,
     /// where this process finds the keys
     keys: &'a Path,
     json: bool,

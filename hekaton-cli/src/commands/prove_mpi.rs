@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) fn run(command: &Prove, subject: &Subject<'_>, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Prove, subject: &dyn Subject, json: bool) -> Result<(), Failure> {
     let mpi = Mpi::start().map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
     let rank = mpi.rank();
     let keys = place_keys(&mpi, command).unwrap_or_else(|failure| {

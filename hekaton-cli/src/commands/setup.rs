@@ -1,6 +1,6 @@
 //! `hekaton setup`.
 
-use crate::app::{App, Chosen};
+use crate::app::App;
 use crate::commands::family;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
@@ -19,8 +19,7 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
     }
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let Chosen { name, circuit, parameters, directory } =
-        app.choose(&command.circuit, input.as_ref())?;
+    let (name, circuit, parameters) = app.choose(&command.circuit, input.as_ref())?;
     if let Some(input) = &input {
         // parameters given in addition to --for must fit the file: check before the work
         let path = command.file.clone().unwrap_or_default();
@@ -38,7 +37,7 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
     let engine = LocalEngine::new(command.new.threads.threads).or_fail(exit::FAILED)?;
     let notices = circuit.inspect()?;
     notices.iter().for_each(|notice| output::say(format_args!("note: {notice}")));
-    match (&directory, &command.r1cs) {
+    match (circuit.directory(), &command.r1cs) {
         (Some(directory), Some(source)) => imported::compare(directory, source)?,
         (Some(_), None) => {
             output::say("note: the circuit was not compared with its source; --r1cs FILE does that")
@@ -53,7 +52,7 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
     if let Some(unfinished) = store.unfinished_path() {
         family::remove_on_interrupt(unfinished, json)?;
     }
-    if let Some(directory) = &directory {
+    if let Some(directory) = circuit.directory() {
         imported::copy_into(&store, directory)?;
     }
     let display = Display::new();

@@ -3,10 +3,8 @@
 use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
 use crate::exit::{self, Failure, OrFail};
-use crate::machine::{self, Machine, MachineFamily};
+use crate::machine::{self, Kind, NAME, ProgramRun};
 use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
-use crate::programs::{Kind, NAME, family as family_of};
-use crate::subject::Subject;
 use crate::terminal::output::{self, count};
 use crate::terminal::progress::Display;
 use hekaton_circuit::named::ParameterMap;
@@ -34,15 +32,14 @@ pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
 fn setup(command: &VmSetup, json: bool) -> Result<(), Failure> {
     let sizes = Sizes { rows: command.rows as usize };
     let kind = Kind::new(sizes, command.isa.into());
-    let of_family = family_of(kind, command.subcircuits as usize);
+    let of_family = machine::family(kind, command.subcircuits as usize);
     let parameters: ParameterMap = serde_json::from_value(json!(kind)).or_fail(exit::FAILED)?;
     let serves = |most: &str| format!("keys for every program of up to {most} subcircuits a run");
     family::setup_of(&command.new, NAME, &of_family, &parameters, &serves, json)
 }
 
 fn prove_run(command: &VmProve, json: bool) -> Result<(), Failure> {
-    let machine = Machine::open(&command.prove.file, &command.input)?;
-    let subject = Subject::Machine(&machine);
+    let subject = ProgramRun::open(&command.prove.file, &command.input)?;
     #[cfg(feature = "mpi")]
     if command.prove.ranks.mpi {
         return super::prove_mpi::run(&command.prove, &subject, json);
@@ -52,23 +49,26 @@ fn prove_run(command: &VmProve, json: bool) -> Result<(), Failure> {
 
 #[allow(clippy::cast_possible_truncation, reason = "the option is below 2^32")]
 fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
-    let machine = Machine::open(&command.program, &command.input)?;
-    let family = command.keys.as_deref().map(MachineFamily::open).transpose()?;
-    let sizes = family.as_ref().map_or(Sizes { rows: command.rows as usize }, |found| found.sizes);
+    let subject = ProgramRun::open(&command.program, &command.input)?;
+    let keys = command.keys.as_deref().map(machine::keys::open).transpose()?;
+    let sizes = match &keys {
+        Some((_, kind)) => kind.sizes,
+        None => Sizes { rows: command.rows as usize },
+    };
     if let Some(path) = &command.output {
         let mut files = vec![command.program.as_path()];
-        files.extend(machine.files());
+        files.extend(subject.input_files());
         let inputs = output::Inputs { files: &files, keys: command.keys.as_deref(), run: None };
         output::check_output(path, "--output", &inputs)?;
     }
     let start = Instant::now();
-    let run = machine.run(sizes, true)?;
+    let run = subject.run(sizes, true)?;
     let seconds = start.elapsed().as_secs_f64();
-    let execution = machine.execution(&run, sizes)?;
-    if let Some(family) = &family {
-        family.check(&execution)?;
+    let execution = subject.execution(&run, sizes)?;
+    if let Some((family, kind)) = &keys {
+        machine::keys::check(family, *kind, &execution)?;
     }
-    let prepared = PreparedCircuit::with_input(&execution, &machine.input).or_fail(exit::USAGE)?;
+    let prepared = PreparedCircuit::with_input(&execution, &subject.input).or_fail(exit::USAGE)?;
     let (mut object, mut lines) = report(&execution, &run, seconds);
     if command.estimate {
         let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
@@ -149,7 +149,7 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     let (public, _) = machine::public_words(command.public_input.as_deref())?;
     let refused =
         |why: String| Failure::new(exit::REFUSED, format!("{}: {why}", command.proof.display()));
-    let family = MachineFamily::open(&command.keys)?;
+    let (family, kind) = machine::keys::open(&command.keys)?;
     // First: nothing else in a family is checked by itself.
     let digest = family.digest()?;
     if let Some(expected) = command.key_digest.filter(|expected| *expected != digest) {
@@ -158,11 +158,11 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
     }
     let statement = Trust::InsecureSeed.statement();
-    if family.trust() == statement && !command.accept_test_keys {
+    if family.manifest.trust == statement && !command.accept_test_keys {
         let why = format!("{statement}; a proof under these keys proves nothing");
         return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
     }
-    let execution = claim.execution(program, public.len(), family.sizes);
+    let execution = claim.execution(program, public.len(), kind.sizes);
     let execution = execution.map_err(|e| refused(e.to_string()))?;
     // What the proof says is compared first: a verifier who wants something else need not compute.
     if claim.exit_code != command.exit_code {
@@ -180,10 +180,10 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         }
     }
     // Before the key is derived, which takes longer than anybody should make a verifier work for nothing.
-    family.check_proof(&command.proof, &execution, &proof)?;
+    machine::keys::check_proof((&family, kind), &command.proof, &execution, &proof)?;
     let start = Instant::now();
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
-    let key = family.verifying_key(&execution, &engine)?;
+    let key = machine::keys::verifying_key(&family, &execution, &engine)?;
     let derived = start.elapsed();
     let start = Instant::now();
     let public = claim.public_values(&public);
