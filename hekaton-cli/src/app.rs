@@ -13,8 +13,8 @@ use hekaton_circuit::named::{
 use std::marker::PhantomData;
 use std::path::Path;
 
-/// A program for some circuits: setup, proving on threads and on MPI ranks, verification, checks,
-/// estimates and reports. Its `main` has three lines:
+/// The command line for some circuits: setup, proving on threads and on MPI ranks, verification, checks,
+/// estimates and reports. The `main` of such a program has three lines:
 ///
 /// ```no_run
 /// use hekaton_cli::App;
@@ -42,7 +42,7 @@ impl std::fmt::Debug for App {
 }
 
 impl App {
-    /// A program without circuits. The name is that of the executable, for help texts and hints.
+    /// A command line without circuits. Help texts and hints use the name of the executable.
     pub fn new(name: &'static str) -> Self {
         Self { name, applications: Vec::new() }
     }
@@ -97,6 +97,7 @@ impl App {
     pub(crate) fn name_of(&self, options: &options::Circuit) -> Result<String, Failure> {
         match (&options.circuit, &self.applications[..]) {
             (Some(name), _) => Ok(name.clone()),
+            // A program with one circuit need not ask for its name.
             (None, [only]) => Ok(only.description().name.to_owned()),
             (None, _) => {
                 let why = format!("name the circuit; this program has {}", self.known());

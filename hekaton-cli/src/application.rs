@@ -9,6 +9,7 @@ use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::path::Path;
 
+// `NamedCircuit` has associated types and constants, so it cannot be a trait object.
 /// A circuit that the program offers, before its parameters are known.
 pub(crate) trait Application: Sync {
     /// Its name, parameters, and help texts.
@@ -91,9 +92,10 @@ impl dyn OpenCircuit + '_ {
     ) -> Result<R, CircuitError> {
         let (mut then, mut result) = (Some(then), None);
         self.with_input(input, &mut |prepared| {
-            let prepared = prepared.map_err(|e| CircuitError::from(format!("layout: {e}")));
-            result = then.take().map(|then| prepared.map(|prepared| then(&prepared)));
+            let laid_out = prepared.map_err(|e| CircuitError::from(format!("layout: {e}")));
+            result = then.take().map(|then| laid_out.map(|prepared| then(&prepared)));
         })?;
+        // A circuit that returns without an error and without a call would otherwise look like success.
         result.unwrap_or_else(|| Err("the circuit did not use its input".into()))
     }
 

@@ -30,8 +30,9 @@ fn run(app: &App) -> ExitCode {
     let options = match parse(app) {
         Ok(options) => options,
         Err(e) => {
-            // clap reports --help and --version as errors, too
+            // clap reports --help and --version as errors, too.
             let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
+            // The arguments could not be parsed, so --json is looked for by hand: scripts expect JSON for this error, too.
             if e.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
                 let text = e.render().to_string();
                 output::failure(
@@ -40,12 +41,14 @@ fn run(app: &App) -> ExitCode {
                 );
                 return ExitCode::from(code);
             }
+            // A closed standard output is the reader's choice.
             let _ = e.print();
             return ExitCode::from(code);
         }
     };
     output::start_logging();
     let json = options.json;
+    // A wrong HEKATON_ARITH is refused now, and not in the middle of a run.
     if let Err(why) = hekaton_core::Backend::choose() {
         output::failure(&exit::Failure::new(exit::USAGE, why), json);
         return ExitCode::from(exit::USAGE);

@@ -9,6 +9,7 @@ use hekaton_circuit::named::InputFile;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+// Sync, because the coordinator uses it while the thread that started MPI only moves messages.
 /// The subject that a run proves.
 pub(crate) trait Subject: Sync {
     /// Everything that the proof depends on in addition to the keys. Its digest identifies a run.

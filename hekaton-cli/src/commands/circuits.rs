@@ -21,8 +21,8 @@ pub(crate) fn run(app: &App, json: bool) -> Result<(), Failure> {
         lines.push(String::new());
     }
     lines.push(
-        "`setup` and `estimate` derive missing parameters from --for FILE; `hekaton hash FILE` \
-         prints the public values"
+        "`setup` and `estimate` take missing parameters from --for FILE; `hash FILE` prints the \
+         public values"
             .to_owned(),
     );
     output::result(json, &json!({ "ok": true, "circuits": object }), &lines.join("\n"))

@@ -30,7 +30,7 @@ pub(crate) fn remove_on_interrupt(unfinished: PathBuf, json: bool) -> Result<(),
         .start()
 }
 
-/// Says that keys with trapdoors from a seed are for tests.
+/// Warns that keys with trapdoors from a seed are for tests.
 pub(crate) fn warn_of_seed() {
     output::say(
         "WARNING: trapdoors derived from a seed: anyone can forge proofs under these keys; for tests \
@@ -59,8 +59,8 @@ pub(crate) fn setup_of(
     json: bool,
 ) -> Result<(), Failure> {
     let start = Instant::now();
-    let prepared = family.circuit.prepared().map_err(|e| format!("layout: {e}"));
-    let prepared = prepared.or_fail(exit::USAGE)?;
+    let prepared =
+        family.circuit.prepared().map_err(|e| format!("layout: {e}")).or_fail(exit::USAGE)?;
     let mut options =
         SetupOptions::new(name).parameters(parameters).zero_knowledge(!new.no_zero_knowledge);
     if let Some(seed) = new.insecure_seed {
@@ -75,6 +75,7 @@ pub(crate) fn setup_of(
         SetupError::Keys(_) | SetupError::Sink(_) => Failure::new(exit::BAD_FILE, explain(&e)),
         e => Failure::new(exit::FAILED, e),
     };
+    // Written one by one: all proving keys together may not fit in memory.
     let keep = |key: ProvingKey| store.proving_key(&key);
     let key = setup_family(&prepared, family.instances, &engine, &options, keep, |step| {
         display.line(step);
@@ -103,8 +104,9 @@ pub(crate) fn setup_of(
     output::result(json, &object, &lines)
 }
 
-/// The bytes of all proving keys of a family, as its manifest has them.
+/// The bytes of all proving keys of a family, as its manifest states them.
 pub(crate) fn bytes_of(manifest: &FamilyManifest) -> u64 {
+    // The manifest may come from anyone, and this is only shown.
     manifest.types.iter().fold(0, |sum, t| sum.saturating_add(t.bytes))
 }
 
@@ -164,20 +166,22 @@ pub(crate) fn verify(
     display.line("checking digests of all files and sections");
     let opened = FamilyStore::open(path);
     let (manifest, family) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    let types = FamilyStore::proving_keys(path, &manifest);
-    let types = types.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let types = FamilyStore::proving_keys(path, &manifest)
+        .map_err(|e| explain(&e))
+        .or_fail(exit::BAD_FILE)?;
     let inside = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-    let report = check_family(&family, &types, engine, |step| display.line(step));
-    let report = report.map_err(|e| match e {
-        KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
-        e => Failure::new(exit::BAD_FILE, inside(&e)),
-    })?;
+    let report =
+        check_family(&family, &types, engine, |step| display.line(step)).map_err(|e| match e {
+            KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
+            e => Failure::new(exit::BAD_FILE, inside(&e)),
+        })?;
     let code = match app.get(&manifest.circuit) {
         None => "not compared: this program does not have the circuit",
         Some(application) => {
             display.line("comparing with the circuit's code");
-            let template = application.family(&shared_parameters(&manifest)?, 0);
-            let (template, _) = template.map_err(|e| explain(&*e)).or_fail(exit::BAD_FILE)?;
+            // The types of a family do not depend on its bound, so any size will do.
+            let family_of_code = application.family(&shared_parameters(&manifest)?, 0);
+            let (template, _) = family_of_code.map_err(|e| explain(&*e)).or_fail(exit::BAD_FILE)?;
             let prepared = template.circuit.prepared().or_fail(exit::BAD_FILE)?;
             check_family_circuit(&prepared, &family, &types, engine, engine.threads())
                 .map_err(|e| inside(&e))

@@ -19,6 +19,7 @@ use std::path::Path;
 pub(crate) fn run(command: &Hash, app: &App, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
     let (name, circuit, parameters) = open(command, app, &input)?;
+    // Public values do not depend on how often tables are looked up, so look-ups are not counted.
     let values = circuit.on_input(&input, |prepared| {
         let execution = prepared.execute_uncounted()?;
         let public = prepared.layout().wiring_without_slots(Masking::Unmasked).public;
@@ -34,8 +35,10 @@ pub(crate) fn run(command: &Hash, app: &App, json: bool) -> Result<(), Failure> 
         true => by_name(&names, &values),
         false => values_to_json(&public, &values).or_fail(exit::FAILED)?,
     };
-    let text = app.get(&name).and_then(|application| application.show_public(&values));
-    let text = text.unwrap_or_else(|| by_name.to_string());
+    let text = app
+        .get(&name)
+        .and_then(|application| application.show_public(&values))
+        .unwrap_or_else(|| by_name.to_string());
     output::result(
         json,
         &json!({
@@ -46,7 +49,7 @@ pub(crate) fn run(command: &Hash, app: &App, json: bool) -> Result<(), Failure> 
     )
 }
 
-/// The circuit that keys are for, or that was named, or the first one.
+/// The circuit of the keys, or the named one, or the program's first one.
 fn open(
     command: &Hash,
     app: &App,
@@ -54,8 +57,15 @@ fn open(
 ) -> Result<(String, Box<dyn OpenCircuit>, ParameterMap), Failure> {
     let (name, given): (String, ParameterMap) = match &command.keys {
         None => {
-            let first = app.descriptions().first().map(|d| d.name.to_owned());
-            let name = command.circuit.clone().or(first).unwrap_or_default();
+            let descriptions = app.descriptions();
+            let name = match (&command.circuit, descriptions.first()) {
+                (Some(name), _) => name.clone(),
+                (None, Some(first)) => first.name.to_owned(),
+                (None, None) => {
+                    let why = "this program has no circuits: pass --keys or --circuit DIR";
+                    return Err(Failure::new(exit::USAGE, why));
+                }
+            };
             if imported::is_path(&name) {
                 let (circuit, parameters) = imported::open(Path::new(&name))?;
                 return Ok((imported::NAME.to_owned(), circuit, parameters));
@@ -69,10 +79,12 @@ fn open(
             return Ok((family.manifest.circuit.clone(), circuit, parameters));
         }
         Some(keys) => {
-            let manifest = KeyStore::manifest(keys);
-            let manifest = manifest.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-            let parameters = serde_json::from_value(manifest.parameters.clone());
-            let parameters = parameters.or_fail(exit::BAD_FILE)?;
+            // The manifest alone, as public values need no keys: those of a large circuit take long to check.
+            let manifest =
+                KeyStore::manifest(keys).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+            let parameters = serde_json::from_value(manifest.parameters.clone())
+                .map_err(|e| format!("{}: manifest.json: parameters: {e}", keys.display()))
+                .or_fail(exit::BAD_FILE)?;
             if manifest.circuit == imported::NAME {
                 return Ok((
                     manifest.circuit.clone(),

@@ -9,6 +9,7 @@ use serde_json::json;
 use std::path::Path;
 
 pub(crate) fn completions(shell: Shell, app: &App) -> Result<(), Failure> {
+    // Into memory first: the generator panics if its output is a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command_line(app.name()), app.name(), &mut script);
     output::result(false, &json!({}), String::from_utf8_lossy(&script).trim_end())

@@ -20,11 +20,10 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
     let (name, circuit, parameters) = app.choose(&command.circuit, input.as_ref())?;
-    if let Some(input) = &input {
-        // parameters given in addition to --for must fit the file: check before the work
-        let path = command.file.clone().unwrap_or_default();
+    if let (Some(path), Some(input)) = (&command.file, &input) {
+        // Parameters given in addition to --for must fit the file; check before the work.
         let fits = circuit.check_input(input);
-        fits.map_err(|e| imported::input_failure(&path, &e, exit::USAGE))?;
+        fits.map_err(|e| imported::input_failure(path, &e, exit::USAGE))?;
     }
     let prepared = circuit.prepared().map_err(|e| format!("layout: {e}")).or_fail(exit::USAGE)?;
     let mut options = SetupOptions::new(&name)
@@ -39,15 +38,16 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
     notices.iter().for_each(|notice| output::say(format_args!("note: {notice}")));
     match (circuit.directory(), &command.r1cs) {
         (Some(directory), Some(source)) => imported::compare(directory, source)?,
-        (Some(_), None) => {
-            output::say("note: the circuit was not compared with its source; --r1cs FILE does that")
-        }
+        (Some(_), None) => output::say(
+            "note: the circuit was not compared with its source; --r1cs FILE compares it",
+        ),
         (None, Some(_)) => {
             let why = "--r1cs is for imported circuits; this one has code";
             return Err(Failure::new(exit::USAGE, why));
         }
         (None, None) => {}
     }
+    // Fails now if the directory is in use, and not after minutes of work.
     let mut store = KeyStore::create(&command.new.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
         family::remove_on_interrupt(unfinished, json)?;

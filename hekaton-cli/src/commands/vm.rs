@@ -15,9 +15,6 @@ use hekaton_vm::{Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// The largest proof that is read, in bytes.
-const PROOF_LIMIT: u64 = exit::PROOF_LIMIT;
-
 pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
     match command {
         Vm::Setup(command) => setup(command, json),
@@ -55,6 +52,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
         Some((_, kind)) => kind.sizes,
         None => Sizes { rows: command.rows as usize },
     };
+    // Before the program runs, which may take minutes.
     if let Some(path) = &command.output {
         let mut files = vec![command.program.as_path()];
         files.extend(subject.input_files());
@@ -68,6 +66,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
     if let Some((family, kind)) = &keys {
         machine::keys::check(family, *kind, &execution)?;
     }
+    // Prepared even without --estimate: a run whose circuit has no layout could not be proven.
     let prepared = PreparedCircuit::with_input(&execution, &subject.input).or_fail(exit::USAGE)?;
     let (mut object, mut lines) = report(&execution, &run, seconds);
     if command.estimate {
@@ -76,11 +75,11 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
         display.line("measuring this machine for two seconds");
         let calibration = Calibration::measure(&engine);
         let workers = Workers { ranks: 1, threads: engine.threads() };
-        let found = hekaton_plan::estimate(&prepared, Masking::Masked, &calibration, workers, None);
-        let found = found.map_err(|e| match e {
-            EstimateError::Memory(e) => output::not_enough_memory(e),
-            e => Failure::new(exit::FAILED, e),
-        })?;
+        let found = hekaton_plan::estimate(&prepared, Masking::Masked, &calibration, workers, None)
+            .map_err(|e| match e {
+                EstimateError::Memory(e) => output::not_enough_memory(e),
+                e => Failure::new(exit::FAILED, e),
+            })?;
         drop(display);
         object["estimate"] = estimate::object(&found, NAME, workers);
         lines += &format!("\n\n{}", estimate::table(&found, NAME, workers));
@@ -92,7 +91,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
     output::result(json, &object, &lines)
 }
 
-/// Describes what a run did, and the size of its proof.
+/// Describes a run and the size of its proof.
 fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
     let claim = Claim::of(execution, run);
     let cycles = run.cycles();
@@ -138,7 +137,7 @@ fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
 
 /// Reads the file of a proof.
 fn read(path: &std::path::Path) -> Result<(Claim, Vec<u8>), Failure> {
-    let bytes = exit::read_at_most(path, PROOF_LIMIT)?;
+    let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
     let read = Claim::read(&bytes).map(|(claim, proof)| (claim, proof.to_vec()));
     read.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
 }
@@ -150,36 +149,39 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     let refused =
         |why: String| Failure::new(exit::REFUSED, format!("{}: {why}", command.proof.display()));
     let (family, kind) = machine::keys::open(&command.keys)?;
-    // First: nothing else in a family is checked by itself.
+    // First, because nothing else in the files of a family shows that it is the family that the verifier trusts.
     let digest = family.digest()?;
     if let Some(expected) = command.key_digest.filter(|expected| *expected != digest) {
         let (expected, found) = (hex::encode(expected), hex::encode(digest));
         let why = format!("its digest is {found}, but --key-digest requires {expected}");
         return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
     }
+    // From the manifest, before anything is derived; verification checks the derived key once more.
     let statement = Trust::InsecureSeed.statement();
     if family.manifest.trust == statement && !command.accept_test_keys {
         let why = format!("{statement}; a proof under these keys proves nothing");
         return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
     }
-    let execution = claim.execution(program, public.len(), kind.sizes);
-    let execution = execution.map_err(|e| refused(e.to_string()))?;
-    // What the proof says is compared first: a verifier who wants something else need not compute.
+    let execution =
+        claim.execution(program, public.len(), kind.sizes).map_err(|e| refused(e.to_string()))?;
+    // The claim is compared before anything is computed: if the verifier expects another result, the proof is of no use.
     if claim.exit_code != command.exit_code {
         let (found, expected) = (claim.exit_code, command.exit_code);
-        let why = format!("it says that the program exits with code {found}, not {expected}");
+        let why = format!("the program exits with code {found}, expected {expected}");
         return Err(refused(why));
     }
     if let Some(path) = &command.output {
         let limit = 4 * OUTPUT_WORDS as u64;
         let mut bytes = exit::read_limited(path, limit, ", and an output has no more")?;
+        // Words that a program does not write are zero, and `vm run --output` writes all words.
         bytes.resize(4 * OUTPUT_WORDS, 0);
         let said: Vec<u8> = claim.output.iter().flat_map(|word| word.to_le_bytes()).collect();
         if said != bytes {
-            return Err(refused(format!("it says another output: {}", machine::result(&claim))));
+            let found = machine::result(&claim);
+            return Err(refused(format!("the program has another output than expected: {found}")));
         }
     }
-    // Before the key is derived, which takes longer than anybody should make a verifier work for nothing.
+    // Before the key is derived, which takes seconds: a proof that cannot be right must not cost the verifier that much.
     machine::keys::check_proof((&family, kind), &command.proof, &execution, &proof)?;
     let start = Instant::now();
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
@@ -258,7 +260,7 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
         count(summary.instructions as u64),
         match summary.illegal {
             0 => String::new(),
-            n => format!(", and {} words of code that are none", count(n as u64)),
+            n => format!(", and {} words of code that are not instructions", count(n as u64)),
         },
         count(summary.symbols as u64),
     );

@@ -37,6 +37,7 @@ pub(crate) fn program_of(path: &Path, bytes: &[u8]) -> Result<Program, Failure> 
             })
             .and_then(|text| Program::from_tinyram(text).map_err(|e| e.to_string()))
     } else {
+        // A file that is neither names both forms that were looked for.
         Program::from_elf(bytes).map_err(|e| match e {
             ProgramError::NotElf => format!("{e}, nor, as a program for TinyRAM, with '{TINYRAM}'"),
             e => e.to_string(),
@@ -48,21 +49,22 @@ pub(crate) fn program_of(path: &Path, bytes: &[u8]) -> Result<Program, Failure> 
 /// The words of a public input and its bytes. The last word is padded with zeros.
 pub(crate) fn public_words(path: Option<&Path>) -> Result<(Vec<u32>, Vec<u8>), Failure> {
     let bytes = optional(path)?;
-    let words = bytes.chunks(4).map(|chunk| {
-        let mut word = [0; 4];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u32::from_le_bytes(word)
-    });
-    let words: Vec<u32> = words.collect();
+    let words: Vec<u32> = (bytes.chunks(4))
+        .map(|chunk| {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u32::from_le_bytes(word)
+        })
+        .collect();
     match words.len() {
         0..=MAX_PUBLIC => Ok((words, bytes)),
         found => {
-            let path = path.expect("an input without a file has no words").display();
+            let file = path.expect("an input without a file has no words").display();
             let why = format!(
                 "the public input has {} bytes in {found} words, expected at most {MAX_PUBLIC} words (4 MiB)",
                 bytes.len()
             );
-            Err(Failure::new(exit::BAD_FILE, format!("{path}: {why}")))
+            Err(Failure::new(exit::BAD_FILE, format!("{file}: {why}")))
         }
     }
 }

@@ -70,8 +70,8 @@ pub(crate) fn check_proof(
     let keys = family.path.display();
     if subcircuits > most {
         return Err(failure(format!(
-            "it says that the run has {subcircuits} subcircuits, but {keys} has keys for at most {most}: it was made with \
-             other keys, or is damaged"
+            "it is about a run of {subcircuits} subcircuits, but {keys} has keys for at most {most}: it was made with other \
+             keys, or is damaged"
         )));
     }
     // The length of a proof depends on nothing but the number of subcircuits, so a wrong one shows which keys made the
@@ -95,8 +95,7 @@ pub(crate) fn check_proof(
     Err(failure(format!("its proof has {found} bytes, expected {expected}: {why}")))
 }
 
-// The constants of the circuit already bind the program. Its digest in the parameters tells readers of a key which program
-// it is for.
+// The constants of the circuit already bind the program. Its digest in the parameters names it for readers of the key.
 fn parameters(execution: &Execution) -> String {
     let digest = hex::encode(execution.program.digest());
     json!({ "rows": execution.sizes.rows, "program": digest }).to_string()

@@ -1,4 +1,4 @@
-//! Options that several commands have, and how their values are written.
+//! Options that several commands share, and the forms of their values.
 
 use clap::Args;
 use hekaton_circuit::named::{ParameterMap, parameter_value};
@@ -40,20 +40,24 @@ pub(super) fn rows(text: &str) -> Result<u64, String> {
             .and_then(|(base, exponent)| base.checked_pow(exponent)),
         None => text.parse().ok(),
     };
-    let number = number.filter(|number| (8..=1 << 28).contains(number));
-    number.ok_or_else(|| "expected a number in 8..=2^28, or a power such as 2^17".to_owned())
+    // BLS12-381's scalar field has domains of up to 2^32 points; a prover of 2^28 rows already needs more memory than a
+    // node has.
+    number
+        .filter(|number| (8..=1 << 28).contains(number))
+        .ok_or_else(|| "expected a number in 8..=2^28, or a power such as 2^17".to_owned())
 }
 
 pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    // More threads than any machine has cores would only be a mistake that fills the memory with stacks.
     let number = text.parse().ok().filter(|n: &NonZeroUsize| n.get() <= 4096);
     number.ok_or_else(|| "expected a number in 1..=4096".to_owned())
 }
 
 /// Parses 8G, 512M, 1.5GiB or 2GB, in upper or lower case; K, M, G, T alone are powers of 1024.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let text = &text.to_ascii_uppercase().replace('I', "i");
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
+    let upper = text.to_ascii_uppercase().replace('I', "i");
+    let end = upper.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(upper.len());
+    let (number, unit) = upper.split_at(end);
     let powers = |unit: &str| "KMGT".find(unit).and_then(|i| i32::try_from(i + 1).ok());
     let factor = match unit {
         "" | "B" => Some(1.0),
@@ -71,8 +75,8 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         .map(|(n, f)| n * f)
         .filter(|v| (1.0..1e18).contains(v));
     value.map(whole_bytes).ok_or_else(|| {
-        "a size is written as 8G, 512M (of 2^20 bytes), 1.5GB (of 10^9 bytes), or as a number of \
-         bytes, and is not zero"
+        "expected a size above zero, such as 8G, 512M (of 2^20 bytes), 1.5GB (of 10^9 bytes), or a \
+         number of bytes"
             .to_owned()
     })
 }
@@ -83,6 +87,7 @@ fn whole_bytes(bytes: f64) -> u64 {
     bytes as u64
 }
 
+// Setup and checks use all threads for one multi-scalar multiplication; `prove` has one prover per thread.
 /// The help of `--threads` where threads are not provers.
 pub(super) const THREADS: &str = "Number of threads [default: the cores this process may use]";
 
@@ -105,6 +110,7 @@ pub(crate) struct NewKeys {
     #[arg(long)]
     pub(crate) no_zero_knowledge: bool,
     /// FOR TESTS ONLY: derive the trapdoors from a number, so that anyone can forge proofs
+    // Hidden, because only tests need the same keys twice.
     #[arg(long, value_name = "SEED", hide = true)]
     pub(crate) insecure_seed: Option<u64>,
     #[command(flatten)]

@@ -52,6 +52,7 @@ impl Summary {
         let run = self.parameters.as_ref();
         let written = self.written.as_ref();
         let parameters = run.map(Parameters::value);
+        // Names of fields, spelling included, stay: scripts read them, and so does `experiment`.
         json!({
             "ok": true, "circuit": run.map(|r| &r.circuit), "parameters": parameters,
             "subcircuits": run.map(|r| r.subcircuits), "constraints": run.map(|r| r.constraints),
@@ -94,6 +95,7 @@ impl Summary {
                 output::bytes(account.peak_memory)
             );
         }
+        // A job of thousands of ranks must not push the result off the screen.
         if self.ranks.len() > RANK_ROWS {
             out +=
                 &format!("and {} more rows: --json lists them all\n", self.ranks.len() - RANK_ROWS);

@@ -44,6 +44,7 @@ fn cost_of(parts: &[PartSizes], provers: NonZeroUsize) -> CutCost {
         let PartSizes { parts, constraints, slots, own, bits, in_a, in_b, terms, .. } = *sizes;
         CutType { parts, constraints, slots, own, bits, in_a, in_b, terms }
     };
+    // One rank, as the network is the same for every cut.
     let types: Vec<CutType> = parts.iter().map(kind).collect();
     cut_cost(&types, Workers { ranks: 1, threads: provers.get() })
 }

@@ -136,7 +136,7 @@ fn dry_run(command: &Import, json: bool) -> Result<(), Failure> {
         count(cuts.provers.get() as u64),
         output::program(),
     );
-    let templates = templates.iter().map(|template| {
+    let templates_json = templates.iter().map(|template| {
         json!({
             "example": template.example, "components": template.components,
             "constraints": template.rows, "interface": template.interface,
@@ -145,7 +145,7 @@ fn dry_run(command: &Import, json: bool) -> Result<(), Failure> {
     let object = json!({
         "ok": true, "source": source, "terms": system.terms(), "linear": system.linear_rows(),
         "cuts": cuts.considered.iter().map(|cut| cut_object(&cuts, cut)).collect::<Vec<_>>(),
-        "notes": notes, "templates": templates.collect::<Vec<Value>>(),
+        "notes": notes, "templates": templates_json.collect::<Vec<Value>>(),
     });
     output::result(json, &object, &lines)
 }

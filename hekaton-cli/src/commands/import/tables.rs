@@ -4,7 +4,7 @@ use super::cuts::Cuts;
 use crate::terminal::output::{bytes, count, seconds_f64};
 use hekaton_plan::prover_bytes;
 use hekaton_r1cs::directory::Summary;
-use hekaton_r1cs::partition::{Considered, Depth, PartSizes};
+use hekaton_r1cs::partition::{Considered, Depth, FIXED_ROWS, PartSizes};
 use hekaton_r1cs::{Monolith, Template};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn types_table(summary: &Summary) -> String {
         "type", "parts", "constraints", "slots", "own wires", "full"
     );
     for kind in summary.types.iter().take(LISTED) {
-        let rows = u64::from(kind.rows) + u64::from(kind.slots) + 3;
+        let rows = u64::from(kind.rows) + u64::from(kind.slots) + FIXED_ROWS;
         #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
         let full = 100.0 * rows as f64 / summary.most as f64;
         lines += &format!(
@@ -78,6 +78,7 @@ fn added(monolith: &Monolith, parts: &[PartSizes]) -> f64 {
 
 /// The memory of a prover of the largest part.
 fn memory(parts: &[PartSizes]) -> u64 {
+    // Each slot has a value and a LogUp term in the witness.
     let each =
         |kind: &PartSizes| prover_bytes(kind.constraints + kind.slots, kind.own + 2 * kind.slots);
     parts.iter().map(each).fold(0, u64::max)
