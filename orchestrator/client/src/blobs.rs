@@ -246,8 +246,11 @@ impl Blobs {
     pub fn tidy(&self) {
         let Ok(files) = std::fs::read_dir(self.folder.join("incoming")) else { return };
         for file in files.flatten() {
-            let age = file.metadata().and_then(|data| data.modified()).ok();
-            let age = age.and_then(|time| time.elapsed().ok());
+            let age = file
+                .metadata()
+                .and_then(|data| data.modified())
+                .ok()
+                .and_then(|time| time.elapsed().ok());
             if age.is_some_and(|age| age.as_secs() > 3_600) {
                 let _ = std::fs::remove_file(file.path());
             }

@@ -132,8 +132,10 @@ impl Client {
         if let Some(trace) = &self.trace {
             request = request.header("traceparent", trace);
         }
-        let request = request.header("content-type", kind).body(body);
-        let request = request.map_err(|error| failed(error.to_string()))?;
+        let request = request
+            .header("content-type", kind)
+            .body(body)
+            .map_err(|error| failed(error.to_string()))?;
         let request = self.agent.configure_request(request).timeout_global(Some(time)).build();
         let answered = self.agent.run(request);
         let mut answer = answered.map_err(|error| failed(error.to_string()))?;

@@ -260,13 +260,16 @@ impl Workflow {
     }
 
     /// Returns the number of stages before each one, on the longest way from the inputs.
-    pub fn depths(&self) -> Vec<u16> {
+    ///
+    /// # Errors
+    /// If there is no such number, as stages wait for each other.
+    pub fn depths(&self) -> Result<Vec<u16>, WorkflowError> {
         let mut depths = vec![0; self.stages.len()];
-        for at in self.order().unwrap_or_default() {
+        for at in self.order()? {
             let behind = self.stages[at].from.iter().filter_map(|name| self.stage(name));
             depths[at] = behind.map(|stage| depths[stage] + 1).max().unwrap_or(0);
         }
-        depths
+        Ok(depths)
     }
 
     /// Returns the index of a stage.
@@ -374,7 +377,7 @@ fn check_stage(stage: &Stage, names: &BTreeSet<&Name>) -> Result<(), WorkflowErr
             return Err(bad(place(), format!("'{field}' is {value}, and must be 1 to {most}")));
         }
     }
-    let most = u32::try_from(MAX_BLOBS / stage.from.len()).unwrap_or(1);
+    let most = u32::try_from(MAX_BLOBS / stage.from.len()).expect("there are at most 512 blobs");
     if let Collect::Sequential(size) = stage.collect
         && !(1..=most).contains(&size)
     {
@@ -407,7 +410,7 @@ mod tests {
             parse(&[from_a.clone(), stage("t", "from = [\"s\", \"a\"]\ncollect = \"all\"")]);
         let workflow = workflow.unwrap();
         assert_eq!(Workflow::from_bytes(&workflow.to_bytes()), Ok(workflow.clone()));
-        assert_eq!(workflow.depths(), [0, 1]);
+        assert_eq!(workflow.depths().unwrap(), [0, 1]);
 
         for (stages, why) in [
             (vec![], "1 to 64 stages"),

@@ -408,8 +408,11 @@ impl History {
     fn was_dead(&self, chain: &Chain, parent: &Name, id: &Name, entry: &Entry) -> bool {
         let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
         let key = JobKey { tenant, chain, slot: parent.clone() }.to_string();
-        let versions = self.records.iter().map(|version| &version.entry);
-        let mut versions = versions.filter(|e| e.key == key && e.rev.number < entry.rev.number);
+        let mut versions = self
+            .records
+            .iter()
+            .map(|version| &version.entry)
+            .filter(|e| e.key == key && e.rev.number < entry.rev.number);
         versions.any(|entry| {
             decode::<Job>(entry).is_ok_and(|job| {
                 job.value.id == *id && matches!(job.value.state, JobState::Dead { .. })
@@ -463,9 +466,11 @@ impl History {
         };
         let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
         let key = JobKey { tenant, chain, slot: slot.clone() }.to_string();
-        let versions = self.records.iter().map(|version| &version.entry);
-        let versions = versions.filter(|e| e.key == key && e.rev.number < entry.rev.number);
-        let versions: Vec<(u64, Job)> = versions
+        let versions: Vec<(u64, Job)> = self
+            .records
+            .iter()
+            .map(|version| &version.entry)
+            .filter(|e| e.key == key && e.rev.number < entry.rev.number)
             .filter_map(|entry| Some((entry.rev.number, decode::<Job>(entry).ok()?.value)))
             .collect();
         let done = versions.iter().rev().find(|(_, job)| {

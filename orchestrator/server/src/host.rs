@@ -50,8 +50,11 @@ impl Drop for Lock {
 fn tidy(folder: &Path) {
     let Ok(files) = std::fs::read_dir(folder) else { return };
     for file in files.flatten() {
-        let age = file.metadata().and_then(|data| data.modified()).ok();
-        let age = age.and_then(|time| time.elapsed().ok());
+        let age = file
+            .metadata()
+            .and_then(|data| data.modified())
+            .ok()
+            .and_then(|time| time.elapsed().ok());
         let old = age.is_some_and(|age| age.as_secs() > 86_400);
         if old && File::open(file.path()).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = std::fs::remove_file(file.path());

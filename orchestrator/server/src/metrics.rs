@@ -232,18 +232,16 @@ impl Metrics {
 
     /// Sets the gauges of the queue, as a collector sees it.
     pub(crate) fn queue(&self, ready: usize, leased: usize, head_age: f64, unrunnable: usize) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.0.ready.set(number(ready));
-        self.0.leased.set(number(leased));
+        self.0.ready.set(gauge(ready));
+        self.0.leased.set(gauge(leased));
         self.0.head_age.set(head_age);
-        self.0.unrunnable.set(number(unrunnable));
+        self.0.unrunnable.set(gauge(unrunnable));
     }
 
     /// Sets the gauges of blocks that stand still, and of chains that publish nothing.
     pub(crate) fn standing_still(&self, blocks: usize, chains: usize) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.0.standing_blocks.set(number(blocks));
-        self.0.standing_chains.set(number(chains));
+        self.0.standing_blocks.set(gauge(blocks));
+        self.0.standing_chains.set(gauge(chains));
     }
 
     /// All of it as text.
@@ -255,6 +253,11 @@ impl Metrics {
         text::encode(&mut text, &self.0.registry)?;
         Ok(text)
     }
+}
+
+/// Returns a count of things in memory as gauges have them.
+fn gauge(count: usize) -> i64 {
+    i64::try_from(count).expect("fewer things are in memory than it has bytes")
 }
 
 fn seconds(from: u64, to: u64) -> f64 {

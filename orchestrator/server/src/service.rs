@@ -252,7 +252,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         host: host::boot().into(),
         pid: std::process::id(),
         collects,
-        slots: u32::try_from(settings.slots).unwrap_or(u32::MAX),
+        slots: u32::try_from(settings.slots).expect("settings allow at most 4,096 slots"),
         backends: backends.keys().cloned().collect(),
         quarantined: BTreeMap::new(),
         draining: false,

@@ -132,7 +132,7 @@ impl Tenant {
 }
 
 fn standstill() -> u32 {
-    u32::try_from(PATIENCE.as_secs()).unwrap_or(u32::MAX)
+    u32::try_from(PATIENCE.as_secs()).expect("the patience is some minutes")
 }
 fn one() -> usize {
     1
@@ -376,8 +376,10 @@ fn is_there(program: &Path) -> bool {
     if program.components().count() > 1 {
         return program.is_file();
     }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    // Without a PATH, no program has a name alone.
+    std::env::var_os("PATH").is_some_and(|folders| {
+        std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    })
 }
 
 #[cfg(test)]

@@ -440,10 +440,8 @@ fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     if is_busy {
         return None;
     }
-    let is_idle = |session: &Session| {
-        session.running.len()
-            < MAX_RUNNING.min(usize::try_from(session.slots).unwrap_or(usize::MAX))
-    };
+    let is_idle =
+        |session: &Session| session.running.len() < MAX_RUNNING.min(session.slots as usize);
     let idle = |backend: &&Name| having(backend).any(is_idle);
     let unclaimed: BTreeSet<Name> = backends.iter().filter(idle).cloned().collect();
     if unclaimed.is_empty() {

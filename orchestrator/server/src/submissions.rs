@@ -154,10 +154,12 @@ impl Submissions {
                         Some(genesis) => format!("strict order and genesis '{genesis}'"),
                         None => "no order".into(),
                     };
-                    let bundles = chain.bundles.as_ref().map(|Bundles { of, blocks, .. }| {
-                        format!(", of bundles of {blocks} blocks of '{of}'")
-                    });
-                    order + &bundles.unwrap_or_default()
+                    match &chain.bundles {
+                        Some(Bundles { of, blocks, .. }) => {
+                            format!("{order}, of bundles of {blocks} blocks of '{of}'")
+                        }
+                        None => order,
+                    }
                 };
                 match found == wanted {
                     true => Ok(found),
@@ -184,12 +186,13 @@ impl Submissions {
         if other.order != Order::Strict || chain.order != Order::Strict {
             return bad(format!("both '{of}' and '{}' need strict order", chain.chain));
         }
-        let most = u32::try_from(MAX_BLOBS).unwrap_or(u32::MAX);
-        if !(1..=most).contains(blocks) {
-            return bad(format!("{blocks} blocks, and 1 to {most} are possible"));
+        if !(1..=MAX_BLOBS).contains(&(*blocks as usize)) {
+            return bad(format!("expected 1 to {MAX_BLOBS} blocks in a bundle, found {blocks}"));
         }
-        let workflow = self.workflows.get(workflow);
-        let workflow = workflow.map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
+        let workflow = self
+            .workflows
+            .get(workflow)
+            .map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
         match workflow.inputs.get(input) {
             None => bad(format!("the workflow has no input '{input}'")),
             Some(found) if found.at_least > *blocks as usize => {
@@ -333,8 +336,10 @@ impl Submissions {
         if chain.genesis.as_ref() == Some(&submission.id) {
             return Err(SubmissionError::Bad("a block cannot have the name of the genesis".into()));
         }
-        let workflow = self.workflows.get(&submission.workflow);
-        let workflow = workflow.map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
+        let workflow = self
+            .workflows
+            .get(&submission.workflow)
+            .map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
         workflow.check_inputs(&submission.inputs)?;
         let mut job = Job {
             tenant: submission.tenant,
@@ -420,8 +425,7 @@ impl Submissions {
         let Handle { chain, slot, job } = handle;
         let (tenant, chain, slot) = (tenant.clone(), chain.clone(), slot.clone());
         let key = JobKey { tenant, chain, slot };
-        let found = self.read_job(&key).await?;
-        let found = found.filter(|found| found.value.identity() == *job);
+        let found = self.read_job(&key).await?.filter(|found| found.value.identity() == *job);
         found.ok_or_else(|| SubmissionError::NoJob(handle.clone()))
     }
 

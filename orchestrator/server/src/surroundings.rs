@@ -84,8 +84,10 @@ impl Surroundings {
             let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
             view.tails.retain(|chain, _| watched.contains(chain));
             for chain in watched {
-                let tail = store.tail(&log_name(&chain.0, &chain.1)).await;
-                let tail = tail.map(|tail| tail.as_ref().map(decode::<Publication>).transpose());
+                let tail = store
+                    .tail(&log_name(&chain.0, &chain.1))
+                    .await
+                    .map(|tail| tail.as_ref().map(decode::<Publication>).transpose());
                 match tail {
                     Ok(Ok(Some(tail))) => drop(view.tails.insert(chain, tail.value.tail().clone())),
                     Ok(Ok(None)) => drop(view.tails.remove(&chain)),

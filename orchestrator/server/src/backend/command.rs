@@ -57,9 +57,11 @@ impl Command {
                 arguments.extend(work.inputs.iter().map(|path| path.clone().into_os_string()));
                 continue;
             }
-            let first = work.inputs.first().map(|path| path.display().to_string());
+            // A task without inputs gets an empty argument, as a shell would pass it.
+            let first =
+                work.inputs.first().map_or(String::new(), |path| path.display().to_string());
             let filled = part
-                .replace("{input}", &first.unwrap_or_default())
+                .replace("{input}", &first)
                 .replace("{output}", &output.display().to_string())
                 .replace("{folder}", &work.folder.display().to_string());
             arguments.push(filled.into());
@@ -69,7 +71,8 @@ impl Command {
             ("HEKATON_BLOCK", work.task.block.to_string()),
             ("HEKATON_BLOCK_ID", work.task.block_id.to_string()),
             ("HEKATON_ATTEMPT", (work.task.attempts + work.task.deaths).to_string()),
-            ("TRACEPARENT", work.task.trace.clone().unwrap_or_default()),
+            // Empty without a trace: one in this process's own environment is not the task's.
+            ("TRACEPARENT", work.task.trace.as_deref().unwrap_or("").to_owned()),
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into())).into();
         let program = arguments.remove(0);

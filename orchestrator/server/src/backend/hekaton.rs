@@ -3,6 +3,7 @@
 use super::command::{Exits, outcome};
 use super::process::{self, Helper, Program};
 use super::{Backend, Outcome, Rejected, Work};
+use crate::clock::millis;
 use crate::dispatch::Progress;
 use async_trait::async_trait;
 use std::ffi::OsString;
@@ -91,8 +92,9 @@ impl Backend for Hekaton {
         let keys = self.keys.clone().into_os_string();
         let hash =
             self.call(["hash".into(), input.clone().into_os_string(), "--keys".into(), keys]);
-        let hashed = process::run(&self.helper, &hash, &work.folder).await;
-        let hashed = hashed.map_err(|error| unverified(error.to_string()))?;
+        let hashed = process::run(&self.helper, &hash, &work.folder)
+            .await
+            .map_err(|error| unverified(error.to_string()))?;
         if hashed.code() != Some(0) {
             return Err(unverified(hashed.describe()));
         }
@@ -103,8 +105,9 @@ impl Backend for Hekaton {
             arguments.extend(["--for".into(), input.into()]);
         }
         let program = self.call(arguments);
-        let verified = process::run(&self.helper, &program, &work.folder).await;
-        let verified = verified.map_err(|error| unverified(error.to_string()))?;
+        let verified = process::run(&self.helper, &program, &work.folder)
+            .await
+            .map_err(|error| unverified(error.to_string()))?;
         match verified.code() {
             Some(0) => Ok(()),
             Some(1) => {
@@ -223,13 +226,12 @@ impl Events {
                 if let (Some(since), Some(at), Some(phase), Some(seconds)) =
                     (self.since, at, phase, seconds)
                 {
-                    let millis = |seconds: f64| {
-                        let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-                        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-                    };
-                    let (from, to) = (millis(since + at - seconds), millis(since + at));
-                    let phase: String = phase.chars().take(40).collect();
-                    self.phases.push((phase, from, to));
+                    let [from, to] = [since + at - seconds, since + at]
+                        .map(|time| Duration::try_from_secs_f64(time).map(millis));
+                    // The file is that of another program: a phase at an impossible time is left out of the trace.
+                    if let (Ok(from), Ok(to)) = (from, to) {
+                        self.phases.push((phase.chars().take(40).collect(), from, to));
+                    }
                 }
             }
             _ => {}

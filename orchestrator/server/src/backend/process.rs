@@ -237,7 +237,11 @@ async fn run_noted(
         // Whatever it has left behind ends, too, and with it what keeps the pipes open.
         group.end();
         let status = child.0.wait();
-        let last = |read: mpsc::Receiver<String>| read.recv_timeout(PIPES).unwrap_or_default();
+        // A process that has left the group may keep the pipes open. Its output is not waited for: the status alone decides.
+        let last = |read: mpsc::Receiver<String>| match read.recv_timeout(PIPES) {
+            Ok(printed) => printed,
+            Err(_) => "(what it printed could not be read in time)".into(),
+        };
         let (printed, errors) = (last(printed), last(errors));
         let _ = answer.send(status.map(|status| Ended { status, printed, errors }));
     };
@@ -256,7 +260,9 @@ fn read(
 ) -> mpsc::Receiver<String> {
     let (send, end) = mpsc::channel();
     let read = move || {
-        let _ = send.send(stream.map(|stream| last_of(stream, line)).unwrap_or_default());
+        let printed = stream.map_or(String::new(), |stream| last_of(stream, line));
+        // No receiver is left once the wait for the output is over.
+        let _ = send.send(printed);
     };
     // Without a thread nothing is read, and nothing is said of it.
     let _ = std::thread::Builder::new().name("process-output".into()).spawn(read);

@@ -28,7 +28,7 @@ pub(crate) fn bundles(genesis: &Name, size: u32, blocks: &[PathBlock]) -> Vec<Bu
     let proven: Vec<(&PathBlock, &[Digest])> =
         blocks.iter().filter_map(|block| Some((block, block.outputs.as_deref()?))).collect();
     let mut parent = genesis.clone();
-    let groups = proven.chunks_exact(usize::try_from(size.max(1)).unwrap_or(usize::MAX));
+    let groups = proven.chunks_exact(size.max(1) as usize);
     let made = groups.map(|group| {
         let bundle = bundle(&parent, group);
         parent = bundle.id.clone();
@@ -97,8 +97,11 @@ impl Wanted {
     ) -> Option<(Bundle, Made)> {
         let before = count.checked_sub(1).map(|last| &self.made[last]);
         let start = before.map_or(1, |made| made.end);
-        let proven = blocks.iter().enumerate().skip(start);
-        let proven = proven.filter_map(|(at, block)| Some((at, block, block.outputs.as_deref()?)));
+        let proven = blocks
+            .iter()
+            .enumerate()
+            .skip(start)
+            .filter_map(|(at, block)| Some((at, block, block.outputs.as_deref()?)));
         let group: Vec<_> = proven.take(usize::try_from(size.max(1)).ok()?).collect();
         let &(last, block, _) = group.last().filter(|_| group.len() == size.max(1) as usize)?;
         let group: Vec<_> = group.into_iter().map(|(_, block, outputs)| (block, outputs)).collect();
@@ -165,9 +168,11 @@ impl Bundler {
         wanted.follow(genesis, spec.blocks, &path.blocks);
         let common = wanted.published(published);
         let (last, is_torn) = (published[common].clone(), common + 1 < published.len());
-        let next = (common..wanted.made.len()).take(MAX_OPEN);
-        let next = next.filter_map(|at| wanted.after(at, genesis, spec.blocks, &path.blocks));
-        let next: Vec<Bundle> = next.map(|(bundle, _)| bundle).collect();
+        let next: Vec<Bundle> = (common..wanted.made.len())
+            .take(MAX_OPEN)
+            .filter_map(|at| wanted.after(at, genesis, spec.blocks, &path.blocks))
+            .map(|(bundle, _)| bundle)
+            .collect();
         let (known, is_all) = (path.last(), wanted.made.len() <= common + MAX_OPEN);
         if is_torn {
             let to = Reversal { to: last.id.clone(), block: last.height, next: None };

@@ -77,8 +77,13 @@ impl Collector {
         let mut look = Instant::now();
         loop {
             self.plan(&mut state).await;
-            let due = state.due.iter().filter(|(key, _)| state.owned.contains(&key.partition()));
-            let due = due.map(|(_, at)| *at).min().map_or(look, |due| due.min(look));
+            let due = state
+                .due
+                .iter()
+                .filter(|(key, _)| state.owned.contains(&key.partition()))
+                .map(|(_, at)| *at)
+                .min()
+                .map_or(look, |due| due.min(look));
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
@@ -169,11 +174,13 @@ impl Collector {
         }
         loop {
             let now = Instant::now();
-            let due = state
+            let due: Vec<JobKey> = state
                 .due
                 .iter()
-                .filter(|(key, at)| **at <= now && state.owned.contains(&key.partition()));
-            let due: Vec<JobKey> = due.map(|(key, _)| key.clone()).take(WRITES).collect();
+                .filter(|(key, at)| **at <= now && state.owned.contains(&key.partition()))
+                .map(|(key, _)| key.clone())
+                .take(WRITES)
+                .collect();
             if due.is_empty() {
                 return;
             }
@@ -250,8 +257,11 @@ impl Collector {
         steps.extend(situation.plan().into_iter().map(|step| (key.clone(), step)));
         if job.value.is_live() {
             // A partial barrier becomes full by waiting.
-            let after = workflow.stages.iter().filter_map(|stage| stage.partial_after_millis);
-            let after = after.map(|millis| Duration::from_millis(millis.into()));
+            let after = workflow
+                .stages
+                .iter()
+                .filter_map(|stage| stage.partial_after_millis)
+                .map(|millis| Duration::from_millis(millis.into()));
             if let Some(after) = after.filter(|after| *after > quiet).min() {
                 let again = self.clock.after(after.saturating_sub(quiet));
                 state.due.entry(key.clone()).or_insert(again);

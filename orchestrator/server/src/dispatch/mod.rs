@@ -344,8 +344,12 @@ impl Dispatcher {
 
     /// Gives leases back that this session does not run: claims that took effect after their answer was given up.
     fn audit(&self, state: &mut State, runs: &mut JoinSet<Returned>) {
-        let held = state.leases.iter().filter(|(key, _)| !state.runs.contains_key(key));
-        let held: Vec<_> = held.map(|(key, (task, rev))| (*key, task.clone(), *rev)).collect();
+        let held: Vec<_> = state
+            .leases
+            .iter()
+            .filter(|(key, _)| !state.runs.contains_key(key))
+            .map(|(key, (task, rev))| (*key, task.clone(), *rev))
+            .collect();
         for (key, task, rev) in held {
             state.runs.insert(key, Run::of(&task));
             let (store, session) = (Arc::clone(&self.store), self.session.clone());

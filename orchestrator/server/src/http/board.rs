@@ -210,7 +210,7 @@ pub(crate) fn worker(own: &BTreeSet<Digest>, id: &str, session: &Session) -> Wor
     WorkerView {
         session: id.to_owned(),
         // The boot in it is of no interest to people.
-        host: session.host.split(':').next().unwrap_or_default().to_owned(),
+        host: session.host.split_once(':').map_or(&*session.host, |(name, _)| name).to_owned(),
         pid: session.pid,
         slots: session.slots,
         busy: session.running.len(),

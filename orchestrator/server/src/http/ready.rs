@@ -78,8 +78,8 @@ impl Readiness {
                 missing
             }
         };
-        let missing = missing.into_iter().map(str::to_owned);
-        let missing: Vec<String> = missing.chain(standing(parts)).collect();
+        let missing: Vec<String> =
+            missing.into_iter().map(str::to_owned).chain(standing(parts)).collect();
         match missing.is_empty() {
             true => Ok(()),
             false => Err(Problem::new(UNAVAILABLE, missing.join("; "))),

@@ -201,8 +201,11 @@ async fn same_site(State(api): Shared, request: Request, next: Next) -> Response
 
 /// No body is decoded, so one with a coding would be taken for something else.
 async fn plain(request: Request, next: Next) -> Response {
-    let codings = request.headers().get_all(header::CONTENT_ENCODING).iter();
-    let mut codings = codings.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let mut codings = request
+        .headers()
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     // Codings are the same in capital letters (RFC 9110, 8.4.1).
     let other = codings.find(|coding| {
         let coding = coding.trim_ascii();

@@ -118,8 +118,7 @@ impl Tenants {
         }
         let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = value.and_then(bearer_token).ok_or_else(no_token)?;
-        let name = self.by_token.get(&Digest::of(token.as_bytes()));
-        let name = name.ok_or_else(wrong_token)?;
+        let name = self.by_token.get(&Digest::of(token.as_bytes())).ok_or_else(wrong_token)?;
         let tenant = self.tenants.get(name).ok_or_else(wrong_token)?;
         Ok((name.clone(), tenant))
     }
@@ -160,8 +159,8 @@ impl Tenants {
     /// The lowest dead block of a chain above a height. One that is not above what is published is in nobody's way.
     pub(crate) fn dead(&self, tenant: &Name, chain: &Name, above: Option<u64>) -> Option<u64> {
         let dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
-        let dead = dead.get(&(tenant.clone(), chain.clone()))?.values();
-        dead.filter(|height| above.is_none_or(|above| **height > above)).min().copied()
+        let heights = dead.get(&(tenant.clone(), chain.clone()))?.values();
+        heights.filter(|height| above.is_none_or(|above| **height > above)).min().copied()
     }
 
     /// Takes note of what is open.

@@ -147,8 +147,12 @@ impl Publisher {
         let mut bundler = Bundler::new(self.submissions.clone());
         let mut sweep = self.clock.after(SWEEP);
         loop {
-            let next = due.values().filter(|due| !due.idle).map(|due| due.at).min();
-            let next = next.map_or(sweep, |at| at.min(sweep));
+            let next = due
+                .values()
+                .filter(|due| !due.idle)
+                .map(|due| due.at)
+                .min()
+                .map_or(sweep, |at| at.min(sweep));
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return,
@@ -209,8 +213,11 @@ impl Publisher {
                 self.list_bundled(&partitions, &mut bundled, &mut due).await;
                 due.values_mut().for_each(|due| due.idle = false);
             }
-            let ready = due.iter().filter(|(_, due)| !due.idle && due.at <= now);
-            let ready: Vec<ChainId> = ready.map(|(chain, _)| chain.clone()).collect();
+            let ready: Vec<ChainId> = due
+                .iter()
+                .filter(|(_, due)| !due.idle && due.at <= now)
+                .map(|(chain, _)| chain.clone())
+                .collect();
             for chain in ready {
                 let Some(entry) = due.get_mut(&chain) else { continue };
                 let jobs = std::mem::take(&mut entry.jobs);
@@ -311,8 +318,7 @@ impl Publisher {
         };
         for _ in 0..MAX_AT_ONCE {
             // The tail first, then the job.
-            let last = store.tail(&log).await?;
-            let last = last.as_ref().map(decode::<Publication>).transpose()?;
+            let last = store.tail(&log).await?.as_ref().map(decode::<Publication>).transpose()?;
             let at = last.as_ref().map(|last| last.rev);
             let tail = Tail::of(genesis, last.as_ref().map(|last| &last.value));
             let Some(job) = read::<Job>(store, &key(tail.name)).await? else { return Ok(false) };

@@ -7,6 +7,7 @@
 //! fail nor return the task.
 
 use super::{JobKey, SessionId};
+use crate::clock::millis;
 use hekaton_orchestrator_client::{Digest, Name, Stage};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -288,7 +289,7 @@ impl Task {
             *failed.entry(session.clone()).or_default() += 1;
         }
         let most = self.limits.attempts;
-        let several = Limits::SESSIONS.min(usize::try_from(most).unwrap_or(usize::MAX));
+        let several = Limits::SESSIONS.min(most as usize);
         let is_sure = !elsewhere || failed.len() >= several;
         let is_dead =
             (attempts >= most && is_sure) || attempts >= most.saturating_mul(Limits::PATIENCE);
@@ -389,7 +390,8 @@ impl Task {
 
     /// Returns the number of times that nothing came of an attempt.
     pub fn tries(&self) -> u32 {
-        let refused = u32::try_from(self.refused.len()).unwrap_or(u32::MAX);
+        let refused =
+            u32::try_from(self.refused.len()).expect("a record has room for few sessions");
         self.attempts
             .saturating_add(self.returns)
             .saturating_add(self.deaths)
@@ -460,7 +462,7 @@ fn not_before(times: u32, now: u64) -> u64 {
 /// A pause in milliseconds that doubles each time.
 fn pause(times: u32, most: Duration) -> u64 {
     let pause = (Limits::PAUSE * (1 << times.min(16))).min(most);
-    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
+    millis(pause)
 }
 
 /// A reason short enough for a record.

@@ -1,6 +1,7 @@
 //! Standstills at the end of a history.
 
 use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
+use crate::clock::millis;
 use crate::history::History;
 use crate::order::Tail;
 use crate::record::{
@@ -17,7 +18,7 @@ impl History {
     /// The blocks that stand still at a time of the history's clock, for longer than the patience. Who was alive is not known: a task that
     /// is leased counts as one that runs.
     pub fn standstills(&self, now: u64, patience: Duration) -> Vec<Standstill> {
-        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let patience = millis(patience);
         let mut jobs: BTreeMap<JobKey, Written> = BTreeMap::new();
         let mut tasks: BTreeMap<JobKey, BTreeMap<TaskKey, (Task, u64)>> = BTreeMap::new();
         let mut chains: Vec<record::Chain> = Vec::new();
@@ -48,8 +49,11 @@ impl History {
             }
         }
         let none = BTreeMap::new();
-        let held = tasks.values().flat_map(BTreeMap::values).map(|(task, _)| task);
-        let held = held.filter(|task| is_held_by(task, None));
+        let held = tasks
+            .values()
+            .flat_map(BTreeMap::values)
+            .map(|(task, _)| task)
+            .filter(|task| is_held_by(task, None));
         let busy = held.map(|task| &task.job.tenant).collect();
         let offered = BTreeSet::new();
         let at = Now { now, patience, wall: u64::MAX, busy, sessions: None, offered: &offered };
@@ -68,12 +72,15 @@ impl History {
             });
             let open = open.map(|(key, (job, written))| {
                 let (mut changed, identity) = (*written, job.value.identity());
-                let tasks = tasks.get(key).into_iter().flat_map(BTreeMap::iter);
-                let tasks = tasks.filter(|(key, _)| key.job == identity);
-                let tasks = tasks.map(|(_, (task, written))| {
-                    changed = changed.max(*written);
-                    task
-                });
+                let tasks = tasks
+                    .get(key)
+                    .into_iter()
+                    .flat_map(BTreeMap::iter)
+                    .filter(|(key, _)| key.job == identity)
+                    .map(|(_, (task, written))| {
+                        changed = changed.max(*written);
+                        task
+                    });
                 let tasks = tasks.collect();
                 let versions = places.get(key).map_or(&[][..], Vec::as_slice);
                 let place = place(versions, published.at, patience);

@@ -191,8 +191,9 @@ impl SqliteStore {
             })?;
             let records = records.collect::<rusqlite::Result<_>>()?;
             let mut query = transaction.prepare("SELECT name, entry, rev FROM log ORDER BY rev")?;
-            let logs = query.query_map([], |row| entry(row, incarnation))?;
-            let logs = logs.collect::<rusqlite::Result<_>>()?;
+            let logs = query
+                .query_map([], |row| entry(row, incarnation))?
+                .collect::<rusqlite::Result<_>>()?;
             Ok(History { records, logs, ..History::default() })
         })
         .await
@@ -447,9 +448,10 @@ fn apply(
     Ok(Ok(next))
 }
 
-/// SQLite has signed numbers. A counter does not get there.
+/// Returns a number as SQLite has them, with a sign. Counters do not reach the end, and a client that asks for what follows a larger
+/// revision gets nothing, as there is none.
 fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+    number.min(i64::MAX.cast_unsigned()).cast_signed()
 }
 
 /// The end of the range of keys with a prefix. No byte of a key is above `~`, and no key continues after one that is whole.
@@ -557,7 +559,7 @@ impl Store for SqliteStore {
 
     async fn read(&self, log: &str, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
         let (log, incarnation) = (log.to_owned(), self.incarnation);
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let limit = signed(limit as u64);
         self.query(move |connection| {
             let mut query = connection.prepare_cached(
                 "SELECT name, entry, rev FROM log WHERE name = ?1 AND rev > ?2 ORDER BY rev LIMIT ?3",
@@ -572,7 +574,8 @@ impl Store for SqliteStore {
 
     fn describe(&self) -> String {
         // The answer does not contain the path: everybody who can connect may ask.
-        let name = self.place.path.file_name().unwrap_or_default();
+        let name =
+            self.place.path.file_name().expect("a path at which a database was opened has a name");
         format!("the SQLite database {}", name.to_string_lossy())
     }
 

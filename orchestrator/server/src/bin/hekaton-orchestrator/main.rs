@@ -29,8 +29,8 @@ use submit::{fetch, submit};
 
 fn main() -> ExitCode {
     let Arguments { json, command } = Arguments::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| "info".into());
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(has_colors())
@@ -150,8 +150,7 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
         }
         Command::Check(Check { data, patience }) => check(&data, patience, json),
         Command::TokenDigest => {
-            let token = std::io::read_to_string(std::io::stdin());
-            let token = token
+            let token = std::io::read_to_string(std::io::stdin())
                 .map_err(|error| failure(exit::BAD_FILE, format!("standard input: {error}")))?;
             if token.trim().len() < 16 {
                 return Err(failure(
@@ -164,8 +163,9 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
         }
         Command::Exec(Exec { parent, memory, program }) => {
             let error = Helper::become_program(parent, memory, &program);
-            let program = program.first().map(|name| name.display().to_string());
-            Err(failure(127, format!("{}: {error}", program.unwrap_or_default())))
+            let name = program.first().map_or("exec".into(), |name| name.display().to_string());
+            // 127 is what shells return for a program that cannot be run.
+            Err(failure(127, format!("{name}: {error}")))
         }
     }
 }
@@ -179,16 +179,15 @@ fn bundles(client: &Client, arguments: &ChainCommand) -> Result<Option<BundlesBo
     let workflow = Workflow::parse(&text);
     let workflow =
         workflow.map_err(|error| failure(exit::USAGE, format!("{}: {error}", file.display())))?;
-    let input = match workflow.inputs.len() {
-        1 => workflow.inputs.keys().next().map(ToString::to_string).unwrap_or_default(),
-        count => {
-            let why = format!("{}: it has {count} inputs, and bundles need one", file.display());
-            return Err(failure(exit::USAGE, why));
-        }
+    let mut names = workflow.inputs.keys();
+    let (Some(input), None) = (names.next(), names.next()) else {
+        let (file, count) = (file.display(), workflow.inputs.len());
+        let why = format!("{file}: expected a workflow with one input for bundles, found {count}");
+        return Err(failure(exit::USAGE, why));
     };
-    let workflow = client.workflow(&text)?.workflow;
+    let digest = client.workflow(&text)?.workflow;
     let (of, blocks, lane) = (of.clone(), arguments.blocks, arguments.lane);
-    Ok(Some(BundlesBody { of, blocks, workflow, input, lane }))
+    Ok(Some(BundlesBody { of, blocks, workflow: digest, input: input.to_string(), lane }))
 }
 
 fn check(data: &Path, patience: u64, json: bool) -> Result<u8, Failure> {
@@ -198,10 +197,11 @@ fn check(data: &Path, patience: u64, json: bool) -> Result<u8, Failure> {
     }
     let store = open_records(data).map_err(|error| failure(exit::BAD_FILE, error))?;
     let blobs = Blobs::open(&data.join(BLOBS)).map_err(|error| failure(exit::BAD_FILE, error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| failure(exit::FAILED, error))?;
-    let history = runtime.block_on(store.history());
-    let mut history = history.map_err(|error| failure(exit::BAD_FILE, error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| failure(exit::FAILED, error))?;
+    let mut history =
+        runtime.block_on(store.history()).map_err(|error| failure(exit::BAD_FILE, error))?;
     history.liveness =
         Some(Liveness { now: Clock::system().wall(), patience: Duration::from_secs(patience) });
     let mut violations = history.violations();

@@ -38,8 +38,10 @@ pub(crate) fn serve(
     collects: bool,
     json: bool,
 ) -> Result<u8, Failure> {
-    let settings = place.settings.as_deref().map(Settings::read).transpose();
-    let mut settings = settings.map_err(|error| failure(exit::USAGE, error))?.unwrap_or_default();
+    let mut settings = match place.settings.as_deref() {
+        Some(path) => Settings::read(path).map_err(|error| failure(exit::USAGE, error))?,
+        None => Settings::default(),
+    };
     if let Some(keys) = place.keys.clone() {
         let hekaton = match place.hekaton.components().count() {
             // Looked for in PATH.

@@ -131,9 +131,13 @@ pub(crate) fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
         if ended.state != "done" {
             code = exit::REFUSED;
         } else if let Some(output) = &arguments.output {
-            let file =
-                Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let path = if several { output.join(file + ".proof") } else { output.clone() };
+            let path = match Path::new(&name).file_name() {
+                Some(file) if several => output.join(format!("{}.proof", file.to_string_lossy())),
+                None if several => {
+                    return Err(failure(exit::USAGE, format!("{name}: not the name of a file")));
+                }
+                _ => output.clone(),
+            };
             fetch(&client, &ended, &path)?;
         }
     }

@@ -36,8 +36,11 @@ pub(super) async fn put_blob(
     let (name, tenant) = api.tenants.of(&headers)?;
     let digest: Digest = parse("digest", &digest)?;
     let limit = tenant.blob_bytes;
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    let announced: u64 = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let announced: u64 = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
     if announced > limit {
         return Err(Problem::new(TOO_LARGE, format!("a blob may have {limit} bytes")));
     }

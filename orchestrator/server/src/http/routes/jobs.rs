@@ -104,8 +104,11 @@ async fn submission(
             Digest::of_parts("hekaton orchestrator 1 block", parts).into()
         }
     };
-    let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
-    let trace = trace.filter(|text| is_traceparent(text)).map(str::to_owned);
+    let trace = headers
+        .get("traceparent")
+        .and_then(|value| value.to_str().ok())
+        .filter(|text| is_traceparent(text))
+        .map(str::to_owned);
     let trace = Some(trace.unwrap_or_else(new_traceparent));
     let parent = body.parent.as_deref().map(|parent| parse("parent", parent)).transpose()?;
     let chain = parse("chain", &body.chain)?;
@@ -117,8 +120,12 @@ async fn submission(
 async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<(), Problem> {
     let slot = submission.parent.as_ref().unwrap_or(&submission.id).clone();
     let key = JobKey { tenant: submission.tenant.clone(), chain: submission.chain.clone(), slot };
-    let known = api.store.get(&key.to_string()).await?;
-    let known = known.and_then(|entry| decode::<Job>(&entry).ok()).map(|job| job.value.state);
+    let known = api
+        .store
+        .get(&key.to_string())
+        .await?
+        .and_then(|entry| decode::<Job>(&entry).ok())
+        .map(|job| job.value.state);
     if matches!(known, Some(JobState::Live | JobState::Done { .. } | JobState::Skipped { .. })) {
         return Ok(());
     }

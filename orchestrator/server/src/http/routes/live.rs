@@ -95,8 +95,10 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    let permit = api.board.listen(&tenant);
-    let permit = permit.ok_or_else(|| Problem::new(FULL, "too many listen to events already"))?;
+    let permit = api
+        .board
+        .listen(&tenant)
+        .ok_or_else(|| Problem::new(FULL, "too many listen to events already"))?;
     let live = Live {
         news: api.board.subscribe(),
         api,
@@ -136,8 +138,8 @@ struct Live {
 }
 
 fn event(name: &str, data: &impl Serialize) -> Event {
-    // Lists of plain structures, which are always JSON.
-    Event::default().event(name).data(serde_json::to_string(data).unwrap_or_default())
+    let json = serde_json::to_string(data).expect("lists and maps with string keys are JSON");
+    Event::default().event(name).data(json)
 }
 
 impl Live {

@@ -62,8 +62,12 @@ async fn connect(settings: &NatsSettings, kind: &str) -> Result<Client, OpenErro
             .map_err(|error| refused(format_args!("{}: {error}", path.display())))?;
         options = options.credentials(&text).map_err(refused)?;
     }
-    let servers = settings.address.split(',').map(str::parse::<ServerAddr>);
-    let servers: Vec<ServerAddr> = servers.collect::<Result<_, _>>().map_err(refused)?;
+    let servers: Vec<ServerAddr> = settings
+        .address
+        .split(',')
+        .map(str::parse::<ServerAddr>)
+        .collect::<Result<_, _>>()
+        .map_err(refused)?;
     let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
     if let Some((user, password)) = user {
         if password.contains('%') || user.contains('%') {
@@ -124,7 +128,8 @@ impl NatsStore {
             storage,
             num_replicas: settings.replicas.max(1),
             discard: DiscardPolicy::New,
-            max_message_size: i32::try_from(crate::store::MAX_VALUE + 4_096).unwrap_or(i32::MAX),
+            max_message_size: i32::try_from(crate::store::MAX_VALUE + 4_096)
+                .expect("values have less than 2 GiB"),
             allow_direct: false,
             allow_rollup: false,
             deny_delete: true,
