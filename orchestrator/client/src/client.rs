@@ -95,10 +95,10 @@ impl Client {
     /// Makes a client of the service at an address, such as `http://127.0.0.1:8642`.
     pub fn new(address: &str, token: Option<String>) -> Self {
         let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-        let address = address.trim_end_matches('/');
-        let address = match address.contains("://") {
-            true => address.to_owned(),
-            false => format!("http://{address}"),
+        let name = address.trim_end_matches('/');
+        let address = match name.contains("://") {
+            true => name.to_owned(),
+            false => format!("http://{name}"),
         };
         Self { address, token, trace: None, agent: config.into() }
     }

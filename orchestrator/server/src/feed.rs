@@ -88,8 +88,8 @@ async fn follow(
     }
     send(components, &Event::Complete);
     *pause = PAUSE;
-    let mut watches = watches.into_iter();
-    let mut next = || watches.next().expect("a watch for each prefix");
+    let mut each = watches.into_iter();
+    let mut next = || each.next().expect("a watch for each prefix");
     let (mut owners, mut chains, mut jobs, mut tasks) = (next(), next(), next(), next());
     let mut sweep = clock.after(SWEEP);
     loop {

@@ -292,51 +292,39 @@ impl History {
                 }
             };
             let tail = path.last().map(|(id, _)| id).or(chain.genesis.as_ref());
-            match publication {
-                Publication::Block { block, ref id, ref parent, .. } => {
-                    if chain.order == Order::Strict && Some(parent) != tail {
-                        found.push(violation(
-                            entry,
-                            format!("block '{id}' does not follow the tail"),
-                        ));
-                    }
-                    if chain.order == Order::Strict
-                        && path.last().is_some_and(|(_, height)| *height >= block)
-                    {
-                        let why = format!("block '{id}' is not above the tail");
+            match &publication {
+                Publication::Block { block, id, parent, .. } => {
+                    for why in bad_block(chain, &path, (*block, id, parent)) {
                         found.push(violation(entry, why));
-                    }
-                    if path.iter().any(|(known, _)| known == id) {
-                        found.push(violation(entry, format!("block '{id}' is published twice")));
                     }
                     if let Some(why) = self.bad_publication(chain, entry, &publication, reverted) {
                         found.push(violation(entry, why));
                     }
-                    path.push((id.clone(), block));
+                    path.push((id.clone(), *block));
                 }
                 Publication::Skip { block, id, parent } => {
-                    if Some(&parent) != tail {
+                    if Some(parent) != tail {
                         let why = format!("block '{id}' is skipped and does not follow the tail");
                         found.push(violation(entry, why));
                     }
-                    if !self.was_dead(chain, &parent, &id, entry) {
+                    if !self.was_dead(chain, parent, id, entry) {
                         let why = format!("block '{id}' is skipped and was not dead");
                         found.push(violation(entry, why));
                     }
-                    path.push((id, block));
+                    path.push((id.clone(), *block));
                 }
                 Publication::Revert { to, block } => {
                     reverted = entry.rev.number;
-                    let known =
-                        path.iter().find(|(id, _)| *id == to).map_or(0, |(_, height)| *height);
-                    if known != block {
+                    let at = path.iter().position(|(id, _)| id == to);
+                    let known = at.map_or(0, |at| path[at].1);
+                    if known != *block {
                         let why =
                             format!("a revert to '{to}' at height {block}, which is at {known}");
                         found.push(violation(entry, why));
                     }
-                    match path.iter().position(|(id, _)| *id == to) {
+                    match at {
                         Some(at) => path.truncate(at + 1),
-                        None if Some(&to) == chain.genesis.as_ref() => path.clear(),
+                        None if Some(to) == chain.genesis.as_ref() => path.clear(),
                         None => {
                             let why = format!("a revert to '{to}', which is not on the chain");
                             found.push(violation(entry, why));
@@ -484,6 +472,28 @@ impl History {
         });
         cancelled.then(|| format!("block '{id}' was cancelled before the chain was reverted"))
     }
+}
+
+/// Returns what is wrong with the place of a published block on the path of its chain.
+fn bad_block(
+    chain: &Chain,
+    path: &[(Name, u64)],
+    (block, id, parent): (u64, &Name, &Name),
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let last = path.last();
+    if chain.order == Order::Strict {
+        if Some(parent) != last.map(|(id, _)| id).or(chain.genesis.as_ref()) {
+            wrong.push(format!("block '{id}' does not follow the tail"));
+        }
+        if last.is_some_and(|(_, height)| *height >= block) {
+            wrong.push(format!("block '{id}' is not above the tail"));
+        }
+    }
+    if path.iter().any(|(known, _)| known == id) {
+        wrong.push(format!("block '{id}' is published twice"));
+    }
+    wrong
 }
 
 fn violation(entry: &Entry, why: impl Into<String>) -> Violation {

@@ -73,21 +73,21 @@ enum Kind {
 impl Place {
     /// Opens a store. One on a server that is away is waited for while it is used ([`Reopened`]).
     async fn open(&self, data: &Path, kind: Kind) -> Result<Arc<dyn Store>, OpenError> {
-        let data = data.to_owned();
+        let folder = data.to_owned();
         match (self, kind) {
-            (Self::Folder, Kind::Records) => Ok(Arc::new(open_records(&data)?)),
+            (Self::Folder, Kind::Records) => Ok(Arc::new(open_records(data)?)),
             (Self::Folder, Kind::Sessions) => {
                 let open = move || -> Result<Arc<dyn Store>, OpenError> {
-                    Ok(Arc::new(SqliteStore::open(&data.join(SESSIONS), Durability::Memory)?))
+                    Ok(Arc::new(SqliteStore::open(&folder.join(SESSIONS), Durability::Memory)?))
                 };
                 let open = Box::new(move || -> BoxFuture<'static, _> { Box::pin(ready(open())) });
                 Ok(Arc::new(Reopened::open("the database of sessions", open).await?))
             }
             #[cfg(feature = "nats")]
             (Self::Nats(settings), kind) => {
-                let settings = settings.clone();
+                let own_settings = settings.clone();
                 let open = Box::new(move || -> BoxFuture<'static, _> {
-                    Box::pin(open_nats(settings.clone(), data.clone(), kind))
+                    Box::pin(open_nats(own_settings.clone(), folder.clone(), kind))
                 });
                 let name = match kind {
                     Kind::Records => "the stream of records in NATS",
@@ -265,8 +265,10 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         let pulse = pulse.clone();
         let (place, data, ended) = (place.clone(), data.clone(), beating.clone());
         let drain = stop.drain.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(io("the runtime of the session".into()))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(io("the runtime of the session".into()))?;
         let beat = move || {
             runtime.block_on(async {
                 let beat = async {

@@ -366,8 +366,7 @@ impl Chain<'_> {
     }
 
     /// Marks what hangs from a place.
-    fn walk<'b>(&'b self, place: &'b Name, seen: &mut BTreeSet<&'b Name>) {
-        let mut place = place;
+    fn walk<'b>(&'b self, mut place: &'b Name, seen: &mut BTreeSet<&'b Name>) {
         while let Some(waiting) = self.jobs.get(place) {
             if !seen.insert(place) {
                 return;

@@ -402,8 +402,8 @@ impl Submissions {
         }
         let (tenant, chain) = (job.tenant.clone(), job.chain.clone());
         let follower = self.read_job(&JobKey { tenant, chain, slot: job.id.clone() }).await?;
-        let follower = follower.as_ref().map(|follower| &follower.value);
-        let Some(why) = order::misfit(job.block, &job.id, follower) else { return Ok(()) };
+        let follower_job = follower.as_ref().map(|follower| &follower.value);
+        let Some(why) = order::misfit(job.block, &job.id, follower_job) else { return Ok(()) };
         // What was accepted before is accepted again.
         let own = self.read_job(&job.key()).await?.map(|own| own.value);
         let known = own.is_some_and(|own| {

@@ -30,10 +30,9 @@ pub struct Hekaton {
 
 impl Hekaton {
     fn call(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
-        let arguments = arguments.into_iter().map(Into::into).collect();
         Program {
             program: self.program.clone().into(),
-            arguments,
+            arguments: arguments.into_iter().map(Into::into).collect(),
             environment: vec![],
             memory: None,
         }

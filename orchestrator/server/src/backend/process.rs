@@ -224,7 +224,7 @@ async fn run_noted(
     let group = Group(Arc::new(Mutex::new(Some(child.0.id()))));
     let _given_up = GivenUp(group.clone());
     let (out, errors) = (child.0.stdout.take(), child.0.stderr.take());
-    let (answer, ended) = oneshot::channel();
+    let (answer, outcome) = oneshot::channel();
     // A thread for each, since they may run for days.
     let wait = move || {
         let printed = read(out, line);
@@ -246,7 +246,7 @@ async fn run_noted(
         let _ = answer.send(status.map(|status| Ended { status, printed, errors }));
     };
     std::thread::Builder::new().name("process-wait".into()).spawn(wait)?;
-    let ended = ended.await.map_err(|_| gone())?;
+    let ended = outcome.await.map_err(|_| gone())?;
     if let Some(note) = note {
         note.remove();
     }

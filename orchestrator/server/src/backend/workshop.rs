@@ -6,7 +6,7 @@ use crate::dispatch::{Attempt, Claimed, Progress, Report, Runner};
 use crate::record::{Task, TaskKey, TaskState, read};
 use crate::store::Store;
 use async_trait::async_trait;
-use hekaton_orchestrator_client::{BlobError, Blobs, Name};
+use hekaton_orchestrator_client::{BlobError, Blobs, Incoming, Name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,27 +120,11 @@ impl Workshop {
             Outcome::Impossible(why) => return Attempt::Impossible(why),
             Outcome::Again(why) => return Attempt::Again(why),
         };
-        // What is verified is a copy that nobody else writes, and what is stored is the same copy.
-        let not_stored = |why: String| Attempt::Again(format!("its output was not stored: {why}"));
-        let copied = {
-            let blobs = self.blobs.clone();
-            let copy = move || match output {
-                Output::File(path) => blobs.copy(&path, MAX_OUTPUT),
-                Output::Bytes(bytes) => {
-                    let mut copy = blobs.begin(MAX_OUTPUT)?;
-                    copy.write(&bytes)?;
-                    Ok(copy)
-                }
-            };
-            tokio::task::spawn_blocking(copy).await
-        };
-        let copy = match copied {
-            Ok(Ok(copy)) => copy,
-            Ok(Err(BlobError::TooLarge { limit })) => {
-                return Attempt::Impossible(format!("its output has more than {limit} bytes"));
-            }
-            Ok(Err(error)) => return not_stored(error.to_string()),
-            Err(error) => return not_stored(error.to_string()),
+        // What is verified is a copy that nothing else writes, and what is stored is the same copy: a back-end that still runs could
+        // change its file in between.
+        let copy = match self.copy(output).await {
+            Ok(copy) => copy,
+            Err(attempt) => return attempt,
         };
         let from = self.clock.wall();
         let verified = backend.verify(&work, copy.path()).await;
@@ -154,8 +138,30 @@ impl Workshop {
         }
         match tokio::task::spawn_blocking(move || copy.finish()).await {
             Ok(Ok(digest)) => Attempt::Done(digest),
-            Ok(Err(error)) => not_stored(error.to_string()),
-            Err(error) => not_stored(error.to_string()),
+            Ok(Err(error)) => not_stored(error),
+            Err(error) => not_stored(error),
+        }
+    }
+
+    /// Copies an output, which is not a blob yet.
+    async fn copy(&self, output: Output) -> Result<Incoming, Attempt> {
+        let blobs = self.blobs.clone();
+        let copy = move || match output {
+            Output::File(path) => blobs.copy(&path, MAX_OUTPUT),
+            Output::Bytes(bytes) => {
+                let mut copy = blobs.begin(MAX_OUTPUT)?;
+                copy.write(&bytes)?;
+                Ok(copy)
+            }
+        };
+        match tokio::task::spawn_blocking(copy).await {
+            Ok(Ok(copy)) => Ok(copy),
+            // The next attempt would make the same output.
+            Ok(Err(BlobError::TooLarge { limit })) => {
+                Err(Attempt::Impossible(format!("its output has more than {limit} bytes")))
+            }
+            Ok(Err(error)) => Err(not_stored(error)),
+            Err(error) => Err(not_stored(error)),
         }
     }
 
@@ -205,8 +211,8 @@ impl Workshop {
         for folder in folders.flatten().map(|folder| folder.path()) {
             let owner = std::fs::read_to_string(folder.join(OWNER)).ok();
             let Some(key) = owner.and_then(|key| key.parse::<TaskKey>().ok()) else { continue };
-            let Ok(Some(task)) = read::<Task>(store, &key.to_string()).await else { continue };
-            let task = task.value;
+            let Ok(Some(stored)) = read::<Task>(store, &key.to_string()).await else { continue };
+            let task = stored.value;
             // A folder with the name of another task was not made here, and other back-ends are for other processes.
             let backend = self.backends.get(&task.backend);
             let Some(backend) = backend.filter(|_| folder == self.folder(&task)) else { continue };
@@ -236,6 +242,11 @@ impl Workshop {
             self.clock.sleep(left).await;
         }
     }
+}
+
+/// Returns the attempt whose output cannot be stored, which is the machine's fault and not the task's.
+fn not_stored(error: impl std::fmt::Display) -> Attempt {
+    Attempt::Again(format!("its output was not stored: {error}"))
 }
 
 #[cfg(test)]

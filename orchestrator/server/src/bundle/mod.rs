@@ -44,9 +44,9 @@ pub(crate) fn bundle(parent: &Name, group: &[(&PathBlock, &[Digest])]) -> Bundle
         parts.push(block.id.as_str().into());
         parts.push(outputs.iter().flat_map(|output| *output.as_bytes()).collect());
     }
-    let parts = parts.iter().map(Vec::as_slice);
+    let content = parts.iter().map(Vec::as_slice);
     Bundle {
-        id: Digest::of_parts("hekaton orchestrator 1 bundle", parts).into(),
+        id: Digest::of_parts("hekaton orchestrator 1 bundle", content).into(),
         parent: parent.clone(),
         height: group.last().map_or(0, |(block, _)| block.height),
         inputs: group.iter().flat_map(|(_, outputs)| outputs.iter().copied()).collect(),
@@ -104,8 +104,9 @@ impl Wanted {
             .filter_map(|(at, block)| Some((at, block, block.outputs.as_deref()?)));
         let group: Vec<_> = proven.take(usize::try_from(size.max(1)).ok()?).collect();
         let &(last, block, _) = group.last().filter(|_| group.len() == size.max(1) as usize)?;
-        let group: Vec<_> = group.into_iter().map(|(_, block, outputs)| (block, outputs)).collect();
-        let bundle = bundle(before.map_or(genesis, |made| &made.id), &group);
+        let blocks: Vec<_> =
+            group.into_iter().map(|(_, block, outputs)| (block, outputs)).collect();
+        let bundle = bundle(before.map_or(genesis, |made| &made.id), &blocks);
         let made = Made { id: bundle.id.clone(), end: last + 1, entry: block.entry };
         Some((bundle, made))
     }
@@ -273,10 +274,10 @@ impl Submissions {
         chain: &Name,
         slot: &Name,
     ) -> Result<bool, SubmissionError> {
-        let mut slot = slot.clone();
+        let mut place = slot.clone();
         for _ in 0..MAX_OPEN {
-            match self.at(tenant, chain, &slot).await? {
-                Some(Job { id, state: JobState::Cancelled { .. }, .. }) => slot = id,
+            match self.at(tenant, chain, &place).await? {
+                Some(Job { id, state: JobState::Cancelled { .. }, .. }) => place = id,
                 found => return Ok(found.is_some()),
             }
         }

@@ -201,9 +201,9 @@ impl Collector {
                 }
                 self.steps(state, &key, &mut steps);
             }
-            let mut steps = steps.into_iter().peekable();
-            while steps.peek().is_some() {
-                let group: Vec<_> = steps.by_ref().take(WRITES).collect();
+            let mut left = steps.into_iter().peekable();
+            while left.peek().is_some() {
+                let group: Vec<_> = left.by_ref().take(WRITES).collect();
                 let writes = group.into_iter().map(|(key, step)| self.write(state, key, step));
                 let written = join_all(writes.collect::<Vec<_>>()).await;
                 for written in written {
@@ -486,8 +486,8 @@ impl Collector {
             }
         });
         let room = share.saturating_sub(state.owned.len());
-        let free: Vec<u8> = free.take(room).collect();
-        for partition in free {
+        let taken: Vec<u8> = free.take(room).collect();
+        for partition in taken {
             self.own(state, partition, Some(self.session.clone())).await;
         }
     }
@@ -534,8 +534,8 @@ fn has_open_tasks(
     tasks: &BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>,
     job: &JobKey,
 ) -> bool {
-    let mut tasks = tasks.get(job).into_iter().flat_map(BTreeMap::values);
-    tasks.any(|task| !task.value.state.is_final())
+    let mut own = tasks.get(job).into_iter().flat_map(BTreeMap::values);
+    own.any(|task| !task.value.state.is_final())
 }
 
 struct Outcome {

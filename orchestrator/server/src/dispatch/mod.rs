@@ -144,12 +144,12 @@ impl Dispatcher {
         let mut audit = self.clock.after(AUDIT);
         let mut told = false;
         loop {
-            let wait = self.fill(&mut state, &mut runs);
+            let next_try = self.fill(&mut state, &mut runs);
             let ended = self.stop.is_cancelled() || self.drain.is_cancelled();
             if ended && runs.is_empty() {
                 return;
             }
-            let wait = wait.map_or(audit, |wait| wait.min(audit));
+            let wait = next_try.map_or(audit, |at| at.min(audit));
             tokio::select! {
                 biased;
                 () = self.drain.cancelled(), if !told => {
@@ -195,11 +195,11 @@ impl Dispatcher {
         while state.runs.len() < self.slots {
             let can = |key: &TaskKey, task: &Task| self.can(state, &view, now, key, task);
             let next = state.queue.next(&can, now);
-            let Some((key, task, rev)) = next.task else {
+            let Some((key, ready, rev)) = next.task else {
                 let wait = next.wait?.saturating_sub(now).max(1);
                 return Some(self.clock.after(Duration::from_millis(wait)));
             };
-            let task = task.clone();
+            let task = ready.clone();
             let run = Run::of(&task);
             state.queue.claim(key, &task);
             state.trust.claimed(&task.backend, &self.clock);

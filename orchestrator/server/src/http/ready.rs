@@ -89,12 +89,12 @@ impl Readiness {
     async fn look(&self, parts: &Parts<'_>) -> Vec<&'static str> {
         let blobs = parts.blobs.clone();
         let stored = tokio::task::spawn_blocking(move || blobs.probe());
-        let (records, stored) = tokio::join!(
+        let (probed_records, joined) = tokio::join!(
             tokio::time::timeout(PATIENCE, parts.store.probe()),
             tokio::time::timeout(PATIENCE, stored),
         );
-        let records = records.map(|probed| probed.map_err(|error| error.to_string()));
-        let stored = stored.map(|joined| match joined {
+        let records = probed_records.map(|probed| probed.map_err(|error| error.to_string()));
+        let stored = joined.map(|joined| match joined {
             Ok(probed) => probed.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         });

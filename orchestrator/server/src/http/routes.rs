@@ -223,11 +223,11 @@ async fn plain(request: Request, next: Next) -> Response {
 }
 
 fn is_this_machine(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
+    let bracketed = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let name = bracketed.trim_start_matches('[').trim_end_matches(']');
     name == "localhost"
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -247,10 +247,10 @@ impl Watch {
             let tail = record.genesis.as_ref().map(|genesis| Tail::of(genesis, last));
             let jobs = known.jobs.iter().map(|(key, open)| {
                 let job = &open.job.value;
-                let tasks = state.tasks.get(key).into_iter().flat_map(BTreeMap::iter);
+                let all = state.tasks.get(key).into_iter().flat_map(BTreeMap::iter);
                 let identity = job.identity();
                 // Tasks of a block that another one has replaced are not the job's own.
-                let tasks = tasks
+                let tasks = all
                     .filter(|(key, _)| key.job == identity)
                     .map(|(_, task)| &task.value)
                     .collect();

@@ -110,18 +110,18 @@ impl NatsStore {
     ) -> Result<Rev, WriteError> {
         let message =
             PublishMessage::build().payload(value).expected_last_subject_sequence(expected);
-        let key = key.to_owned();
+        let owned = || key.to_owned();
         match publish(&self.context, subject, message).await {
             Ok(sequence) => Ok(self.rev(sequence)),
             Err(error) => Err(match error.kind() {
-                PublishErrorKind::WrongLastSequence => WriteError::Conflict { key },
+                PublishErrorKind::WrongLastSequence => WriteError::Conflict { key: owned() },
                 // Nobody has taken it.
                 PublishErrorKind::StreamNotFound | PublishErrorKind::MaxPayloadExceeded => {
-                    WriteError::Refused { key, why: error.to_string() }
+                    WriteError::Refused { key: owned(), why: error.to_string() }
                 }
-                PublishErrorKind::Other if is_full(&error) => WriteError::Full { key },
+                PublishErrorKind::Other if is_full(&error) => WriteError::Full { key: owned() },
                 // A time-out, a disconnection, or a server that is busy with an earlier write.
-                _ => WriteError::Unknown { key, why: error.to_string() },
+                _ => WriteError::Unknown { key: owned(), why: error.to_string() },
             }),
         }
     }

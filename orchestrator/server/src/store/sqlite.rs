@@ -185,11 +185,11 @@ impl SqliteStore {
             let transaction = connection.unchecked_transaction()?;
             let mut query =
                 transaction.prepare("SELECT key, value, rev, at FROM audit ORDER BY rev")?;
-            let records = query.query_map([], |row| {
+            let rows = query.query_map([], |row| {
                 let at: i64 = row.get(3)?;
                 Ok(Version { entry: entry(row, incarnation)?, at: at.unsigned_abs() })
             })?;
-            let records = records.collect::<rusqlite::Result<_>>()?;
+            let records = rows.collect::<rusqlite::Result<_>>()?;
             let mut query = transaction.prepare("SELECT name, entry, rev FROM log ORDER BY rev")?;
             let logs = query
                 .query_map([], |row| entry(row, incarnation))?
@@ -245,8 +245,8 @@ async fn ask<T: Send + 'static>(
     let failed =
         |why: String| Unavailable { why: format!("the database {}: {why}", path.display()) };
     reads.send(run).map_err(|_| failed("it is closed".into()))?;
-    let answered = answered.await.map_err(|_| failed("its reader ended".into()))?;
-    answered.map_err(|error| failed(error.to_string()))
+    let result = answered.await.map_err(|_| failed("its reader ended".into()))?;
+    result.map_err(|error| failed(error.to_string()))
 }
 
 /// Takes writes in groups until the store is dropped.

@@ -55,13 +55,14 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             });
             for view in &jobs {
                 let JobView { job: JobStatus { chain, block, id, state, .. }, tasks, .. } = view;
-                let counts = tasks.iter().map(|(state, count)| format!("{count} {state}"));
-                let counts = counts.collect::<Vec<_>>().join(", ");
+                let counts: Vec<String> =
+                    tasks.iter().map(|(state, count)| format!("{count} {state}")).collect();
+                let counted = counts.join(", ");
                 let waits = match &view.job.missing[..] {
                     [] => String::new(),
                     backends => format!(": {}", missing(backends)),
                 };
-                let text = format!("{chain} {block} {id}: {state} (tasks: {counts}){waits}");
+                let text = format!("{chain} {block} {id}: {state} (tasks: {counted}){waits}");
                 print(json, view, text)?;
             }
             for one in &standing_still {

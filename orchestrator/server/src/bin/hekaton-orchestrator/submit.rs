@@ -13,8 +13,8 @@ use std::path::Path;
 
 /// Stores the outputs of a job.
 pub(crate) fn fetch(client: &Client, status: &JobStatus, output: &Path) -> Result<(), Failure> {
-    for (at, digest) in status.outputs.iter().enumerate() {
-        let digest: Digest = digest.parse().map_err(|error| failure(exit::FAILED, error))?;
+    for (at, output_digest) in status.outputs.iter().enumerate() {
+        let digest: Digest = output_digest.parse().map_err(|error| failure(exit::FAILED, error))?;
         let path = match status.outputs.len() {
             1 => output.to_owned(),
             _ => {

@@ -56,8 +56,8 @@ pub(super) async fn put_blob(
     let mut left = announced;
     let mut incoming = blocking(move || blobs.begin(limit).map_err(of_blob)).await?;
     let mut stream = body.into_data_stream();
-    while let Some(part) = stream.next().await {
-        let part = part.map_err(|error| Problem::new(BAD_REQUEST, format!("the body: {error}")))?;
+    while let Some(read) = stream.next().await {
+        let part = read.map_err(|error| Problem::new(BAD_REQUEST, format!("the body: {error}")))?;
         let length = part.len() as u64;
         count(&mut counted, length.saturating_sub(left))?;
         left = left.saturating_sub(length);
@@ -180,8 +180,8 @@ fn parts(
         }
     };
     let begun = Sent { file, hasher: blake3::Hasher::new(), held: Bytes::new(), ended: false };
-    futures_util::stream::unfold(Some(begun), move |sent| async move {
-        let sent = sent.filter(|sent| !sent.ended)?;
+    futures_util::stream::unfold(Some(begun), move |state| async move {
+        let sent = state.filter(|sent| !sent.ended)?;
         let read = tokio::task::spawn_blocking(move || next(sent)).await;
         match read.map_err(std::io::Error::other).flatten() {
             Ok((part, sent)) => Some((Ok(part), Some(sent))),

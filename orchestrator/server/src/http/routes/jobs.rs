@@ -262,10 +262,10 @@ pub(super) async fn skip(
 pub(super) async fn workflow(
     State(api): Shared,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    read: Result<Bytes, BytesRejection>,
 ) -> Result<Json<WorkflowBody>, Problem> {
     let (name, tenant) = api.tenants.of(&headers)?;
-    let body = body.map_err(Rejection::from)?;
+    let body = read.map_err(Rejection::from)?;
     let mut counted = api.tenants.bytes(&name, tenant);
     let (workflows, blobs) = (api.workflows.clone(), api.blobs.clone());
     blocking(move || {
