@@ -18,12 +18,10 @@ pub struct Blobs {
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
     /// There is no blob with the digest.
-    #[error("there is no blob {0}")]
+    #[error("blob {0} does not exist")]
     Missing(Digest),
     /// Its content does not match its digest.
-    #[error(
-        "the blob {wanted} is damaged: its file was changed or cut off, and has digest {found}; send it again"
-    )]
+    #[error("blob {wanted} is damaged: its file has digest {found}; send it again")]
     Damaged {
         /// The digest that it is named by.
         wanted: Digest,
@@ -31,13 +29,13 @@ pub enum BlobError {
         found: Digest,
     },
     /// It is larger than allowed.
-    #[error("it has more than {limit} bytes")]
+    #[error("blob size limit exceeded: the limit is {limit} bytes")]
     TooLarge {
         /// The number of bytes that are allowed.
         limit: u64,
     },
     /// The disk is full.
-    #[error("there is no space left for blobs")]
+    #[error("no space left for blobs")]
     Full {
         /// The file.
         path: PathBuf,
@@ -228,7 +226,7 @@ impl Blobs {
         Ok(found)
     }
 
-    /// Removes a blob. The caller must know that nobody needs it.
+    /// Removes a blob. The caller must know that nothing needs it.
     ///
     /// # Errors
     /// If it is there and cannot be removed.

@@ -60,7 +60,7 @@ pub enum ClientError {
         error: std::io::Error,
     },
     /// A blob is not what it is called.
-    #[error("the service sent a blob with digest {found} for {wanted}")]
+    #[error("the service sent another blob: expected digest {wanted}, found {found}")]
     OtherBlob {
         /// The digest that was asked for.
         wanted: Digest,

@@ -151,7 +151,7 @@ impl Observer {
                 _ => drop(self.readings.insert(id, Reading { counter, equal: 1 })),
             }
         }
-        // One's own session is alive. If it does not move, nobody can write, and nobody is dead for that.
+        // One's own session is alive. If it does not move, the store takes no writes, and no session is dead for that.
         if self.readings.get(own).is_some_and(|reading| reading.equal > STILL) {
             self.readings.clear();
         }

@@ -143,7 +143,7 @@ async fn sweep(
     Ok(true)
 }
 
-/// Reports a record. Returns whether somebody listens.
+/// Reports a record. Returns whether any component listens.
 fn report(components: &[UnboundedSender<Event>], entry: &Entry) -> bool {
     fn read<T: DeserializeOwned>(entry: &Entry) -> Option<Arc<Stored<T>>> {
         match decode(entry) {

@@ -379,7 +379,10 @@ impl History {
                 let Publication::Block { id, job, .. } = publication else { continue };
                 let inputs = known.get(&id).filter(|(from, _)| *from < entry.rev.number);
                 let Some((_, inputs)) = inputs else {
-                    let why = format!("block '{id}' is no bundle of '{}' at that time", spec.of);
+                    let why = format!(
+                        "block '{id}' is not a bundle of blocks that '{}' had published then",
+                        spec.of
+                    );
                     found.push(violation(entry, why));
                     continue;
                 };

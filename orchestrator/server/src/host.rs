@@ -46,7 +46,7 @@ impl Drop for Lock {
     }
 }
 
-/// Removes locks that nobody holds and that are a day old: by then, everybody has seen that their sessions ended.
+/// Removes locks that no process holds and that are a day old: by then, all observers have seen that their sessions ended.
 fn tidy(folder: &Path) {
     let Ok(files) = std::fs::read_dir(folder) else { return };
     for file in files.flatten() {

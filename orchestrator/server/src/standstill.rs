@@ -158,11 +158,11 @@ impl fmt::Display for Cause {
                 write!(f, "needs back-ends that no live process has any longer: {}", list(backends))
             }
             Self::Unclaimed { backends, quarantine: None } => {
-                write!(f, "has tasks that nobody claims, for the back-ends {}", list(backends))
+                write!(f, "has tasks that no process claims, for the back-ends {}", list(backends))
             }
             Self::Unclaimed { backends, quarantine: Some(why) } => write!(
                 f,
-                "has tasks that nobody claims: the back-ends {} are in quarantine: {why}",
+                "has tasks that no process claims: the back-ends {} are in quarantine: {why}",
                 list(backends)
             ),
             Self::Abandoned => f.write_str("has a task in the hands of a process that is gone"),
@@ -390,7 +390,7 @@ fn is_held_by(task: &Task, sessions: Option<&BTreeMap<SessionId, Session>>) -> b
     }
 }
 
-/// Returns what a live job waits for; `None` if somebody works on it or has more urgent things to do.
+/// Returns what a live job waits for; `None` if a process works on it or has more urgent tasks.
 fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     let tasks = &waiting.tasks;
     if tasks.is_empty() {

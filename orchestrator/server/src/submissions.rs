@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The pause after an answer of the store was lost.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A block that somebody wants proven.
+/// A block that a client wants proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
     /// The tenant that it belongs to.
@@ -308,7 +308,7 @@ impl Submissions {
     }
 
     /// Completes the cancellation of a job before its record is answered or replaced: the process that cancelled it may not have got
-    /// further than that, and once the record says something else, nobody would stop the publishers that have seen it done.
+    /// further than that, and once the record says something else, nothing would stop publishers that have seen it done.
     async fn free_place(&self, found: &Stored<Job>) -> Result<(), SubmissionError> {
         if matches!(found.value.state, JobState::Cancelled { .. })
             && !self.are_publishers_stopped(found).await?
@@ -378,7 +378,7 @@ impl Submissions {
                     return Ok(Accepted { job: found.value, new: false });
                 }
                 JobState::Dead { .. } if !same && job.order == Order::Strict => {
-                    // Somebody may be skipping it: its place is free once that can no longer take effect.
+                    // An operator may be skipping it: its place is free once that can no longer take effect.
                     self.give_way(found, &job.id).await?;
                 }
                 JobState::Dead { .. } | JobState::Cancelled { .. } => {

@@ -133,7 +133,7 @@ fn starter() -> &'static mpsc::Sender<Start> {
         let (send, receive) = mpsc::channel::<Start>();
         let start = move || {
             for (mut command, answer) in receive {
-                // If nobody waits for the answer, the child is dropped, and so killed.
+                // If the caller is gone, the child is dropped, and so killed.
                 let _ = answer.send(command.spawn().map(Running));
             }
         };
@@ -314,7 +314,7 @@ impl Note {
 /// Kills what an earlier attempt has left running in a task's folder, if that was on this machine.
 ///
 /// Its leader may be dead while others of the group live. A number is not given to a new process while it is that of a group, so
-/// only a living leader that was started at another time is somebody else.
+/// only a living leader that was started at another time is another process.
 fn kill_left_over(folder: &Path) {
     let path = folder.join(GROUP);
     let Ok(text) = std::fs::read_to_string(&path) else { return };

@@ -91,7 +91,7 @@ impl Workshop {
     ) -> Attempt {
         let &Claimed { key, task, epoch } = claimed;
         let Some(backend) = self.backends.get(&task.backend) else {
-            return Attempt::Again(format!("there is no back-end '{}' here", task.backend));
+            return Attempt::Again(format!("this process has no back-end '{}'", task.backend));
         };
         let folder = self.folder(task);
         if let Err(why) = self.prepare(key, task, backend.uses_folder().then_some(&folder)).await {
@@ -205,7 +205,7 @@ impl Workshop {
         prepared.await.unwrap_or_else(|error| Err(Attempt::Again(error.to_string())))
     }
 
-    /// Removes the folders of tasks that nobody will run again, and ends what they have left running on other machines.
+    /// Removes the folders of tasks that no process will run again, and ends what they have left running on other machines.
     pub(crate) async fn tidy(&self, store: &dyn Store) {
         let Ok(folders) = std::fs::read_dir(&self.spool) else { return };
         for folder in folders.flatten().map(|folder| folder.path()) {

@@ -238,7 +238,7 @@ impl Collector {
         let workflow = match self.workflows.get(&job.value.workflow) {
             Ok(workflow) => workflow,
             Err(why) => {
-                // Somebody may put the blob back.
+                // A client or an operator may put the blob back.
                 tracing::error!(job = %key, %why, "its workflow cannot be read");
                 state.due.insert(key.clone(), self.clock.after(WORKFLOW_PAUSE));
                 return;
@@ -364,7 +364,7 @@ impl Collector {
                 self.job(state, key, Arc::new(stored));
             }
             Ok(None) => {}
-            // Somebody else's write is reported by the feed, and perhaps does not change what is due.
+            // The write of another process is reported by the feed, and perhaps does not change what is due.
             Err(WriteError::Conflict { .. }) => {
                 state.due.entry(key).or_insert_with(|| self.clock.after(PAUSE));
             }
@@ -456,7 +456,7 @@ impl Collector {
         }
     }
 
-    /// Takes partitions that nobody looks after, up to this collector's share; gives back what is above it.
+    /// Takes partitions without an owner, up to this collector's share; gives back what is above it.
     async fn divide(&self, state: &mut State) {
         let collectors = state
             .observer
@@ -464,7 +464,7 @@ impl Collector {
             .filter(|(id, session)| session.collects && !session.draining && **id != self.session);
         let others = collectors.count();
         let draining = self.own.lock().unwrap_or_else(PoisonError::into_inner).draining;
-        // Tasks that run here until the end of a drain need somebody who collects them.
+        // Tasks that run here until the end of a drain need a collector.
         let share = match draining && others > 0 {
             true => 0,
             false => usize::from(PARTITIONS).div_ceil(1 + others),
@@ -514,7 +514,7 @@ impl Collector {
             false => state.owned.remove(&partition),
         };
         if changed {
-            // What was due while somebody else looked after it is due still.
+            // What was due while another process looked after it is due still.
             let keys: Vec<JobKey> = state
                 .jobs
                 .keys()

@@ -311,8 +311,9 @@ impl Situation<'_> {
 /// Groups of consecutive outputs, each as soon as it is full.
 fn sequential(sources: &Sources<'_>, size: usize) -> Result<Groups, String> {
     let lengths: Vec<usize> = sources.outputs.iter().map(Vec::len).collect();
+    let list: Vec<String> = lengths.iter().map(usize::to_string).collect();
     if sources.complete && lengths.windows(2).any(|two| two[0] != two[1]) {
-        return Err(format!("its sources have {lengths:?} outputs, not equally many"));
+        return Err(format!("its sources have different numbers of outputs: {}", list.join(", ")));
     }
     let longest = lengths.iter().copied().max().unwrap_or(0);
     let group = |at: usize| -> Option<Vec<Digest>> {

@@ -89,7 +89,7 @@ struct Barrier {
 }
 
 impl State {
-    /// Looks for the dead block that a chain does not get past. One that hangs from something else is in nobody's way.
+    /// Looks for the dead block that a chain does not get past. One that hangs from something else does not block anything.
     fn barrier(&self, chain: &ChainId, view: &View) -> Option<Barrier> {
         let dead = self.dead.get(chain)?;
         let tail = view.tails.get(chain).or_else(|| self.genesis.get(chain))?;
@@ -336,7 +336,7 @@ impl Dispatcher {
         state.trust.note(key, &backend, sign, (&self.own, &self.clock, &self.metrics));
         match result {
             Written::Task(stored) => self.task(state, key, &stored),
-            // Somebody else's claim is on its way. Any other revision is news, and stays.
+            // The claim of another process is on its way. Any other revision is new, and stays.
             Written::Beaten(rev) => state.queue.forget(&key, rev),
             Written::Nothing => {}
         }
@@ -355,7 +355,7 @@ impl Dispatcher {
             let (store, session) = (Arc::clone(&self.store), self.session.clone());
             let now = self.clock.wall();
             let give_back = async move {
-                tracing::info!(task = %key, "a lease that nobody runs is given back");
+                tracing::info!(task = %key, "a lease without a run is given back");
                 let why = "its claim was answered too late";
                 let mut result = Written::Nothing;
                 let backend = task.backend.clone();

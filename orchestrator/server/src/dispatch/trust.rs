@@ -1,6 +1,6 @@
 //! Which back-ends of this process are trusted, and which tasks are left to other processes.
 //!
-//! A back-end that fails tasks which nobody else has failed is at fault, not the tasks. After those of three jobs in a row it is in
+//! A back-end that fails tasks that no other process has failed is at fault, not the tasks. After those of three jobs in a row it is in
 //! quarantine: while another process has the back-end, this one only tries a task from time to time, and the first one that it does ends
 //! the quarantine. A task that failed here is left to others that have not tried it.
 
@@ -104,9 +104,9 @@ impl Trust {
                     seen.failed.insert(key);
                 }
                 if seen.failed.len() >= FAILED && seen.quarantine.is_none() {
-                    tracing::error!(%backend, %why, "quarantined: it failed tasks of three jobs in a row that nobody else has failed");
+                    tracing::error!(%backend, %why, "quarantined: it failed tasks of three jobs in a row that no other process failed");
                     metrics.quarantined(backend, true);
-                    let why = "it failed tasks of three jobs in a row that nobody else has failed: see the log of the process";
+                    let why = "it failed tasks of three jobs in a row that no other process failed: see the log of the process";
                     own.quarantined.insert(backend.clone(), why.into());
                     seen.quarantine =
                         Some(Quarantine { probe: clock.after(PROBE), pause: PROBE, alone: None });

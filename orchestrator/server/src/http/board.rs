@@ -112,7 +112,7 @@ impl Board {
             }
             Event::Owner(..) | Event::Chain(..) => return,
         };
-        // Nobody may be listening.
+        // An error says that no page is open, which is fine.
         let _ = self.news.send(key);
     }
 
@@ -194,7 +194,7 @@ impl Board {
         leased.map(|task| task.id).collect()
     }
 
-    /// Lets somebody listen, unless too many of the tenant do.
+    /// Admits a listener, unless too many of the tenant listen already.
     pub(crate) fn listen(&self, tenant: &Name) -> Option<OwnedSemaphorePermit> {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let permits = listeners

@@ -11,7 +11,7 @@ use hekaton_service::Problem;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// The time for which a result is reused: everybody who can connect may ask, and each look writes to the disk.
+/// The time for which a result is reused: any client that can connect may ask, and each look writes to the disk.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The time that a part may take to answer.

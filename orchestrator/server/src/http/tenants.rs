@@ -71,7 +71,7 @@ impl Quota {
         let full = || Bucket::full(most as f64, DAY);
         let bucket = buckets.entry(self.name.clone()).or_insert_with(full);
         bucket.take(more as f64).map_err(|seconds| {
-            let why = format!("{most} bytes a day may be sent, and {more} more are too many now");
+            let why = format!("daily byte limit reached: {more} more bytes, of {most} a day");
             Problem::new(BYTES, why).after(seconds)
         })?;
         self.count += more;
@@ -95,7 +95,7 @@ impl Drop for Quota {
 
 const DAY: f64 = 86_400.0;
 
-/// The number of bundle chains that a tenant may have: nobody submits their jobs, so these count after the fact.
+/// The number of bundle chains that a tenant may have: the service itself submits their jobs, so these are counted after the fact.
 const MAX_BUNDLED: usize = 16;
 
 impl Tenants {
@@ -133,7 +133,7 @@ impl Tenants {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(name).map_or(0, BTreeMap::len);
         if count >= tenant.jobs {
-            let why = format!("{count} jobs are open, and {} may be", tenant.jobs);
+            let why = format!("open job limit reached: {count} of {}", tenant.jobs);
             return Err(Problem::new(FULL, why));
         }
         drop(open);
@@ -141,7 +141,10 @@ impl Tenants {
         let full = || Bucket::full(f64::from(tenant.jobs_per_second), 1.0);
         let bucket = buckets.entry(name.clone()).or_insert_with(full);
         bucket.take(1.0).map_err(|_| {
-            let why = format!("{} jobs a second may be submitted", tenant.jobs_per_second);
+            let why = format!(
+                "submission rate limit reached: {} jobs per second",
+                tenant.jobs_per_second
+            );
             Problem::new(RATE, why)
         })
     }
@@ -156,7 +159,7 @@ impl Tenants {
         }
     }
 
-    /// The lowest dead block of a chain above a height. One that is not above what is published is in nobody's way.
+    /// The lowest dead block of a chain above a height. One that is not above what is published does not block anything.
     pub(crate) fn dead(&self, tenant: &Name, chain: &Name, above: Option<u64>) -> Option<u64> {
         let dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
         let heights = dead.get(&(tenant.clone(), chain.clone()))?.values();
@@ -199,12 +202,12 @@ impl Tenant {
     /// Admits a chain in addition to the tenant's others, or returns why not.
     pub(crate) fn admit_chain(&self, others: &[Chain], wanted: &Chain) -> Result<(), Problem> {
         if others.len() >= self.chains {
-            let why = format!("there are {} chains, and {} may be", others.len(), self.chains);
+            let why = format!("chain limit reached: {} of {}", others.len(), self.chains);
             return Err(Problem::new(FULL, why));
         }
         let bundled = others.iter().filter(|chain| chain.bundles.is_some()).count();
         if wanted.bundles.is_some() && bundled >= MAX_BUNDLED {
-            let why = format!("there are {bundled} chains of bundles, and {MAX_BUNDLED} may be");
+            let why = format!("bundle chain limit reached: {bundled} of {MAX_BUNDLED}");
             return Err(Problem::new(FULL, why));
         }
         Ok(())

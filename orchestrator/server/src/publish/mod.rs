@@ -180,7 +180,7 @@ impl Publisher {
             }
             let now = Instant::now();
             if now >= sweep {
-                // Events say when to look. That one was lost, or a write failed without a word, shows here.
+                // Chains whose events were missed, as a watch may be dead without an error.
                 sweep = self.clock.after(SWEEP);
                 self.list_bundled(&mut state).await;
                 state.due.values_mut().for_each(|due| due.idle = false);

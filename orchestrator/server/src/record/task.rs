@@ -65,7 +65,7 @@ impl FromStr for TaskKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// The number of failed attempts after which it is dead, if others have failed, too, or nobody else is there.
+    /// The number of failed attempts after which it is dead, if others have failed, too, or no other process is there.
     pub attempts: u32,
     /// The time that an attempt may take, in seconds.
     pub seconds: u32,

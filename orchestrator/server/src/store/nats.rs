@@ -115,7 +115,7 @@ impl NatsStore {
             Ok(sequence) => Ok(self.rev(sequence)),
             Err(error) => Err(match error.kind() {
                 PublishErrorKind::WrongLastSequence => WriteError::Conflict { key: owned() },
-                // Nobody has taken it.
+                // The server has not taken it.
                 PublishErrorKind::StreamNotFound | PublishErrorKind::MaxPayloadExceeded => {
                     WriteError::Refused { key: owned(), why: error.to_string() }
                 }

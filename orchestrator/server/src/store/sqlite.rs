@@ -324,7 +324,7 @@ enum Failure {
     Full,
     /// Nothing has happened.
     Before(String),
-    /// The commit itself failed: after a failed sync nobody knows what a crash would leave.
+    /// The commit itself failed: after a failed sync it is unknown what a crash would leave.
     During(String),
 }
 
@@ -338,7 +338,7 @@ impl Failure {
 
     fn why(&self) -> &str {
         match self {
-            Self::Full => "there is no space left",
+            Self::Full => "no space left",
             Self::Before(why) | Self::During(why) => why,
         }
     }
@@ -573,7 +573,7 @@ impl Store for SqliteStore {
     }
 
     fn describe(&self) -> String {
-        // The answer does not contain the path: everybody who can connect may ask.
+        // The answer does not contain the path: any client that can connect may ask.
         let name =
             self.place.path.file_name().expect("a path at which a database was opened has a name");
         format!("the SQLite database {}", name.to_string_lossy())

@@ -144,7 +144,7 @@ fn bad_requests_say_what_is_wrong() {
         (put("{\"order\":\"best\"}"), "/v1/chains/main".into(), "400", "unknown variant"),
         (put("x"), format!("/v1/blobs/{none}"), "400", "the body has digest"),
         (put("x"), "/v1/blobs/abc".into(), "400", "64 lowercase"),
-        (vec![], format!("/v1/blobs/{none}"), "404", "there is no blob"),
+        (vec![], format!("/v1/blobs/{none}"), "404", "does not exist"),
         (with(&["-d", "stages = 1"]), "/v1/workflows".into(), "422", "not a workflow"),
         (with(&["-H", "origin: http://evil"]), "/healthz".into(), "403", "another site"),
         (with(&["-H", "host: evil.example:80"]), "/healthz".into(), "403", "this machine"),

@@ -42,7 +42,10 @@ pub(super) async fn put_blob(
         .and_then(|text| text.parse().ok())
         .unwrap_or(0);
     if announced > limit {
-        return Err(Problem::new(TOO_LARGE, format!("a blob may have {limit} bytes")));
+        return Err(Problem::new(
+            TOO_LARGE,
+            format!("blob size limit exceeded: the limit is {limit} bytes"),
+        ));
     }
     let mut counted = api.tenants.bytes(&name, tenant);
     // What is there already may be sent again at any time: the answer may have been lost.

@@ -88,7 +88,7 @@ async fn submission(
             let digest: Digest = parse("inputs", digest)?;
             if !api.blobs.has(&digest) {
                 let why = format!(
-                    "inputs: there is no blob {digest}: PUT it to /v1/blobs/{digest} first"
+                    "inputs: blob {digest} does not exist: PUT it to /v1/blobs/{digest} first"
                 );
                 return Err(Problem::new(MISFIT, why));
             }
@@ -177,7 +177,7 @@ pub(super) async fn job(
             return Ok(Json(view(&api, &found.value)));
         }
         let mut watch = api.store.watch(&found.value.key().to_string(), found.rev).await?;
-        // A watch that is dead must not make anybody wait longer than this.
+        // A watch that is dead must not make a client wait longer than this.
         let look = until.min(tokio::time::Instant::now() + Duration::from_secs(10));
         let _ = tokio::time::timeout_at(look, watch.next()).await;
     }

@@ -95,10 +95,9 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    let permit = api
-        .board
-        .listen(&tenant)
-        .ok_or_else(|| Problem::new(FULL, "too many listen to events already"))?;
+    let permit = api.board.listen(&tenant).ok_or_else(|| {
+        Problem::new(FULL, "listener limit reached: close another connection to /v1/events first")
+    })?;
     let live = Live {
         news: api.board.subscribe(),
         api,
