@@ -136,6 +136,7 @@ impl Blobs {
     /// # Errors
     /// If no file can be made.
     pub fn begin(&self, limit: u64) -> Result<Incoming, BlobError> {
+        // In the folder of blobs, since a rename works only within a file system.
         let path = self.folder.join("incoming").join(hekaton_files::unique_name());
         let made = File::options().write(true).create_new(true).open(&path);
         let file = made.map_err(|error| BlobError::io(&path, error))?;
@@ -182,6 +183,7 @@ impl Blobs {
         let mut bytes = Vec::new();
         let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| BlobError::io(&path, error))?;
+        // One byte more than the limit was asked for, to see that there is more.
         if bytes.len() as u64 > limit {
             return Err(BlobError::TooLarge { limit });
         }
@@ -262,6 +264,7 @@ impl Incoming {
     /// # Errors
     /// If they are too many, or the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        // Counted before it is written: what is too large must not fill the disk first.
         self.length = self.length.saturating_add(bytes.len() as u64);
         if self.length > self.limit {
             return Err(BlobError::TooLarge { limit: self.limit });
@@ -298,6 +301,7 @@ impl Incoming {
         };
         let folder = path.parent().unwrap_or(&self.blobs.folder);
         let sync = |folder: &Path| hekaton_files::sync_folder(folder).map_err(io(folder));
+        // The new folder is content of the one above, which must be on disk, too.
         if !folder.is_dir() {
             std::fs::create_dir_all(folder).map_err(io(folder))?;
             sync(&self.blobs.folder)?;

@@ -20,6 +20,7 @@ const TIME: Duration = Duration::from_secs(60);
 const TRANSFER: Duration = Duration::from_secs(280);
 
 /// The largest answer that is not a blob, in bytes.
+// A service that is wrong or hostile must not fill the memory of its client.
 const MAX_ANSWER: u64 = 16 << 20;
 
 /// Asks a service.
@@ -185,6 +186,8 @@ impl Client {
         let opened = std::fs::File::open(path).map_err(file)?;
         hasher.update_reader(&opened).map_err(file)?;
         let digest = Digest::from(hasher.finalize());
+        // Read twice: the digest is in the path of the request, so it must be known before the first byte is sent. If the file
+        // changes in between, the service refuses it.
         let opened = std::fs::File::open(path).map_err(file)?;
         let body = ureq::SendBody::from_owned_reader(opened);
         let kind = "application/octet-stream";
@@ -233,6 +236,7 @@ impl Client {
             });
         }
         let mut new = NewFile::beside(path).map_err(file)?;
+        // It goes to the disk and not into memory, and its digest is checked before it gets its name.
         let mut body = answer.body_mut().with_config().limit(u64::MAX).reader();
         let copied = std::io::copy(&mut body, &mut new);
         copied.map_err(|error| failed(error.to_string()))?;

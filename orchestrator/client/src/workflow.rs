@@ -168,6 +168,8 @@ impl Workflow {
     /// The first thing that is wrong, and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WorkflowError> {
         let workflow: Self =
+            // JSON, because there is one way to write it: the digest of a workflow must not depend on spaces and comments of its
+            // file.
             serde_json::from_slice(bytes).map_err(|e| WorkflowError::Parse(e.to_string()))?;
         workflow.check()?;
         Ok(workflow)
@@ -340,6 +342,7 @@ impl Workflow {
                     format!("input limit exceeded: a task can have {MAX_BLOBS}"),
                 ));
             }
+            // Outputs of the last stages are those of the job, and are in its record with its inputs.
             if self.is_last(at) {
                 digests += count.unwrap_or(0);
             }
@@ -349,6 +352,7 @@ impl Workflow {
                 );
                 return Err(bad(place, why));
             }
+            // A custom stage makes an unknown number, which is counted when tasks are planned.
             tasks += count.unwrap_or(0) * usize::from(stage.copies);
             if tasks > MAX_TASKS {
                 return Err(bad(place, format!("task limit exceeded: a job can have {MAX_TASKS}")));

@@ -34,6 +34,7 @@ impl Lock {
         std::fs::create_dir_all(folder)?;
         tidy(folder);
         let path = path(folder, session);
+        // A new one: a lock that is there would be of a session with the same random name.
         let file = File::options().create_new(true).write(true).open(&path)?;
         file.lock()?;
         Ok(Self { _file: file, path })

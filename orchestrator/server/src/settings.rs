@@ -125,6 +125,7 @@ impl Tenant {
             slots: None,
             blob_bytes: blob(),
             bytes_per_day: None,
+            // Who can connect without a token uses the machine's own loopback: the limit is against accidents alone.
             jobs_per_second: 10_000,
             weight: weight(),
         }
@@ -251,6 +252,7 @@ impl Settings {
             let why = format!("{} is not {VERSION}, which this program reads", self.version);
             return Err(bad("version".into(), &why));
         }
+        // Each running program has a thread and several files.
         if self.slots > 4_096 {
             return Err(bad("slots".into(), "there can be at most 4,096"));
         }
@@ -295,6 +297,7 @@ impl Settings {
             let programs = match backend {
                 BackendSettings::Hekaton { program, .. } => vec![program.as_path()],
                 BackendSettings::Slurm { program, .. } => {
+                    // Not `sacct`: clusters without accounts do not have it.
                     let ours = ["sbatch", "squeue", "scancel"].map(Path::new);
                     [&[program.as_path()], &ours[..]].concat()
                 }
@@ -315,9 +318,11 @@ impl Settings {
         let mut digests = BTreeSet::new();
         for (name, tenant) in &self.tenants {
             let place = format!("tenants.{name}");
+            // A token names its tenant, so two with the same one could not be told apart.
             if !digests.insert(tenant.token_digest) {
                 return Err(bad(place, "another tenant has the same token"));
             }
+            // An empty file for a token is a mistake that would let in every request with an empty one.
             if tenant.token_digest == Digest::of(b"") {
                 return Err(bad(place, "the digest is that of an empty token"));
             }
@@ -328,6 +333,7 @@ impl Settings {
             if tenant.jobs_per_second == 0 || none {
                 return Err(bad(place, "limits must be above 0"));
             }
+            // The bucket never holds more than a day, so such a blob could never be sent.
             if tenant.bytes_per_day.is_some_and(|bytes| bytes < tenant.blob_bytes) {
                 return Err(bad(place, "'bytes_per_day' must allow a blob of 'blob_bytes'"));
             }

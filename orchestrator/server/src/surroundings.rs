@@ -29,6 +29,7 @@ impl View {
             let sessions = self.sessions.iter();
             sessions.filter(|(_, session)| !session.draining && session.has(backend))
         };
+        // If no process trusts it, one must try, or the back-end would never be trusted again.
         let trusted = having().any(|(_, session)| session.trusts(backend));
         having().filter(move |(_, session)| !trusted || session.trusts(backend)).map(|(id, _)| id)
     }
@@ -69,8 +70,10 @@ impl Surroundings {
         gone: LivenessProbe,
         own: SessionId,
     ) {
+        // An observer of its own: how often a session was read equal must not depend on who else reads.
         let mut observer = Observer::default();
         loop {
+            // What cannot be read now stays as it was: an old view is better advice than an empty one.
             let mut view = View::clone(&self.view());
             match sessions.list("session/", 0).await {
                 Ok(listing) => {

@@ -108,6 +108,7 @@ impl Workshop {
         let outcome = tokio::select! {
             biased;
             outcome = backend.run(&work, cancel, &progress) => outcome,
+            // The stall is measured here and not by the back-end, which may be what hangs.
             () = self.stalled(&watched, task) => {
                 let why = format!("it made no progress for {} s", task.limits.stall_seconds);
                 backend.abandon(&work.folder).await;
@@ -127,6 +128,7 @@ impl Workshop {
             Err(attempt) => return attempt,
         };
         let from = self.clock.wall();
+        // Before the output has a name as a blob: others trust what is named in a record.
         let verified = backend.verify(&work, copy.path()).await;
         progress.phase("verify", from, self.clock.wall());
         match verified {

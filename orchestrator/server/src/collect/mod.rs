@@ -106,6 +106,7 @@ impl Collector {
                 self.observe(&mut state).await;
             }
         }
+        // Given back at once, or chains would stand still until the session counts as dead.
         for partition in std::mem::take(&mut state.owned) {
             self.own(&mut state, partition, None).await;
         }
@@ -115,6 +116,7 @@ impl Collector {
         match event {
             Event::Reset => {
                 let observer = std::mem::take(&mut state.observer);
+                // The observer stays: it has seen sessions, which are in another store.
                 *state = State { observer, ..State::default() };
                 let _ = self.owned.send(BTreeSet::new());
             }

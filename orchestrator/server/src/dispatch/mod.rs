@@ -192,6 +192,7 @@ impl Dispatcher {
         let (now, view) = (self.clock.wall(), self.surroundings.view());
         state.trust.look(&view, &self.session);
         state.find_barriers(&view);
+        // Runs count from the claim on, so that claims that are not answered yet take slots, too.
         while state.runs.len() < self.slots {
             let can = |key: &TaskKey, task: &Task| self.can(state, &view, now, key, task);
             let next = state.queue.next(&can, now);
@@ -227,6 +228,7 @@ impl Dispatcher {
         let full = self.tenant_slots.get(tenant).is_some_and(|&slots| {
             state.runs.values().filter(|run| run.tenant == *tenant).count() >= slots
         });
+        // A back-end on probation gets one task at a time.
         let busy = || state.runs.values().any(|run| run.backend == task.backend);
         !state.runs.contains_key(key)
             && self.backends.contains(&task.backend)
@@ -351,6 +353,7 @@ impl Dispatcher {
             .map(|(key, (task, rev))| (*key, task.clone(), *rev))
             .collect();
         for (key, task, rev) in held {
+            // It takes a slot until it is given back, and is not found by the next audit meanwhile.
             state.runs.insert(key, Run::of(&task));
             let (store, session) = (Arc::clone(&self.store), self.session.clone());
             let now = self.clock.wall();

@@ -192,6 +192,7 @@ async fn same_site(State(api): Shared, request: Request, next: Next) -> Response
         return problem.into_response();
     }
     let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    // With tokens, a page that was let in by its name has no token to send.
     if !api.tenants.are_several() && !host.is_some_and(is_this_machine) {
         let why = "without tenants, the service is asked by the address of this machine alone";
         return Problem::new(HOST, why).into_response();
@@ -260,6 +261,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/openapi.json", get(description))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
+        // Layers run from the last to the first: a request from elsewhere is refused before anything of it is looked at.
         .layer(from_fn(plain))
         .layer(from_fn_with_state(Arc::clone(&api), same_site))
         .with_state(api)

@@ -74,6 +74,7 @@ impl Quota {
             let why = format!("daily byte limit reached: {more} more bytes, of {most} a day");
             Problem::new(BYTES, why).after(seconds)
         })?;
+        // Given back if the upload fails, or brings a blob that is there already.
         self.count += more;
         Ok(())
     }
@@ -132,12 +133,14 @@ impl Tenants {
     pub(crate) fn admit(&self, name: &Name, tenant: &Tenant) -> Result<(), Problem> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(name).map_or(0, BTreeMap::len);
+        // Open jobs are counted from events, so requests at the same time may exceed the limit by a few.
         if count >= tenant.jobs {
             let why = format!("open job limit reached: {count} of {}", tenant.jobs);
             return Err(Problem::new(FULL, why));
         }
         drop(open);
         let mut buckets = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        // A second of jobs at once is allowed, as clients submit in bursts.
         let full = || Bucket::full(f64::from(tenant.jobs_per_second), 1.0);
         let bucket = buckets.entry(name.clone()).or_insert_with(full);
         bucket.take(1.0).map_err(|_| {
@@ -178,6 +181,7 @@ impl Tenants {
             }
             Event::Job(key, job) => {
                 let jobs = open.entry(key.tenant.clone()).or_default();
+                // The feed may report an older revision after a newer one, which would open a job again that has ended.
                 if !is_newer(jobs.get(key).copied(), job.rev) {
                     return;
                 }
@@ -201,6 +205,7 @@ impl Tenants {
 impl Tenant {
     /// Admits a chain in addition to the tenant's others, or returns why not.
     pub(crate) fn admit_chain(&self, others: &[Chain], wanted: &Chain) -> Result<(), Problem> {
+        // Chains are never removed, so their number is what a tenant can fill the store with.
         if others.len() >= self.chains {
             let why = format!("chain limit reached: {} of {}", others.len(), self.chains);
             return Err(Problem::new(FULL, why));

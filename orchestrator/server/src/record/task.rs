@@ -82,6 +82,7 @@ impl From<&Stage> for Limits {
 
 impl Limits {
     /// The number of times that a task is given back without counting as an attempt before it is dead all the same.
+    // With pauses that double up to a minute, about 45 minutes.
     pub const RETURNS: u32 = 50;
     /// The number of deaths of the process that ran it after which a task is dead. Processes die for other reasons more often than by
     /// their task, so these are not failed attempts.
@@ -285,13 +286,16 @@ impl Task {
         self.leased_by(session, "failed")?;
         let attempts = self.attempts.saturating_add(1);
         let mut failed = self.failed.clone();
+        // A record has a largest size, so it cannot have all sessions that ever tried.
         if failed.len() < Limits::KEPT || failed.contains_key(session) {
             *failed.entry(session.clone()).or_default() += 1;
         }
         let most = self.limits.attempts;
         let several = Limits::SESSIONS.min(most as usize);
+        // One process with a broken device fails every task. It alone must not be able to kill them all.
         let is_sure = !elsewhere || failed.len() >= several;
         let is_dead =
+            // There is an end in any case, or a task could wait forever for a process that never tries it.
             (attempts >= most && is_sure) || attempts >= most.saturating_mul(Limits::PATIENCE);
         let state = match is_dead {
             true => {
@@ -328,6 +332,7 @@ impl Task {
             }
             false => TaskState::Ready,
         };
+        // A short pause: most processes die for reasons of their own, and the block waits.
         let not_before = now.saturating_add(pause(self.deaths, Limits::DEATH_PAUSE));
         let last_failure = Some(cut(&reason));
         Ok(Self { deaths, not_before, last_failure, ..self.with(state) })
@@ -375,6 +380,7 @@ impl Task {
         self.leased_by(session, "given up")?;
         let mut refused = self.refused.clone();
         refused.insert(session.clone());
+        // Twice by the same session: no other one has taken it in between, although it could.
         let again = self.refused.contains(session);
         let state = match !elsewhere || again || refused.len() >= Limits::REFUSALS {
             true => {
@@ -439,6 +445,7 @@ impl Task {
                     deaths: 0,
                     returns: 0,
                     not_before: 0,
+                    // Waiting makes a task more urgent. Time in which it was dead or cancelled does not count.
                     created: now,
                     ..self.with(TaskState::Ready)
                 })
@@ -461,6 +468,7 @@ fn not_before(times: u32, now: u64) -> u64 {
 
 /// A pause in milliseconds that doubles each time.
 fn pause(times: u32, most: Duration) -> u64 {
+    // Beyond 16 doublings, the pause is longer than any limit, and the shift would overflow.
     let pause = (Limits::PAUSE * (1 << times.min(16))).min(most);
     millis(pause)
 }

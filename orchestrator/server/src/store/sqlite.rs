@@ -139,8 +139,10 @@ impl SqliteStore {
             why: format!("the database {}: {error}", path.display()),
         })?;
         let reader = schema::connect(path, durability).map_err(failed)?;
+        // Each thread has a connection of its own: one connection would make reads wait for a commit, which waits for the disk.
         let points = schema::connect(path, durability).map_err(failed)?;
         let follower = schema::connect(path, durability).map_err(failed)?;
+        // Before the list of recent changes begins: a change between both is found twice, and not missed.
         let upto = schema::counter(&points).map_err(failed)?;
         let recent = Arc::new(recent::Recent::new(incarnation, upto));
         let wake = wake::Wake::new(path, follower, Arc::downgrade(&recent));
@@ -182,6 +184,7 @@ impl SqliteStore {
     pub async fn history(&self) -> Result<History, Unavailable> {
         let incarnation = self.incarnation;
         self.query(move |connection| {
+            // Records and logs of one moment, or a publication could be there without the end of its job.
             let transaction = connection.unchecked_transaction()?;
             let mut query =
                 transaction.prepare("SELECT key, value, rev, at FROM audit ORDER BY rev")?;
@@ -212,6 +215,7 @@ impl SqliteStore {
             return Err(WriteError::Refused { key, why: "the store is closed".into() });
         }
         let why = "its writer ended".to_owned();
+        // The writer may have committed before it ended, so the outcome is unknown.
         answered.await.unwrap_or(Err(WriteError::Unknown { key, why }))
     }
 
@@ -279,6 +283,7 @@ fn write_all(
         {
             group.push(next);
         }
+        // The file may be removed at any time. Without this look, writes to it would be answered and lost with the process.
         let incarnation = recent.incarnation();
         let outcome = match place.is_there() {
             true => commit(&mut connection, incarnation, durability, &mut synced, &group),
@@ -311,6 +316,7 @@ fn write_all(
 
 /// Makes a commit that changes nothing, and is on disk with all that were made before.
 fn sync(connection: &mut Connection) -> rusqlite::Result<()> {
+    // A commit without a change writes nothing and so syncs nothing: the counter is written as it is.
     schema::set_synced(connection, true)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let counter = schema::counter(&transaction)?;
@@ -331,6 +337,7 @@ enum Failure {
 impl Failure {
     fn new(error: &rusqlite::Error, otherwise: impl FnOnce(String) -> Self) -> Self {
         match error.sqlite_error_code() {
+            // Also in a commit: the log counts only up to its last complete commit, so nothing of this one takes effect.
             Some(rusqlite::ErrorCode::DiskFull) => Self::Full,
             _ => otherwise(error.to_string()),
         }
@@ -374,6 +381,7 @@ fn commit(
         schema::set_synced(connection, wanted).map_err(before)?;
         *synced = wanted;
     }
+    // Immediate: a transaction that begins as a reader and becomes a writer can fail with SQLITE_BUSY in the middle.
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(before)?;
     let from = schema::counter(&transaction).map_err(before)?;
@@ -408,6 +416,7 @@ fn apply(
     let number = signed(next.number);
     let written = match write {
         Write::Create { key, value } => transaction
+            // A key that is there is no error of the transaction, which has the writes of others in it.
             .prepare_cached("INSERT OR IGNORE INTO record (key, rev, value) VALUES (?1, ?2, ?3)")?
             .execute(params![key, number, &value[..]])?,
         Write::Update { key, value, expected } if expected.incarnation == next.incarnation => {
@@ -422,6 +431,7 @@ fn apply(
                 .prepare_cached("SELECT max(rev) FROM log WHERE name = ?1")?
                 .query_row([log], |row| row.get(0))?;
             let expected = match last {
+                // No entry has this number, so the append conflicts: the caller has read another database.
                 Some(last) if last.incarnation != next.incarnation => Some(-1),
                 last => last.map(|rev| signed(rev.number)),
             };
@@ -432,6 +442,7 @@ fn apply(
                 false => 0,
             }
         }
+        // The revision is of another database.
         Write::Update { .. } => 0,
         Write::Probe => return Ok(Ok(next)),
     };

@@ -62,6 +62,7 @@ pub(crate) fn serve(
             let listener = TcpListener::bind(address)
                 .map_err(|error| failure(exit::USAGE, format!("--listen {address}: {error}")))?;
             let bound = listener.local_addr().map_err(|error| failure(exit::FAILED, error))?;
+            // Without tenants, requests have no tokens: any machine that could connect could run programs here.
             if settings.tenants.is_empty() && !bound.ip().is_loopback() {
                 let why = "everybody who can reach it could use it: name tenants in the settings, or listen on 127.0.0.1";
                 return Err(failure(exit::USAGE, format!("--listen {address}: {why}")));

@@ -189,6 +189,7 @@ impl Live {
                 first = self.news.recv() => match first {
                     Ok(first) if first.tenant == self.tenant => return self.changes(first).await,
                     Ok(_) | Err(RecvError::Closed) => {}
+                    // Changes were dropped, so only everything is complete.
                     Err(RecvError::Lagged(_)) => return self.all(),
                 },
             }
@@ -202,6 +203,7 @@ impl Live {
 
     async fn changes(&mut self, first: JobKey) -> Event {
         let mut keys = BTreeSet::from([first]);
+        // Changes come in bursts, as tasks end together; a page shows one event for all of them.
         tokio::time::sleep(TOGETHER).await;
         loop {
             match self.news.try_recv() {
