@@ -86,6 +86,7 @@ impl History {
         self.check_logs(&mut found);
         self.check_bundles(&mut found);
         self.check_liveness(&mut found);
+        // Checks go through the history one after the other; the first broken promise is often the cause of the others.
         found.sort_by(|a, b| (a.rev, &a.key, &a.why).cmp(&(b.rev, &b.key, &b.why)));
         found
     }
@@ -171,6 +172,8 @@ impl History {
                 }
             };
             match known.get(&key) {
+                // A task that begins with a lease or an output would have skipped the claim, which is what keeps it from running
+                // twice.
                 None if task.state != TaskState::Ready => {
                     found.push(violation(entry, "a task is made that is not ready"));
                 }
@@ -198,6 +201,7 @@ impl History {
             {
                 if let JobState::Dead { .. } = job.value.state {
                     dead.insert(key);
+                // The tasks behind the dead block become free at this moment and not when they were made.
                 } else if dead.remove(&key) {
                     lifted.insert((key.tenant, key.chain), version.at);
                 }
@@ -254,6 +258,7 @@ impl History {
         };
         let other = other.to_string();
         let later = |version: &&Version| version.entry.rev.number > claim.entry.rev.number;
+        // A process claims for all its slots at once, and its writes may be stored in any order.
         let same_time = |version: &&Version| version.at <= claim.at.saturating_add(SAME_TIME);
         let later = self.records.iter().filter(later).take_while(same_time);
         let mut claims = later.filter(|version| version.entry.key == other);
@@ -307,6 +312,7 @@ impl History {
                         let why = format!("block '{id}' is skipped and does not follow the tail");
                         found.push(violation(entry, why));
                     }
+                    // A skip is an operator's decision about a dead block. It must not be a way around a live one.
                     if !self.was_dead(chain, parent, id, entry) {
                         let why = format!("block '{id}' is skipped and was not dead");
                         found.push(violation(entry, why));

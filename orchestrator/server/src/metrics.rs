@@ -63,11 +63,13 @@ struct Inner {
 
 /// Makes a histogram from 50 microseconds to about 6 seconds.
 fn store_buckets() -> Histogram {
+    // From a read of SQLite that finds its page in memory to a write that waits for a slow disk.
     Histogram::new(exponential_buckets(0.000_05, 2.2, 16))
 }
 
 /// Makes a histogram from a millisecond to about four hours.
 fn buckets() -> Histogram {
+    // Tasks take from milliseconds, in tests, to hours.
     Histogram::new(exponential_buckets(0.001, 3.0, 16))
 }
 
@@ -80,6 +82,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Counters at zero.
     pub fn new() -> Self {
+        // One long list on purpose: name, help and field of a metric stand together, and nothing else happens here.
         let mut registry = Registry::with_prefix("hekaton_orchestrator");
         let waits = Histograms::new_with_constructor(buckets);
         let runs = Histograms::new_with_constructor(buckets);

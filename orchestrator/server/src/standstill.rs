@@ -272,11 +272,13 @@ impl Chain<'_> {
         let moved = at.now.saturating_sub(self.moved);
         let mut found = Vec::new();
         for (waiting, cause, is_next) in causes {
+            // Each restart is an event, so the last one says nothing about a block that is restarted again and again.
             let since = match is_next && waiting.place.is_tossed(at) {
                 true => waiting.place.since,
                 false => waiting.changed,
             };
             let millis = at.now.saturating_sub(since);
+            // The next block of a chain that has just moved has had no time of its own yet.
             if millis < at.patience || (is_next && moved < at.patience) {
                 continue;
             }
@@ -356,6 +358,7 @@ impl Chain<'_> {
     /// The height of the first dead block that hangs from a place: the chain does not get past it.
     fn dead(&self, place: &Name) -> Option<u64> {
         let (mut place, mut seen) = (place, BTreeSet::new());
+        // Blocks that are accepted and not published may follow each other in a circle.
         while let Some(waiting) = self.jobs.get(place).filter(|_| seen.insert(place)) {
             if let JobState::Dead { .. } = waiting.job.state {
                 return Some(waiting.job.block);

@@ -286,6 +286,7 @@ impl Submissions {
         };
         let key = job.key().to_string();
         match create(&*self.store, &key, job).await {
+            // A conflict: another process has noted it, or the block is there.
             Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -340,6 +341,7 @@ impl Submissions {
             .workflows
             .get(&submission.workflow)
             .map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
+        // Before anything is written: a job that is accepted gets its tasks whatever happens.
         workflow.check_inputs(&submission.inputs)?;
         let mut job = Job {
             tenant: submission.tenant,
@@ -364,6 +366,7 @@ impl Submissions {
             return Err(SubmissionError::Bad(why));
         }
         let key = job.key().to_string();
+        // Heights rise along a chain, which is what keeps it from running in a circle (`order`).
         self.check_follower(&job).await?;
         loop {
             match create(&*self.store, &key, job.clone()).await {
@@ -371,6 +374,7 @@ impl Submissions {
                 Err(WriteError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+            // Not there although the write conflicted: a store was made again in between.
             let Some(found) = read::<Job>(&*self.store, &key).await? else { continue };
             let same = found.value.identity() == job.identity();
             match &found.value.state {
@@ -383,6 +387,7 @@ impl Submissions {
                 }
                 JobState::Dead { .. } | JobState::Cancelled { .. } => {
                     self.free_place(&found).await?;
+                    // Tasks of the earlier generation that are done count still; the others are revived for this one.
                     job.generation = found.value.generation + 1;
                     match update(&*self.store, &key, job.clone(), found.rev).await {
                         Ok(stored) => return Ok(Accepted { job: stored.value, new: true }),
@@ -425,6 +430,7 @@ impl Submissions {
         let Handle { chain, slot, job } = handle;
         let (tenant, chain, slot) = (tenant.clone(), chain.clone(), slot.clone());
         let key = JobKey { tenant, chain, slot };
+        // The place in the chain has one record. A handle of a block that was replaced must not find the other one.
         let found = self.read_job(&key).await?.filter(|found| found.value.identity() == *job);
         found.ok_or_else(|| SubmissionError::NoJob(handle.clone()))
     }

@@ -61,6 +61,7 @@ impl Backend for Hekaton {
         let output = work.folder.join("proof");
         let mut arguments: Vec<OsString> = vec!["prove".into(), input.into()];
         arguments.extend(["--keys".into(), self.keys.clone().into_os_string()]);
+        // With `--resume` always: the folder is the task's own, so what is there was left by an earlier attempt at the same input.
         arguments.extend(["--run".into(), run.clone().into_os_string(), "--resume".into()]);
         arguments.extend(["--proof".into(), output.clone().into_os_string()]);
         arguments.extend(self.options.iter().map(OsString::from));
@@ -100,6 +101,7 @@ impl Backend for Hekaton {
         let public = hashed.printed.trim().to_owned();
         let mut arguments: Vec<OsString> = vec!["verify".into(), output.into(), "--key".into()];
         arguments.extend([self.verifying().into_os_string(), "--public".into(), public.into()]);
+        // A family has keys for many sizes, and the input says which one a proof is of.
         if self.keys.join("family.json").is_file() {
             arguments.extend(["--for".into(), input.into()]);
         }
@@ -109,6 +111,7 @@ impl Backend for Hekaton {
             .map_err(|error| unverified(error.to_string()))?;
         match verified.code() {
             Some(0) => Ok(()),
+            // The proof is wrong, not the call: exit code 1 is the verifier's verdict.
             Some(1) => {
                 // What it kept may be why.
                 let _ = std::fs::remove_dir_all(work.folder.join("run"));
@@ -184,6 +187,7 @@ impl Events {
         let mut file = std::fs::File::open(&self.path).ok()?;
         file.seek(SeekFrom::Start(self.read)).ok()?;
         let mut bytes = Vec::new();
+        // A limit for each look: the file of a long run that is followed from its beginning is large.
         let count = file.take(1 << 20).read_to_end(&mut bytes).ok()?;
         if count == 0 {
             return None;
@@ -216,6 +220,7 @@ impl Events {
                 }
             }
             Some("subcircuit") => self.answered += 1,
+            // A resumed run reports what was done before as the `done` of its rounds.
             Some("process_start") => {
                 self.answered = 0;
                 self.since = event["unix_time"].as_f64().zip(at).map(|(time, at)| time - at);

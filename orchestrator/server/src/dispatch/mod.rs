@@ -228,7 +228,7 @@ impl Dispatcher {
         let full = self.tenant_slots.get(tenant).is_some_and(|&slots| {
             state.runs.values().filter(|run| run.tenant == *tenant).count() >= slots
         });
-        // A back-end on probation gets one task at a time.
+        // A back-end in quarantine is probed with one task at a time.
         let busy = || state.runs.values().any(|run| run.backend == task.backend);
         !state.runs.contains_key(key)
             && self.backends.contains(&task.backend)

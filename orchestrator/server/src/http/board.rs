@@ -110,6 +110,7 @@ impl Board {
                 self.task(*key, task);
                 task.value.job.clone()
             }
+            // Neither is on the page.
             Event::Owner(..) | Event::Chain(..) => return,
         };
         // An error says that no page is open, which is fine.
@@ -125,12 +126,14 @@ impl Board {
             return;
         }
         row.job = Some(Arc::clone(job));
+        // It may have ended before, and have been requeued since.
         if let Some(known) = known {
             jobs.ended.remove(&known.number);
         }
         if !job.value.is_live() {
             jobs.ended.insert(job.rev.number, key.clone());
         }
+        // Open jobs are limited for each tenant; ended ones would fill the memory.
         while jobs.ended.len() > MAX_ENDED {
             let Some((_, oldest)) = jobs.ended.pop_first() else { break };
             jobs.rows.remove(&oldest);

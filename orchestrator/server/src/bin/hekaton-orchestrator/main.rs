@@ -122,6 +122,7 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             let mut from = arguments.from;
             loop {
                 let page = client.proofs(&arguments.chain, from)?;
+                // A page may be shorter than the limit without being the last one.
                 if page.proofs.is_empty() {
                     return Ok(0);
                 }
@@ -153,6 +154,7 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
         Command::TokenDigest => {
             let token = std::io::read_to_string(std::io::stdin())
                 .map_err(|error| failure(exit::BAD_FILE, format!("standard input: {error}")))?;
+            // Only the digest of a token is stored. A short token could be found from it by trying all.
             if token.trim().len() < 16 {
                 return Err(failure(
                     exit::USAGE,
@@ -198,6 +200,7 @@ fn check(data: &Path, patience: u64, json: bool) -> Result<u8, Failure> {
     }
     let store = open_records(data).map_err(|error| failure(exit::BAD_FILE, error))?;
     let blobs = Blobs::open(&data.join(BLOBS)).map_err(|error| failure(exit::BAD_FILE, error))?;
+    // The store has threads of its own, so one is enough to wait for them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| failure(exit::FAILED, error))?;
