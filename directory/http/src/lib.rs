@@ -7,10 +7,6 @@
 //! | [`ParametersFile`] | what clients hold, as a file |
 #![cfg_attr(feature = "client", doc = "| [`Client`] | requests to a service |")]
 #![cfg_attr(feature = "server", doc = "| [`Service`] | the service |")]
-#![cfg_attr(
-    feature = "server",
-    doc = "| [`Prover`] | what makes the proofs of epochs while it serves |"
-)]
 //!
 //! An update is *accepted* once it is on the server's disk, *visible* once the record of its epoch is signed, and *proven*
 //! once a proof of its epoch is attached. These states are never mixed.
@@ -29,8 +25,6 @@ mod parameters;
 #[cfg(feature = "server")]
 mod problem;
 #[cfg(feature = "server")]
-mod prover;
-#[cfg(feature = "server")]
 mod routes;
 #[cfg(feature = "server")]
 mod schema;
@@ -38,8 +32,6 @@ mod schema;
 mod serve;
 #[cfg(feature = "server")]
 mod service;
-#[cfg(feature = "server")]
-mod stop;
 mod verify;
 
 pub use base64::Base64;
@@ -50,13 +42,9 @@ pub use parameters::{ParametersError, ParametersFile};
 #[cfg(feature = "server")]
 pub use problem::Refusal;
 #[cfg(feature = "server")]
-pub use prover::{ProveError, Prover, prove_all};
-#[cfg(feature = "server")]
 pub use routes::open_api;
 #[cfg(feature = "server")]
 pub use service::{Service, ServiceOptions};
-#[cfg(feature = "server")]
-pub use stop::Stop;
 pub use verify::{AnswerError, Found, FoundHistory, follow};
 
 #[cfg(all(test, feature = "client", feature = "server"))]

@@ -293,7 +293,7 @@ async fn parameters(State(service): Shared) -> Json<ParametersFile> {
 async fn health(State(service): Shared) -> Result<Json<HealthBody>, Refusal> {
     // All of it is in memory, so that nothing can keep it waiting.
     let epoch = service.server.view()?.record().epoch;
-    let proof_failures = service.proving.done().failures;
+    let proof_failures = service.proving.stats().failures;
     let (proven, proves) = (service.server.proven()?, service.proving.proves());
     Ok(Json(HealthBody { epoch, proven, proof_failures, proves }))
 }
@@ -316,7 +316,7 @@ async fn ready(State(service): Shared) -> Result<StatusCode, Refusal> {
 #[utoipa::path(get, path = "/metrics", tag = "service", responses((status = 200, content_type = "application/openmetrics-text", body = String), Any))]
 async fn metrics(State(service): Shared) -> Result<Response, Refusal> {
     let text = blocking(service, |service| {
-        let text = service.metrics.text(&service.server, &service.proving.done());
+        let text = service.metrics.text(&service.server, &service.proving.stats());
         text.map_err(|error| Refusal::new(kind::INTERNAL, error))
     })
     .await?;

@@ -1,10 +1,10 @@
 //! Serving until it is asked to stop.
 
-use crate::prover::Prover;
 use crate::routes::router;
 use crate::service::Service;
-use crate::stop::Stop;
+use hekaton_directory_server::Prover;
 use hekaton_directory_server::Server;
+use hekaton_directory_server::Stop;
 use hekaton_service::Limits;
 use std::net::TcpListener;
 use std::sync::Arc;

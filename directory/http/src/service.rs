@@ -3,7 +3,7 @@
 use crate::held::Answers;
 use crate::metrics::Metrics;
 use crate::problem::{Refusal, kind};
-use crate::prover::Proving;
+use hekaton_directory_server::Proving;
 use hekaton_directory_server::Server;
 use std::sync::Arc;
 use std::time::Duration;

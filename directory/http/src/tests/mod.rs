@@ -6,12 +6,10 @@ mod provers;
 
 use crate::body::{Absent, ExpectedBody, ProofRange, State, UpdateBody};
 use crate::service::MAX_WAITING;
-use crate::{
-    Base64, Client, ClientError, Problem, Prover, Service, ServiceOptions, Stop, open_api,
-};
+use crate::{Base64, Client, ClientError, Problem, Service, ServiceOptions, open_api};
 use ed25519_dalek::SigningKey;
 use hekaton_directory::{Parameters, Profile, SignedRecord};
-use hekaton_directory_server::{Mode, Options, Server};
+use hekaton_directory_server::{Mode, Options, Prover, Server, Stop};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
