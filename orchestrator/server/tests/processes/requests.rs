@@ -127,7 +127,7 @@ fn bad_requests_say_what_is_wrong() {
     for (arguments, path, code, why) in [
         (vec![], "/v1/nothing".to_owned(), "404", "openapi.json"),
         (with(&["-X", "PATCH"]), "/v1/jobs".into(), "405", "no such method"),
-        (vec![], "/v1/jobs/x".into(), "400", "is not a name"),
+        (vec![], "/v1/jobs/x".into(), "400", "is not the handle of a job"),
         (vec![], format!("/v1/jobs/a.b.{none}"), "404", "there is no job"),
         (vec![], "/v1/chains/main".into(), "404", "make it first"),
         (json("{"), "/v1/jobs".into(), "400", "EOF"),
@@ -238,7 +238,7 @@ fn the_command_line_does_all_of_it() {
         (vec!["submit"], 2, "name files"),
         (vec!["submit", "none"], 3, "none: "),
         (vec!["submit", "a", "./a", "--wait", "--output", "x"], 2, "two files are called"),
-        (vec!["status", "x"], 4, "is not a name"),
+        (vec!["status", "x"], 4, "is not the handle of a job"),
         (vec!["revert", "main", "x", "7"], 4, "neither one that the chain has published"),
         (vec!["revert", "main", "genesis", "0"], 0, ""),
         (vec!["workflow", "a"], 4, "not a workflow"),
