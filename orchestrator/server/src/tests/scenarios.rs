@@ -193,7 +193,7 @@ fn bundles_follow_what_is_published() {
         assert!(matches!(early, Err(SubmissionError::NoChain(_))), "{early:?}");
         submissions.make_chain(strict("strict")).await.unwrap();
         for (wrong, why) in [
-            (Bundles { blocks: 0, ..spec.clone() }, "0 blocks"),
+            (Bundles { blocks: 0, ..spec.clone() }, "found 0"),
             (Bundles { blocks: 513, ..spec.clone() }, "1 to 512"),
             (Bundles { of: name("bundles"), ..spec.clone() }, "its own blocks"),
             (Bundles { input: name("b"), ..spec.clone() }, "no input 'b'"),
