@@ -261,7 +261,9 @@ fn bundles_follow_what_is_published() {
         store.append(log, encode(&rogue, 0), Some(tail.rev)).await.unwrap();
         let found = world.core.history().violations();
         assert!(
-            found.iter().any(|it| it.why.contains("'rogue' is not a bundle of blocks that 'strict'")),
+            found
+                .iter()
+                .any(|it| it.why.contains("'rogue' is not a bundle of blocks that 'strict'")),
             "{found:?}"
         );
         drop(node);
