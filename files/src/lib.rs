@@ -134,8 +134,8 @@ pub fn sync_folder_of(path: &Path) -> Result<()> {
 /// If the folder cannot be read. Files that cannot be removed stay: they are only in the way.
 pub fn remove_leftovers(folder: &Path) -> Result<()> {
     const HOUR: Duration = Duration::from_secs(3_600);
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
+    for found in std::fs::read_dir(folder)? {
+        let entry = found?;
         let is_temporary = entry.file_name().to_str().is_some_and(is_temporary);
         // A file that is gone by now, or is from the future, is none of an hour ago.
         let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());

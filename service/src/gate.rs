@@ -59,8 +59,8 @@ impl Gate {
         let response = match has_turn {
             true => {
                 let pace = self.limits.receiving();
-                let request = request.map(|body| Received::new(body, pace, Arc::clone(&seat)));
-                self.router.call(request).await?
+                let paced = request.map(|body| Received::new(body, pace, Arc::clone(&seat)));
+                self.router.call(paced).await?
             }
             false => busy(self.limits.connections),
         };

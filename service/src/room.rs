@@ -23,8 +23,9 @@ pub struct Held {
 impl Room {
     /// Room for `bytes` bytes, rounded up to 64 KiB.
     pub fn new(bytes: u64) -> Self {
-        let units = usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX);
-        Self(Arc::new(Semaphore::new(units.clamp(1, Semaphore::MAX_PERMITS))))
+        // More room than a semaphore can count is more than any machine has.
+        let units = bytes.div_ceil(UNIT).clamp(1, Semaphore::MAX_PERMITS as u64);
+        Self(Arc::new(Semaphore::new(usize::try_from(units).expect("permits are counted by it"))))
     }
 
     /// Begins a body, which has no bytes yet.
@@ -37,7 +38,8 @@ impl Held {
     /// Takes room for a body that has `bytes` bytes by now, and waits at most `wait` for it. Returns false if there is no room:
     /// then the body must be given up, or bodies that wait for each other could stand still.
     pub async fn grow(&mut self, bytes: usize, wait: Duration) -> bool {
-        let units = u32::try_from((bytes as u64).div_ceil(UNIT)).unwrap_or(u32::MAX);
+        // A body beyond 256 TiB finds no room, since it would take more permits at once than a semaphore gives.
+        let Ok(units) = u32::try_from((bytes as u64).div_ceil(UNIT)) else { return false };
         let Some(more) = units.checked_sub(self.units).filter(|more| *more > 0) else {
             return true;
         };

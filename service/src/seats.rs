@@ -206,7 +206,7 @@ impl Seat {
     /// The peer is no longer waited for. Returns how long it was.
     pub(crate) fn came(&self, wait: Wait) -> Duration {
         let waiting = lock(&self.turn).waits.remove(&wait.0);
-        waiting.map(|waiting| waiting.since.elapsed()).unwrap_or_default()
+        waiting.map_or(Duration::ZERO, |waiting| waiting.since.elapsed())
     }
 
     /// Returns how long everything in progress has waited for the peer; `None` if anything waits for the server.

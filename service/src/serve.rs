@@ -177,6 +177,8 @@ async fn overdue(seat: &Seat, limits: Limits) {
     tracing::debug!("a connection kept the server waiting for too long");
 }
 
+// `hyper_util`'s `auto` would find the version, too, but it reports it to no one: a seat must know before the first request whether bytes
+// are heads or frames, or a silent connection of HTTP/2 would count as one that keeps its head back.
 /// Reports whether a connection begins as HTTP/2 does. Waits for as many bytes as it takes to tell.
 async fn is_http2(stream: &TcpStream) -> bool {
     let mut bytes = [0; PREFACE.len()];

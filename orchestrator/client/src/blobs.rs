@@ -18,12 +18,10 @@ pub struct Blobs {
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
     /// There is no blob with the digest.
-    #[error("there is no blob {0}")]
+    #[error("blob {0} does not exist")]
     Missing(Digest),
     /// Its content does not match its digest.
-    #[error(
-        "the blob {wanted} is damaged: its file was changed or cut off, and has digest {found}; send it again"
-    )]
+    #[error("blob {wanted} is damaged: its file has digest {found}; send it again")]
     Damaged {
         /// The digest that it is named by.
         wanted: Digest,
@@ -31,13 +29,13 @@ pub enum BlobError {
         found: Digest,
     },
     /// It is larger than allowed.
-    #[error("it has more than {limit} bytes")]
+    #[error("blob size limit exceeded: the limit is {limit} bytes")]
     TooLarge {
         /// The number of bytes that are allowed.
         limit: u64,
     },
     /// The disk is full.
-    #[error("there is no space left for blobs")]
+    #[error("no space left for blobs")]
     Full {
         /// The file.
         path: PathBuf,
@@ -138,6 +136,7 @@ impl Blobs {
     /// # Errors
     /// If no file can be made.
     pub fn begin(&self, limit: u64) -> Result<Incoming, BlobError> {
+        // In the folder of blobs, since a rename works only within a file system.
         let path = self.folder.join("incoming").join(hekaton_files::unique_name());
         let made = File::options().write(true).create_new(true).open(&path);
         let file = made.map_err(|error| BlobError::io(&path, error))?;
@@ -184,6 +183,7 @@ impl Blobs {
         let mut bytes = Vec::new();
         let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| BlobError::io(&path, error))?;
+        // One byte more than the limit was asked for, to see that there is more.
         if bytes.len() as u64 > limit {
             return Err(BlobError::TooLarge { limit });
         }
@@ -228,7 +228,7 @@ impl Blobs {
         Ok(found)
     }
 
-    /// Removes a blob. The caller must know that nobody needs it.
+    /// Removes a blob. The caller must know that nothing needs it.
     ///
     /// # Errors
     /// If it is there and cannot be removed.
@@ -246,8 +246,11 @@ impl Blobs {
     pub fn tidy(&self) {
         let Ok(files) = std::fs::read_dir(self.folder.join("incoming")) else { return };
         for file in files.flatten() {
-            let age = file.metadata().and_then(|data| data.modified()).ok();
-            let age = age.and_then(|time| time.elapsed().ok());
+            let age = file
+                .metadata()
+                .and_then(|data| data.modified())
+                .ok()
+                .and_then(|time| time.elapsed().ok());
             if age.is_some_and(|age| age.as_secs() > 3_600) {
                 let _ = std::fs::remove_file(file.path());
             }
@@ -261,6 +264,7 @@ impl Incoming {
     /// # Errors
     /// If they are too many, or the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        // Counted before it is written: what is too large must not fill the disk first.
         self.length = self.length.saturating_add(bytes.len() as u64);
         if self.length > self.limit {
             return Err(BlobError::TooLarge { limit: self.limit });
@@ -297,6 +301,7 @@ impl Incoming {
         };
         let folder = path.parent().unwrap_or(&self.blobs.folder);
         let sync = |folder: &Path| hekaton_files::sync_folder(folder).map_err(io(folder));
+        // The new folder is content of the one above, which must be on disk, too.
         if !folder.is_dir() {
             std::fs::create_dir_all(folder).map_err(io(folder))?;
             sync(&self.blobs.folder)?;

@@ -212,7 +212,7 @@ pub struct ChainBody {
     /// The parent of the first block, where the order is strict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<String>,
-    /// The source of its blocks, if they are bundles of another chain's blocks and nobody submits them.
+    /// The source of its blocks, if they are bundles of another chain's blocks and no client submits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles: Option<BundlesBody>,
 }
@@ -247,7 +247,7 @@ pub struct ChainState {
     /// The parent of the first block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<String>,
-    /// The source of its blocks, if they are bundles of another chain's blocks and nobody submits them.
+    /// The source of its blocks, if they are bundles of another chain's blocks and no client submits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles: Option<BundlesBody>,
     /// The last published block, which the next one follows.

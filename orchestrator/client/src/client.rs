@@ -20,6 +20,7 @@ const TIME: Duration = Duration::from_secs(60);
 const TRANSFER: Duration = Duration::from_secs(280);
 
 /// The largest answer that is not a blob, in bytes.
+// A service that is wrong or hostile must not fill the memory of its client.
 const MAX_ANSWER: u64 = 16 << 20;
 
 /// Asks a service.
@@ -60,7 +61,7 @@ pub enum ClientError {
         error: std::io::Error,
     },
     /// A blob is not what it is called.
-    #[error("the service sent a blob with digest {found} for {wanted}")]
+    #[error("the service sent another blob: expected digest {wanted}, found {found}")]
     OtherBlob {
         /// The digest that was asked for.
         wanted: Digest,
@@ -95,10 +96,10 @@ impl Client {
     /// Makes a client of the service at an address, such as `http://127.0.0.1:8642`.
     pub fn new(address: &str, token: Option<String>) -> Self {
         let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-        let address = address.trim_end_matches('/');
-        let address = match address.contains("://") {
-            true => address.to_owned(),
-            false => format!("http://{address}"),
+        let name = address.trim_end_matches('/');
+        let address = match name.contains("://") {
+            true => name.to_owned(),
+            false => format!("http://{name}"),
         };
         Self { address, token, trace: None, agent: config.into() }
     }
@@ -132,8 +133,10 @@ impl Client {
         if let Some(trace) = &self.trace {
             request = request.header("traceparent", trace);
         }
-        let request = request.header("content-type", kind).body(body);
-        let request = request.map_err(|error| failed(error.to_string()))?;
+        let request = request
+            .header("content-type", kind)
+            .body(body)
+            .map_err(|error| failed(error.to_string()))?;
         let request = self.agent.configure_request(request).timeout_global(Some(time)).build();
         let answered = self.agent.run(request);
         let mut answer = answered.map_err(|error| failed(error.to_string()))?;
@@ -183,6 +186,8 @@ impl Client {
         let opened = std::fs::File::open(path).map_err(file)?;
         hasher.update_reader(&opened).map_err(file)?;
         let digest = Digest::from(hasher.finalize());
+        // Read twice: the digest is in the path of the request, so it must be known before the first byte is sent. If the file
+        // changes in between, the service refuses it.
         let opened = std::fs::File::open(path).map_err(file)?;
         let body = ureq::SendBody::from_owned_reader(opened);
         let kind = "application/octet-stream";
@@ -231,6 +236,7 @@ impl Client {
             });
         }
         let mut new = NewFile::beside(path).map_err(file)?;
+        // It goes to the disk and not into memory, and its digest is checked before it gets its name.
         let mut body = answer.body_mut().with_config().limit(u64::MAX).reader();
         let copied = std::io::copy(&mut body, &mut new);
         copied.map_err(|error| failed(error.to_string()))?;

@@ -77,8 +77,11 @@ impl Call {
         program: &'static str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Self {
-        let arguments = arguments.into_iter().map(Into::into).collect();
-        Self { program, arguments, environment: Vec::new() }
+        Self {
+            program,
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: Vec::new(),
+        }
     }
 
     /// Runs the program and returns what it prints.

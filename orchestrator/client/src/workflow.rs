@@ -168,6 +168,8 @@ impl Workflow {
     /// The first thing that is wrong, and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WorkflowError> {
         let workflow: Self =
+            // JSON, because there is one way to write it: the digest of a workflow must not depend on spaces and comments of its
+            // file.
             serde_json::from_slice(bytes).map_err(|e| WorkflowError::Parse(e.to_string()))?;
         workflow.check()?;
         Ok(workflow)
@@ -198,15 +200,20 @@ impl Workflow {
 
     fn check(&self) -> Result<(), WorkflowError> {
         if self.version != VERSION {
-            let why =
-                format!("version {} is not {VERSION}, which this program reads", self.version);
+            let why = format!("expected version {VERSION}, found version {}", self.version);
             return Err(bad("workflow", why));
         }
         if self.stages.is_empty() || self.stages.len() > MAX_STAGES {
-            return Err(bad("workflow", format!("it must have 1 to {MAX_STAGES} stages")));
+            return Err(bad(
+                "workflow",
+                format!("expected 1 to {MAX_STAGES} stages, found {}", self.stages.len()),
+            ));
         }
         if self.inputs.len() > MAX_STAGES {
-            return Err(bad("workflow", format!("it may have {MAX_STAGES} inputs")));
+            return Err(bad(
+                "workflow",
+                format!("input limit exceeded: {} of {MAX_STAGES}", self.inputs.len()),
+            ));
         }
         for (name, input) in &self.inputs {
             let place = format_args!("input '{name}'").to_string();
@@ -260,13 +267,16 @@ impl Workflow {
     }
 
     /// Returns the number of stages before each one, on the longest way from the inputs.
-    pub fn depths(&self) -> Vec<u16> {
+    ///
+    /// # Errors
+    /// If there is no such number, as stages wait for each other.
+    pub fn depths(&self) -> Result<Vec<u16>, WorkflowError> {
         let mut depths = vec![0; self.stages.len()];
-        for at in self.order().unwrap_or_default() {
+        for at in self.order()? {
             let behind = self.stages[at].from.iter().filter_map(|name| self.stage(name));
             depths[at] = behind.map(|stage| depths[stage] + 1).max().unwrap_or(0);
         }
-        depths
+        Ok(depths)
     }
 
     /// Returns the index of a stage.
@@ -286,7 +296,7 @@ impl Workflow {
     pub fn check_inputs(&self, inputs: &BTreeMap<Name, Vec<Digest>>) -> Result<(), WorkflowError> {
         if let Some(name) = inputs.keys().find(|name| !self.inputs.contains_key(name)) {
             let known: Vec<&str> = self.inputs.keys().map(Name::as_str).collect();
-            let why = format!("the workflow has only the inputs {}", known.join(", "));
+            let why = format!("the workflow's inputs are {}", known.join(", "));
             return Err(bad(format_args!("input '{name}'"), why));
         }
         let mut counts: BTreeMap<&Name, Option<usize>> = BTreeMap::new();
@@ -294,7 +304,7 @@ impl Workflow {
             let count = inputs.get(name).map_or(0, Vec::len);
             if !(input.at_least..=input.at_most).contains(&count) {
                 let Input { at_least, at_most } = input;
-                let why = format!("{count} files, and the workflow needs {at_least} to {at_most}");
+                let why = format!("expected {at_least} to {at_most} files, found {count}");
                 return Err(bad(format_args!("input '{name}'"), why));
             }
             counts.insert(name, Some(count));
@@ -310,7 +320,10 @@ impl Workflow {
                 (Collect::All, Some(_)) => Some(1),
                 (Collect::Each | Collect::Sequential(_), Some(sources)) => {
                     if sources.windows(2).any(|two| two[0] != two[1]) {
-                        let why = format!("its sources have {sources:?} outputs, not equally many");
+                        let why = format!(
+                            "its sources have different numbers of outputs: {}",
+                            list(sources)
+                        );
                         return Err(bad(place, why));
                     }
                     let size = match stage.collect {
@@ -326,20 +339,23 @@ impl Workflow {
             {
                 return Err(bad(
                     place,
-                    format!("its task would have more than {MAX_BLOBS} inputs"),
+                    format!("input limit exceeded: a task can have {MAX_BLOBS}"),
                 ));
             }
+            // Outputs of the last stages are those of the job, and are in its record with its inputs.
             if self.is_last(at) {
                 digests += count.unwrap_or(0);
             }
             if digests > MAX_DIGESTS {
-                let why =
-                    format!("inputs and outputs would be more than {MAX_DIGESTS} files together");
+                let why = format!(
+                    "file limit exceeded: inputs and outputs can be {MAX_DIGESTS} together"
+                );
                 return Err(bad(place, why));
             }
+            // A custom stage makes an unknown number, which is counted when tasks are planned.
             tasks += count.unwrap_or(0) * usize::from(stage.copies);
             if tasks > MAX_TASKS {
-                return Err(bad(place, format!("the job would have more than {MAX_TASKS} tasks")));
+                return Err(bad(place, format!("task limit exceeded: a job can have {MAX_TASKS}")));
             }
             counts.insert(&stage.name, count);
         }
@@ -347,17 +363,25 @@ impl Workflow {
     }
 }
 
+/// Returns numbers as a list for a text.
+fn list(numbers: &[usize]) -> String {
+    numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
 fn check_stage(stage: &Stage, names: &BTreeSet<&Name>) -> Result<(), WorkflowError> {
     let place = || format!("stage '{}'", stage.name);
     if stage.from.len() > MAX_STAGES {
-        return Err(bad(place(), format!("'from' may have {MAX_STAGES} names")));
+        return Err(bad(
+            place(),
+            format!("'from' has {} names, and the limit is {MAX_STAGES}", stage.from.len()),
+        ));
     }
     if stage.from.is_empty() {
         return Err(bad(place(), "'from' names no input and no stage"));
     }
     for (at, name) in stage.from.iter().enumerate() {
         if !names.contains(name) {
-            return Err(bad(place(), format!("there is no input and no stage '{name}'")));
+            return Err(bad(place(), format!("'{name}' is neither an input nor a stage")));
         }
         if stage.from[..at].contains(name) {
             return Err(bad(place(), format!("'from' names '{name}' twice")));
@@ -371,14 +395,14 @@ fn check_stage(stage: &Stage, names: &BTreeSet<&Name>) -> Result<(), WorkflowErr
     ];
     for (field, value, most) in ranges {
         if !(1..=most).contains(&value) {
-            return Err(bad(place(), format!("'{field}' is {value}, and must be 1 to {most}")));
+            return Err(bad(place(), format!("'{field}': expected 1 to {most}, found {value}")));
         }
     }
-    let most = u32::try_from(MAX_BLOBS / stage.from.len()).unwrap_or(1);
+    let most = u32::try_from(MAX_BLOBS / stage.from.len()).expect("there are at most 512 blobs");
     if let Collect::Sequential(size) = stage.collect
         && !(1..=most).contains(&size)
     {
-        return Err(bad(place(), format!("'sequential' is {size}, and must be 1 to {most}")));
+        return Err(bad(place(), format!("'sequential': expected 1 to {most}, found {size}")));
     }
     if stage.partial_after_millis.is_some() && stage.collect != Collect::All {
         return Err(bad(place(), "'partial_after_millis' is for stages that collect all"));
@@ -407,13 +431,13 @@ mod tests {
             parse(&[from_a.clone(), stage("t", "from = [\"s\", \"a\"]\ncollect = \"all\"")]);
         let workflow = workflow.unwrap();
         assert_eq!(Workflow::from_bytes(&workflow.to_bytes()), Ok(workflow.clone()));
-        assert_eq!(workflow.depths(), [0, 1]);
+        assert_eq!(workflow.depths().unwrap(), [0, 1]);
 
         for (stages, why) in [
-            (vec![], "1 to 64 stages"),
+            (vec![], "expected 1 to 64 stages, found 0"),
             (vec![from_a.clone(), stage("t", "from = []")], "'from' names no"),
             (vec![stage("s", "from = [\"x\"]")], "input 'a': no stage uses it"),
-            (vec![stage("s", "from = [\"a\", \"x\"]")], "there is no input and no stage 'x'"),
+            (vec![stage("s", "from = [\"a\", \"x\"]")], "'x' is neither an input nor a stage"),
             (vec![stage("s", "from = [\"a\", \"a\"]")], "twice"),
             (vec![stage("a", "from = [\"a\"]")], "with this name"),
             (vec![from_a.clone(), from_a.clone()], "with this name"),
@@ -425,9 +449,15 @@ mod tests {
                 ],
                 "the stages 't', 'u' wait for each other",
             ),
-            (vec![stage("s", "from = [\"a\"]\ncopies = 0")], "'copies' is 0"),
-            (vec![stage("s", "from = [\"a\"]\nattempts = 101")], "'attempts' is 101"),
-            (vec![stage("s", "from = [\"a\"]\ncollect = { sequential = 0 }")], "'sequential' is 0"),
+            (vec![stage("s", "from = [\"a\"]\ncopies = 0")], "'copies': expected 1 to 8, found 0"),
+            (
+                vec![stage("s", "from = [\"a\"]\nattempts = 101")],
+                "'attempts': expected 1 to 100, found 101",
+            ),
+            (
+                vec![stage("s", "from = [\"a\"]\ncollect = { sequential = 0 }")],
+                "'sequential': expected 1 to 512, found 0",
+            ),
             (vec![stage("s", "from = [\"a\"]\npartial_after_millis = 1")], "collect all"),
             (vec![stage("s", "from = [\"a\"]\nelse = 1")], "unknown field"),
             (vec![stage("s/", "from = [\"a\"]")], "is not a name"),
@@ -437,7 +467,7 @@ mod tests {
         }
         let other =
             Workflow::parse("version = 2\nname = \"w\"\nstages = []\n[inputs]").unwrap_err();
-        assert!(other.to_string().contains("version 2"), "{other}");
+        assert!(other.to_string().contains("found version 2"), "{other}");
     }
 
     #[test]
@@ -458,11 +488,14 @@ mod tests {
         };
         assert_eq!(check(&[("a", 5), ("b", 5)]), Ok(()));
         for (inputs, why) in [
-            (vec![("a", 5), ("c", 1)], "input 'c': the workflow has only the inputs a, b"),
-            (vec![("b", 5)], "input 'a': 0 files, and the workflow needs 1 to 512"),
-            (vec![("a", 513)], "513 files"),
-            (vec![("a", 5), ("b", 4)], "stage 't': its sources have [5, 4] outputs"),
-            (vec![("a", 512), ("b", 512)], "more than 700 files"),
+            (vec![("a", 5), ("c", 1)], "input 'c': the workflow's inputs are a, b"),
+            (vec![("b", 5)], "input 'a': expected 1 to 512 files, found 0"),
+            (vec![("a", 513)], "found 513"),
+            (
+                vec![("a", 5), ("b", 4)],
+                "stage 't': its sources have different numbers of outputs: 5, 4",
+            ),
+            (vec![("a", 512), ("b", 512)], "can be 700 together"),
         ] {
             let found = check(&inputs).unwrap_err();
             assert!(found.contains(why), "{found}\nand not: {why}");

@@ -71,10 +71,12 @@ pub(crate) async fn beat(
     loop {
         let next = {
             let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            // Also after a failed write: it may have taken effect, and the next one must differ from it.
             own.counter += 1;
             own.draining |= drain.is_cancelled();
             own.clone()
         };
+        // The session is created anew where the store has lost it, as one in memory does when its server restarts.
         let written = match &last {
             Some(stored) => update(&*store, &key, next, stored.rev).await,
             None => create(&*store, &key, next).await,
@@ -126,9 +128,11 @@ impl Observer {
         own: &SessionId,
     ) {
         let pause = self.last.map(|last| now.saturating_sub(last));
+        // Reads closer together than beats are equal for a session that is alive.
         if pause.is_some_and(|pause| pause < BEAT) {
             return;
         }
+        // Counters of another store say nothing about those of this one.
         let other = self.incarnation.is_some_and(|known| known != listing.at.incarnation);
         if other || pause.is_some_and(|pause| pause > MAX_PAUSE) {
             self.readings.clear();
@@ -151,7 +155,7 @@ impl Observer {
                 _ => drop(self.readings.insert(id, Reading { counter, equal: 1 })),
             }
         }
-        // One's own session is alive. If it does not move, nobody can write, and nobody is dead for that.
+        // One's own session is alive. If it does not move, the store takes no writes, and no session is dead for that.
         if self.readings.get(own).is_some_and(|reading| reading.equal > STILL) {
             self.readings.clear();
         }

@@ -36,12 +36,18 @@ impl Time for System {
 
     fn wall(&self) -> u64 {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+        // A clock before 1970 is not set yet. Leases count on the monotonic clock, so only times that people read are wrong then.
+        since.map_or(0, millis)
     }
 
     fn real(&self, span: Duration) -> Duration {
         span
     }
+}
+
+/// Returns a span in milliseconds; the longest ones, which come from settings, are cut.
+pub(crate) fn millis(span: Duration) -> u64 {
+    span.as_secs().saturating_mul(1_000).saturating_add(span.subsec_millis().into())
 }
 
 impl Clock {

@@ -75,6 +75,7 @@ async fn follow(
     let mut watches = Vec::new();
     let mut seen = Vec::new();
     for prefix in PREFIXES {
+        // The list before the watch, which begins where the list ends: nothing falls in between.
         let listing = store.list(prefix, 0).await?;
         watches.push(store.watch(prefix, listing.at).await?);
         seen.push(listing.at);
@@ -88,12 +89,13 @@ async fn follow(
     }
     send(components, &Event::Complete);
     *pause = PAUSE;
-    let mut watches = watches.into_iter();
-    let mut next = || watches.next().expect("a watch for each prefix");
+    let mut each = watches.into_iter();
+    let mut next = || each.next().expect("a watch for each prefix");
     let (mut owners, mut chains, mut jobs, mut tasks) = (next(), next(), next(), next());
     let mut sweep = clock.after(SWEEP);
     loop {
         let (at, changes) = tokio::select! {
+            // Owners and chains first: who looks after a job must be known before the job is seen.
             biased;
             changes = owners.next() => (0, changes?),
             changes = chains.next() => (1, changes?),
@@ -113,6 +115,7 @@ async fn follow(
             }
         }
         if let Some(last) = changes.last() {
+            // The store was replaced under the watch. What was listed is of no use any longer.
             if last.rev.incarnation != seen[at].incarnation {
                 return Err(WatchError::Gap);
             }
@@ -143,7 +146,7 @@ async fn sweep(
     Ok(true)
 }
 
-/// Reports a record. Returns whether somebody listens.
+/// Reports a record. Returns whether any component listens.
 fn report(components: &[UnboundedSender<Event>], entry: &Entry) -> bool {
     fn read<T: DeserializeOwned>(entry: &Entry) -> Option<Arc<Stored<T>>> {
         match decode(entry) {

@@ -86,6 +86,7 @@ impl History {
         self.check_logs(&mut found);
         self.check_bundles(&mut found);
         self.check_liveness(&mut found);
+        // Checks go through the history one after the other; the first broken promise is often the cause of the others.
         found.sort_by(|a, b| (a.rev, &a.key, &a.why).cmp(&(b.rev, &b.key, &b.why)));
         found
     }
@@ -171,6 +172,8 @@ impl History {
                 }
             };
             match known.get(&key) {
+                // A task that begins with a lease or an output would have skipped the claim, which is what keeps it from running
+                // twice.
                 None if task.state != TaskState::Ready => {
                     found.push(violation(entry, "a task is made that is not ready"));
                 }
@@ -198,6 +201,7 @@ impl History {
             {
                 if let JobState::Dead { .. } = job.value.state {
                     dead.insert(key);
+                // The tasks behind the dead block become free at this moment and not when they were made.
                 } else if dead.remove(&key) {
                     lifted.insert((key.tenant, key.chain), version.at);
                 }
@@ -254,6 +258,7 @@ impl History {
         };
         let other = other.to_string();
         let later = |version: &&Version| version.entry.rev.number > claim.entry.rev.number;
+        // A process claims for all its slots at once, and its writes may be stored in any order.
         let same_time = |version: &&Version| version.at <= claim.at.saturating_add(SAME_TIME);
         let later = self.records.iter().filter(later).take_while(same_time);
         let mut claims = later.filter(|version| version.entry.key == other);
@@ -292,51 +297,40 @@ impl History {
                 }
             };
             let tail = path.last().map(|(id, _)| id).or(chain.genesis.as_ref());
-            match publication {
-                Publication::Block { block, ref id, ref parent, .. } => {
-                    if chain.order == Order::Strict && Some(parent) != tail {
-                        found.push(violation(
-                            entry,
-                            format!("block '{id}' does not follow the tail"),
-                        ));
-                    }
-                    if chain.order == Order::Strict
-                        && path.last().is_some_and(|(_, height)| *height >= block)
-                    {
-                        let why = format!("block '{id}' is not above the tail");
+            match &publication {
+                Publication::Block { block, id, parent, .. } => {
+                    for why in bad_block(chain, &path, (*block, id, parent)) {
                         found.push(violation(entry, why));
-                    }
-                    if path.iter().any(|(known, _)| known == id) {
-                        found.push(violation(entry, format!("block '{id}' is published twice")));
                     }
                     if let Some(why) = self.bad_publication(chain, entry, &publication, reverted) {
                         found.push(violation(entry, why));
                     }
-                    path.push((id.clone(), block));
+                    path.push((id.clone(), *block));
                 }
                 Publication::Skip { block, id, parent } => {
-                    if Some(&parent) != tail {
+                    if Some(parent) != tail {
                         let why = format!("block '{id}' is skipped and does not follow the tail");
                         found.push(violation(entry, why));
                     }
-                    if !self.was_dead(chain, &parent, &id, entry) {
+                    // A skip is an operator's decision about a dead block. It must not be a way around a live one.
+                    if !self.was_dead(chain, parent, id, entry) {
                         let why = format!("block '{id}' is skipped and was not dead");
                         found.push(violation(entry, why));
                     }
-                    path.push((id, block));
+                    path.push((id.clone(), *block));
                 }
                 Publication::Revert { to, block } => {
                     reverted = entry.rev.number;
-                    let known =
-                        path.iter().find(|(id, _)| *id == to).map_or(0, |(_, height)| *height);
-                    if known != block {
+                    let at = path.iter().position(|(id, _)| id == to);
+                    let known = at.map_or(0, |at| path[at].1);
+                    if known != *block {
                         let why =
                             format!("a revert to '{to}' at height {block}, which is at {known}");
                         found.push(violation(entry, why));
                     }
-                    match path.iter().position(|(id, _)| *id == to) {
+                    match at {
                         Some(at) => path.truncate(at + 1),
-                        None if Some(&to) == chain.genesis.as_ref() => path.clear(),
+                        None if Some(to) == chain.genesis.as_ref() => path.clear(),
                         None => {
                             let why = format!("a revert to '{to}', which is not on the chain");
                             found.push(violation(entry, why));
@@ -391,7 +385,10 @@ impl History {
                 let Publication::Block { id, job, .. } = publication else { continue };
                 let inputs = known.get(&id).filter(|(from, _)| *from < entry.rev.number);
                 let Some((_, inputs)) = inputs else {
-                    let why = format!("block '{id}' is no bundle of '{}' at that time", spec.of);
+                    let why = format!(
+                        "block '{id}' is not a bundle of blocks that '{}' had published then",
+                        spec.of
+                    );
                     found.push(violation(entry, why));
                     continue;
                 };
@@ -408,8 +405,11 @@ impl History {
     fn was_dead(&self, chain: &Chain, parent: &Name, id: &Name, entry: &Entry) -> bool {
         let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
         let key = JobKey { tenant, chain, slot: parent.clone() }.to_string();
-        let versions = self.records.iter().map(|version| &version.entry);
-        let mut versions = versions.filter(|e| e.key == key && e.rev.number < entry.rev.number);
+        let mut versions = self
+            .records
+            .iter()
+            .map(|version| &version.entry)
+            .filter(|e| e.key == key && e.rev.number < entry.rev.number);
         versions.any(|entry| {
             decode::<Job>(entry).is_ok_and(|job| {
                 job.value.id == *id && matches!(job.value.state, JobState::Dead { .. })
@@ -463,9 +463,11 @@ impl History {
         };
         let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
         let key = JobKey { tenant, chain, slot: slot.clone() }.to_string();
-        let versions = self.records.iter().map(|version| &version.entry);
-        let versions = versions.filter(|e| e.key == key && e.rev.number < entry.rev.number);
-        let versions: Vec<(u64, Job)> = versions
+        let versions: Vec<(u64, Job)> = self
+            .records
+            .iter()
+            .map(|version| &version.entry)
+            .filter(|e| e.key == key && e.rev.number < entry.rev.number)
             .filter_map(|entry| Some((entry.rev.number, decode::<Job>(entry).ok()?.value)))
             .collect();
         let done = versions.iter().rev().find(|(_, job)| {
@@ -479,6 +481,28 @@ impl History {
         });
         cancelled.then(|| format!("block '{id}' was cancelled before the chain was reverted"))
     }
+}
+
+/// Returns what is wrong with the place of a published block on the path of its chain.
+fn bad_block(
+    chain: &Chain,
+    path: &[(Name, u64)],
+    (block, id, parent): (u64, &Name, &Name),
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let last = path.last();
+    if chain.order == Order::Strict {
+        if Some(parent) != last.map(|(id, _)| id).or(chain.genesis.as_ref()) {
+            wrong.push(format!("block '{id}' does not follow the tail"));
+        }
+        if last.is_some_and(|(_, height)| *height >= block) {
+            wrong.push(format!("block '{id}' is not above the tail"));
+        }
+    }
+    if path.iter().any(|(known, _)| known == id) {
+        wrong.push(format!("block '{id}' is published twice"));
+    }
+    wrong
 }
 
 fn violation(entry: &Entry, why: impl Into<String>) -> Violation {

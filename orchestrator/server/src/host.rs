@@ -34,6 +34,7 @@ impl Lock {
         std::fs::create_dir_all(folder)?;
         tidy(folder);
         let path = path(folder, session);
+        // A new one: a lock that is there would be of a session with the same random name.
         let file = File::options().create_new(true).write(true).open(&path)?;
         file.lock()?;
         Ok(Self { _file: file, path })
@@ -46,12 +47,15 @@ impl Drop for Lock {
     }
 }
 
-/// Removes locks that nobody holds and that are a day old: by then, everybody has seen that their sessions ended.
+/// Removes locks that no process holds and that are a day old: by then, all observers have seen that their sessions ended.
 fn tidy(folder: &Path) {
     let Ok(files) = std::fs::read_dir(folder) else { return };
     for file in files.flatten() {
-        let age = file.metadata().and_then(|data| data.modified()).ok();
-        let age = age.and_then(|time| time.elapsed().ok());
+        let age = file
+            .metadata()
+            .and_then(|data| data.modified())
+            .ok()
+            .and_then(|time| time.elapsed().ok());
         let old = age.is_some_and(|age| age.as_secs() > 86_400);
         if old && File::open(file.path()).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = std::fs::remove_file(file.path());

@@ -63,11 +63,13 @@ struct Inner {
 
 /// Makes a histogram from 50 microseconds to about 6 seconds.
 fn store_buckets() -> Histogram {
+    // From a read of SQLite that finds its page in memory to a write that waits for a slow disk.
     Histogram::new(exponential_buckets(0.000_05, 2.2, 16))
 }
 
 /// Makes a histogram from a millisecond to about four hours.
 fn buckets() -> Histogram {
+    // Tasks take from milliseconds, in tests, to hours.
     Histogram::new(exponential_buckets(0.001, 3.0, 16))
 }
 
@@ -80,6 +82,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Counters at zero.
     pub fn new() -> Self {
+        // One long list on purpose: name, help and field of a metric stand together, and nothing else happens here.
         let mut registry = Registry::with_prefix("hekaton_orchestrator");
         let waits = Histograms::new_with_constructor(buckets);
         let runs = Histograms::new_with_constructor(buckets);
@@ -232,18 +235,16 @@ impl Metrics {
 
     /// Sets the gauges of the queue, as a collector sees it.
     pub(crate) fn queue(&self, ready: usize, leased: usize, head_age: f64, unrunnable: usize) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.0.ready.set(number(ready));
-        self.0.leased.set(number(leased));
+        self.0.ready.set(gauge(ready));
+        self.0.leased.set(gauge(leased));
         self.0.head_age.set(head_age);
-        self.0.unrunnable.set(number(unrunnable));
+        self.0.unrunnable.set(gauge(unrunnable));
     }
 
     /// Sets the gauges of blocks that stand still, and of chains that publish nothing.
     pub(crate) fn standing_still(&self, blocks: usize, chains: usize) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.0.standing_blocks.set(number(blocks));
-        self.0.standing_chains.set(number(chains));
+        self.0.standing_blocks.set(gauge(blocks));
+        self.0.standing_chains.set(gauge(chains));
     }
 
     /// All of it as text.
@@ -255,6 +256,11 @@ impl Metrics {
         text::encode(&mut text, &self.0.registry)?;
         Ok(text)
     }
+}
+
+/// Returns a count of things in memory as gauges have them.
+fn gauge(count: usize) -> i64 {
+    i64::try_from(count).expect("fewer things are in memory than it has bytes")
 }
 
 fn seconds(from: u64, to: u64) -> f64 {

@@ -43,8 +43,8 @@ pub(crate) enum Next {
 }
 
 /// Compares a block with the one that follows its name. Returns why one cannot be before the other.
-pub(crate) fn misfit(block: u64, id: &Name, follower: Option<&Job>) -> Option<String> {
-    let follower = follower?;
+pub(crate) fn misfit(block: u64, id: &Name, next: Option<&Job>) -> Option<String> {
+    let follower = next?;
     let cancelled = matches!(follower.state, JobState::Cancelled { .. });
     (!cancelled && follower.block <= block).then(|| {
         format!(

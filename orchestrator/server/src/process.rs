@@ -19,11 +19,11 @@ use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The configuration and dependencies of a process. Somebody must write its session ([`crate::alive::beat`]).
+/// The configuration and dependencies of a process. Its session must be written by another task ([`crate::alive::beat`]).
 pub(crate) struct Process {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<dyn Store>,
@@ -52,15 +52,9 @@ impl Process {
     /// Runs until it is stopped, or drained and idle.
     ///
     /// After `drain`, nothing more is claimed; after `stop`, what runs ends, and leases and partitions go back.
-    pub(crate) async fn run(self, drain: CancellationToken, stop: CancellationToken) {
-        let mut components = JoinSet::new();
-        let mut listeners = self.listeners;
-        let mut listen = || {
-            let (send, events) = unbounded_channel();
-            listeners.push(send);
-            events
-        };
-        // Ends what is not a dispatcher, after the dispatcher has ended.
+    pub(crate) async fn run(mut self, drain: CancellationToken, stop: CancellationToken) {
+        let mut listeners = std::mem::take(&mut self.listeners);
+        // Cancelled after the dispatcher has ended: until then, the other components must see what becomes of its tasks.
         let ended = CancellationToken::new();
         let surroundings = Surroundings::default();
         let looking = tokio::spawn(surroundings.clone().look(
@@ -71,48 +65,88 @@ impl Process {
             self.session.clone(),
         ));
         let _looking = AbortOnDrop(looking.abort_handle());
+        let mut components = JoinSet::new();
         if self.collects {
-            let (send, owned) = unbounded_channel();
-            let collector = Collector {
-                store: Arc::clone(&self.store),
-                sessions: Arc::clone(&self.sessions),
-                clock: self.clock.clone(),
-                session: self.session.clone(),
-                own: Arc::clone(&self.own),
-                gone: Arc::clone(&self.gone),
-                workflows: self.workflows.clone(),
-                strategies: self.strategies.clone(),
-                metrics: self.metrics.clone(),
-                owned: send,
-                stop: ended.clone(),
-            };
-            components.spawn(collector.run(listen()));
-            let submissions = Submissions::new(
-                Arc::clone(&self.store),
-                self.clock.clone(),
-                self.workflows.clone(),
-            );
-            let publisher = Publisher {
-                store: Arc::clone(&self.store),
-                submissions,
-                clock: self.clock.clone(),
-                metrics: self.metrics.clone(),
-                stop: ended.clone(),
-            };
-            components.spawn(publisher.run(listen(), owned));
-            let watch = Watch {
-                store: Arc::clone(&self.store),
-                clock: self.clock.clone(),
-                surroundings: surroundings.clone(),
-                metrics: self.metrics.clone(),
-                patience: self.patience,
-                watched: self.watched.clone(),
-                backends: self.backends.clone(),
-                stop: ended.clone(),
-            };
-            components.spawn(watch.run(listen()));
+            self.start_collecting(&mut components, &mut listeners, &surroundings, &ended);
         }
-        let dispatcher = Arc::new(Dispatcher {
+        let dispatcher = self.dispatcher(surroundings, &drain, &stop);
+        let events = listen(&mut listeners);
+        // The feed is last: it reports to all listeners from the beginning, and one that comes later would miss that.
+        let feeding = tokio::spawn(feed(Arc::clone(&self.store), self.clock.clone(), listeners));
+        let _feeding = AbortOnDrop(feeding.abort_handle());
+        let dispatching = Arc::new(dispatcher).run(events);
+        tokio::pin!(dispatching);
+        let has_failed = tokio::select! {
+            biased;
+            () = &mut dispatching => false,
+            // It cannot end by itself but by a panic.
+            Some(_) = components.join_next() => true,
+        };
+        if has_failed {
+            // Others take over what this process looked after, once it is gone.
+            tracing::error!("a component has failed: the process ends");
+            drain.cancel();
+            stop.cancel();
+            dispatching.await;
+        }
+        ended.cancel();
+        while components.join_next().await.is_some() {}
+    }
+
+    /// Starts the components of a process that collects.
+    fn start_collecting(
+        &self,
+        components: &mut JoinSet<()>,
+        listeners: &mut Vec<UnboundedSender<Event>>,
+        surroundings: &Surroundings,
+        ended: &CancellationToken,
+    ) {
+        // The collector divides the partitions, and the publisher follows: two publishers of a chain would only be in each
+        // other's way.
+        let (send, owned) = unbounded_channel();
+        let collector = Collector {
+            store: Arc::clone(&self.store),
+            sessions: Arc::clone(&self.sessions),
+            clock: self.clock.clone(),
+            session: self.session.clone(),
+            own: Arc::clone(&self.own),
+            gone: Arc::clone(&self.gone),
+            workflows: self.workflows.clone(),
+            strategies: self.strategies.clone(),
+            metrics: self.metrics.clone(),
+            owned: send,
+            stop: ended.clone(),
+        };
+        components.spawn(collector.run(listen(listeners)));
+        let store = Arc::clone(&self.store);
+        let publisher = Publisher {
+            store: Arc::clone(&self.store),
+            submissions: Submissions::new(store, self.clock.clone(), self.workflows.clone()),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+            stop: ended.clone(),
+        };
+        components.spawn(publisher.run(listen(listeners), owned));
+        let watch = Watch {
+            store: Arc::clone(&self.store),
+            clock: self.clock.clone(),
+            surroundings: surroundings.clone(),
+            metrics: self.metrics.clone(),
+            patience: self.patience,
+            watched: self.watched.clone(),
+            backends: self.backends.clone(),
+            stop: ended.clone(),
+        };
+        components.spawn(watch.run(listen(listeners)));
+    }
+
+    fn dispatcher(
+        &self,
+        surroundings: Surroundings,
+        drain: &CancellationToken,
+        stop: &CancellationToken,
+    ) -> Dispatcher {
+        Dispatcher {
             store: Arc::clone(&self.store),
             clock: self.clock.clone(),
             session: self.session.clone(),
@@ -124,31 +158,17 @@ impl Process {
             tenant_slots: self.tenant_slots.clone(),
             metrics: self.metrics.clone(),
             surroundings,
-            drain,
-            stop,
-        });
-        let events = listen();
-        let feeding = tokio::spawn(feed(Arc::clone(&self.store), self.clock.clone(), listeners));
-        let _feeding = AbortOnDrop(feeding.abort_handle());
-        let (stop, drain) = (dispatcher.stop.clone(), dispatcher.drain.clone());
-        let dispatching = dispatcher.run(events);
-        tokio::pin!(dispatching);
-        let early = tokio::select! {
-            biased;
-            () = &mut dispatching => false,
-            // It cannot end by itself but by a panic.
-            Some(_) = components.join_next() => true,
-        };
-        if early {
-            // Others take over what this process looked after, once it is gone.
-            tracing::error!("a component has failed: the process ends");
-            drain.cancel();
-            stop.cancel();
-            dispatching.await;
+            drain: drain.clone(),
+            stop: stop.clone(),
         }
-        ended.cancel();
-        while components.join_next().await.is_some() {}
     }
+}
+
+/// Adds a listener to those that the feed reports changes to.
+fn listen(listeners: &mut Vec<UnboundedSender<Event>>) -> UnboundedReceiver<Event> {
+    let (send, events) = unbounded_channel();
+    listeners.push(send);
+    events
 }
 
 /// Aborts a task of the runtime when its owner is gone.

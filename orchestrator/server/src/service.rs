@@ -1,10 +1,11 @@
 //! A process as operators start it: a folder, settings, and perhaps an address.
 
-use crate::alive::{Pulse, SharedSession, beat};
+use crate::alive::{LivenessProbe, Pulse, SharedSession, beat};
 use crate::backend::{Backend, Helper, Workshop};
 use crate::clock::Clock;
 use crate::collect::Strategies;
 use crate::dispatch::Runner;
+use crate::feed::Event;
 use crate::host;
 use crate::http::{Api, Board, Offers, Readiness, Tenants, router};
 use crate::metrics::Metrics;
@@ -73,21 +74,21 @@ enum Kind {
 impl Place {
     /// Opens a store. One on a server that is away is waited for while it is used ([`Reopened`]).
     async fn open(&self, data: &Path, kind: Kind) -> Result<Arc<dyn Store>, OpenError> {
-        let data = data.to_owned();
+        let folder = data.to_owned();
         match (self, kind) {
-            (Self::Folder, Kind::Records) => Ok(Arc::new(open_records(&data)?)),
+            (Self::Folder, Kind::Records) => Ok(Arc::new(open_records(data)?)),
             (Self::Folder, Kind::Sessions) => {
                 let open = move || -> Result<Arc<dyn Store>, OpenError> {
-                    Ok(Arc::new(SqliteStore::open(&data.join(SESSIONS), Durability::Memory)?))
+                    Ok(Arc::new(SqliteStore::open(&folder.join(SESSIONS), Durability::Memory)?))
                 };
                 let open = Box::new(move || -> BoxFuture<'static, _> { Box::pin(ready(open())) });
                 Ok(Arc::new(Reopened::open("the database of sessions", open).await?))
             }
             #[cfg(feature = "nats")]
             (Self::Nats(settings), kind) => {
-                let settings = settings.clone();
+                let own_settings = settings.clone();
                 let open = Box::new(move || -> BoxFuture<'static, _> {
-                    Box::pin(open_nats(settings.clone(), data.clone(), kind))
+                    Box::pin(open_nats(own_settings.clone(), folder.clone(), kind))
                 });
                 let name = match kind {
                     Kind::Records => "the stream of records in NATS",
@@ -196,6 +197,7 @@ fn raise_limit_of_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
+        // A process may always raise its soft limit up to the hard one. If not, the usual limit must do.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }
@@ -206,6 +208,124 @@ fn raise_limit_of_files() {
 /// If it cannot be opened.
 pub fn open_records(data: &Path) -> Result<SqliteStore, Unavailable> {
     SqliteStore::open(&data.join(RECORDS), Durability::Disk)
+}
+
+/// Writes the session of a process.
+struct Heart {
+    place: Place,
+    data: PathBuf,
+    clock: Clock,
+    session: SessionId,
+    own: SharedSession,
+    pulse: Pulse,
+    drain: CancellationToken,
+    ended: CancellationToken,
+}
+
+impl Heart {
+    /// Starts writing the session, until it is cancelled.
+    // On a thread with a runtime of its own: nothing that this process does, such as a prover that takes all threads, can keep it from
+    // being alive.
+    fn start(self) -> Result<std::thread::JoinHandle<()>, ServiceError> {
+        let Self { place, data, clock, session, own, pulse, drain, ended } = self;
+        let io = |what: &str| {
+            let what = what.to_owned();
+            move |error| ServiceError::Io { what, error }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(io("the runtime of the session"))?;
+        let run = move || {
+            runtime.block_on(async {
+                let beat = async {
+                    // A store of its own: the one that the components use may be busy with their reads and writes.
+                    let sessions = loop {
+                        match place.open(&data, Kind::Sessions).await {
+                            Ok(sessions) => break sessions,
+                            Err(error) => tracing::error!(%error, "the session is not written"),
+                        }
+                        clock.sleep(PAUSE).await;
+                    };
+                    beat(sessions, clock.clone(), session, own, pulse, drain).await;
+                };
+                tokio::select! {
+                    () = beat => {}
+                    () = ended.cancelled() => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("session".into());
+        thread.spawn(run).map_err(io("the thread of the session"))
+    }
+}
+
+/// The parts of a process that requests use.
+struct Parts {
+    store: Arc<dyn Store>,
+    sessions: Arc<dyn Store>,
+    blobs: Blobs,
+    workflows: Workflows,
+    metrics: Metrics,
+    session: SessionId,
+    own: SharedSession,
+    clock: Clock,
+    watched: Watched,
+    gone: LivenessProbe,
+    pulse: Pulse,
+}
+
+impl Parts {
+    /// Starts answering requests. Must be called on the runtime.
+    fn answer(
+        self,
+        settings: &Settings,
+        (listener, end): (tokio::net::TcpListener, tokio::sync::watch::Receiver<bool>),
+        mut events: tokio::sync::mpsc::UnboundedReceiver<Event>,
+        (drain, closing): (&CancellationToken, &CancellationToken),
+    ) -> tokio::task::JoinHandle<hekaton_service::Open> {
+        let tenants = Tenants::new(settings);
+        let offers = Offers::default();
+        let board = Arc::new(Board::new(offers.clone()));
+        let (counted, shown) = (Arc::clone(&tenants), Arc::clone(&board));
+        // One task for both, so that limits and pages show the same jobs.
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                counted.apply(&event);
+                shown.apply(&event);
+            }
+        });
+        let Self { store, sessions, session, clock, workflows, .. } = &self;
+        let follow = offers.clone().follow(
+            Arc::clone(sessions),
+            clock.clone(),
+            session.clone(),
+            Arc::clone(&self.gone),
+        );
+        tokio::spawn(follow);
+        let submissions = Submissions::new(Arc::clone(store), clock.clone(), workflows.clone());
+        let api = Api {
+            store: self.store,
+            submissions,
+            blobs: self.blobs,
+            workflows: self.workflows,
+            metrics: self.metrics,
+            tenants,
+            session: self.session,
+            own: self.own,
+            drain: drain.clone(),
+            transfers: tokio::sync::Semaphore::new(MAX_TRANSFERS),
+            sessions: self.sessions,
+            clock: self.clock,
+            board,
+            watched: self.watched,
+            offers,
+            readiness: Readiness::new(self.pulse),
+            closing: closing.clone(),
+        };
+        let limits = Limits::new(MAX_CONNECTIONS, MAX_LIFE);
+        tokio::spawn(hekaton_service::accept(router(Arc::new(api)), listener, limits, end))
+    }
 }
 
 /// Runs a process until it is asked to stop and what it runs has ended.
@@ -226,12 +346,12 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         strategies,
         traces,
     } = options;
-    let settings = &settings;
     std::fs::create_dir_all(&data).map_err(io(format!("the folder {}", data.display())))?;
     raise_limit_of_files();
     let data = std::path::absolute(&data).map_err(io(format!("the folder {}", data.display())))?;
     let session = SessionId::new();
     let locks = data.join("locks");
+    // First of all that others see of this process: without a lock, they would take the session for one that has ended.
     let _lock = host::Lock::take(&locks, &session).map_err(io(format!("{}", locks.display())))?;
     let blobs = Blobs::open(&data.join(BLOBS))?;
     blobs.tidy();
@@ -252,42 +372,24 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         host: host::boot().into(),
         pid: std::process::id(),
         collects,
-        slots: u32::try_from(settings.slots).unwrap_or(u32::MAX),
+        slots: u32::try_from(settings.slots).expect("settings allow at most 4,096 slots"),
         backends: backends.keys().cloned().collect(),
         quarantined: BTreeMap::new(),
         draining: false,
         running: BTreeMap::new(),
     }));
-    // On a thread with a runtime of its own: nothing that this process does can keep it from being alive.
     let (beating, pulse) = (CancellationToken::new(), Pulse::new());
-    let heart = {
-        let (session, own, clock) = (session.clone(), Arc::clone(&own), clock.clone());
-        let pulse = pulse.clone();
-        let (place, data, ended) = (place.clone(), data.clone(), beating.clone());
-        let drain = stop.drain.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(io("the runtime of the session".into()))?;
-        let beat = move || {
-            runtime.block_on(async {
-                let beat = async {
-                    let sessions = loop {
-                        match place.open(&data, Kind::Sessions).await {
-                            Ok(sessions) => break sessions,
-                            Err(error) => tracing::error!(%error, "the session is not written"),
-                        }
-                        clock.sleep(PAUSE).await;
-                    };
-                    beat(sessions, clock.clone(), session, own, pulse, drain).await;
-                };
-                tokio::select! {
-                    () = beat => {}
-                    () = ended.cancelled() => {}
-                }
-            });
-        };
-        let thread = std::thread::Builder::new().name("session".into());
-        thread.spawn(beat).map_err(io("the thread of the session".into()))?
+    let heart = Heart {
+        place,
+        data: data.clone(),
+        clock: clock.clone(),
+        session: session.clone(),
+        own: Arc::clone(&own),
+        pulse: pulse.clone(),
+        drain: stop.drain.clone(),
+        ended: beating.clone(),
     };
+    let beats = heart.start()?;
     let metrics = Metrics::with_traces(traces);
     let store: Arc<dyn Store> = Arc::new(Timed { inner: store, metrics: metrics.clone() });
     let spans = metrics.clone();
@@ -299,7 +401,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         clock: clock.clone(),
     };
     let tenants = &settings.tenants;
-    let (listen, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let (listen, events) = tokio::sync::mpsc::unbounded_channel();
     let (workshop, gone) = (Arc::new(workshop), host::gone(locks));
     let watched = Watched::default();
     let process = Process {
@@ -323,8 +425,10 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         metrics: metrics.clone(),
         patience: Duration::from_secs(settings.standstill_seconds.into()),
         watched: watched.clone(),
+        // Without requests, nothing reads the events, and the channel has no limit.
         listeners: listener.iter().map(|_| listen.clone()).collect(),
     };
+    // The receiver ends when the last sender is gone, and this one would keep it waiting.
     drop(listen);
     tracing::info!(%session, store = store.describe(), "started");
     let ended = runtime.block_on(async {
@@ -333,48 +437,21 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         let answers = match listener {
             Some(listener) => {
                 listener.set_nonblocking(true)?;
-                let listener = tokio::net::TcpListener::from_std(listener)?;
-                let tenants = Tenants::new(settings);
-                let offers = Offers::default();
-                let board = Arc::new(Board::new(offers.clone()));
-                let (counted, shown) = (Arc::clone(&tenants), Arc::clone(&board));
-                tokio::spawn(async move {
-                    while let Some(event) = events.recv().await {
-                        counted.apply(&event);
-                        shown.apply(&event);
-                    }
-                });
-                let (own_session, looked) = (session.clone(), Arc::clone(&sessions));
-                tokio::spawn(offers.clone().follow(looked, clock.clone(), own_session, gone));
-                let submissions =
-                    Submissions::new(Arc::clone(&store), clock.clone(), workflows.clone());
-                let api = Api {
+                let tcp = tokio::net::TcpListener::from_std(listener)?;
+                let parts = Parts {
                     store: Arc::clone(&store),
-                    submissions,
+                    sessions,
                     blobs,
                     workflows,
                     metrics,
-                    tenants,
                     session,
-                    own: Arc::clone(&own),
-                    drain: stop.drain.clone(),
-                    transfers: tokio::sync::Semaphore::new(MAX_TRANSFERS),
-                    sessions: Arc::clone(&sessions),
-                    clock: clock.clone(),
-                    board,
+                    own,
+                    clock,
                     watched,
-                    offers,
-                    readiness: Readiness::new(pulse),
-                    closing: closing.clone(),
+                    gone,
+                    pulse,
                 };
-                let router = router(Arc::new(api));
-                let answers = hekaton_service::accept(
-                    router,
-                    listener,
-                    Limits::new(MAX_CONNECTIONS, MAX_LIFE),
-                    end,
-                );
-                Some(tokio::spawn(answers))
+                Some(parts.answer(&settings, (tcp, end), events, (&stop.drain, &closing)))
             }
             None => None,
         };
@@ -394,6 +471,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
             }
         });
         process.run(stop.drain.clone(), stop.stop.clone()).await;
+        // Streams of events never end by themselves, and would keep the server from closing.
         grace_ends.abort();
         closing.cancel();
         finished.send_replace(true);
@@ -402,9 +480,11 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         }
         Ok(())
     });
+    // The session is written to the end. Others would take over what this process still runs if it fell silent before.
     spans.traces().flush();
     beating.cancel();
-    let _ = heart.join();
+    // It ends by its token alone; a panic in it was logged, and the process ends anyway.
+    let _ = beats.join();
     // A prover in this process that does not listen must not keep it from ending.
     runtime.shutdown_background();
     ended.map_err(io("the listener".into()))

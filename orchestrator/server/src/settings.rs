@@ -125,6 +125,7 @@ impl Tenant {
             slots: None,
             blob_bytes: blob(),
             bytes_per_day: None,
+            // Who can connect without a token uses the machine's own loopback: the limit is against accidents alone.
             jobs_per_second: 10_000,
             weight: weight(),
         }
@@ -132,7 +133,7 @@ impl Tenant {
 }
 
 fn standstill() -> u32 {
-    u32::try_from(PATIENCE.as_secs()).unwrap_or(u32::MAX)
+    u32::try_from(PATIENCE.as_secs()).expect("the patience is some minutes")
 }
 fn one() -> usize {
     1
@@ -246,11 +247,11 @@ impl Settings {
     /// # Errors
     /// The first setting that cannot be.
     pub fn check(&self) -> Result<(), SettingsError> {
-        let bad = |place: String, why: &str| SettingsError::Bad { place, why: why.into() };
         if self.version != VERSION {
             let why = format!("{} is not {VERSION}, which this program reads", self.version);
             return Err(bad("version".into(), &why));
         }
+        // Each running program has a thread and several files.
         if self.slots > 4_096 {
             return Err(bad("slots".into(), "there can be at most 4,096"));
         }
@@ -258,79 +259,16 @@ impl Settings {
             return Err(bad("standstill_seconds".into(), "it must be above 0"));
         }
         for (name, backend) in &self.backends {
-            let place = format!("backends.{name}");
-            match backend {
-                BackendSettings::Hekaton { keys, .. } | BackendSettings::Slurm { keys, .. }
-                    if !keys.is_dir() =>
-                {
-                    let why = format!(
-                        "there are no keys in {}; `hekaton setup` makes some",
-                        keys.display()
-                    );
-                    return Err(bad(place, &why));
-                }
-                BackendSettings::Slurm { script, .. } if !script.is_file() => {
-                    let why = format!("there is no batch script {}", script.display());
-                    return Err(bad(place, &why));
-                }
-                BackendSettings::Slurm { poll_seconds: 0, .. } => {
-                    return Err(bad(place, "'poll_seconds' must be above 0"));
-                }
-                BackendSettings::Command { verify, unverified, .. }
-                    if verify.is_some() == *unverified =>
-                {
-                    let why = "name a program in 'verify', or say 'unverified = true'";
-                    return Err(bad(place, why));
-                }
-                BackendSettings::Command { command, verify, .. } => {
-                    if command.is_empty() || verify.as_ref().is_some_and(Vec::is_empty) {
-                        return Err(bad(place, "a command names at least a program"));
-                    }
-                    if !command.iter().any(|part| part.contains("{output}")) {
-                        return Err(bad(place, "the command must say where {output} goes"));
-                    }
-                }
-                BackendSettings::Hekaton { .. } | BackendSettings::Slurm { .. } => {}
-            }
-            let programs = match backend {
-                BackendSettings::Hekaton { program, .. } => vec![program.as_path()],
-                BackendSettings::Slurm { program, .. } => {
-                    let ours = ["sbatch", "squeue", "scancel"].map(Path::new);
-                    [&[program.as_path()], &ours[..]].concat()
-                }
-                BackendSettings::Command { command, verify, .. } => {
-                    let first =
-                        [command.first(), verify.as_ref().and_then(|verify| verify.first())];
-                    first.into_iter().flatten().map(Path::new).collect()
-                }
-            };
-            if let Some(missing) = programs.into_iter().find(|program| !is_there(program)) {
-                let why = format!(
-                    "there is no program '{}', neither as a file nor in PATH",
-                    missing.display()
-                );
-                return Err(bad(format!("backends.{name}"), &why));
-            }
+            check_backend(format!("backends.{name}"), backend)?;
         }
         let mut digests = BTreeSet::new();
         for (name, tenant) in &self.tenants {
             let place = format!("tenants.{name}");
+            // A token names its tenant, so two with the same one could not be told apart.
             if !digests.insert(tenant.token_digest) {
                 return Err(bad(place, "another tenant has the same token"));
             }
-            if tenant.token_digest == Digest::of(b"") {
-                return Err(bad(place, "the digest is that of an empty token"));
-            }
-            if tenant.weight == 0 || tenant.weight > 1_000 {
-                return Err(bad(place, "'weight' must be 1 to 1,000"));
-            }
-            let none = [Some(tenant.jobs), Some(tenant.chains), tenant.slots].contains(&Some(0));
-            if tenant.jobs_per_second == 0 || none {
-                return Err(bad(place, "limits must be above 0"));
-            }
-            if tenant.bytes_per_day.is_some_and(|bytes| bytes < tenant.blob_bytes) {
-                return Err(bad(place, "'bytes_per_day' must allow a blob of 'blob_bytes'"));
-            }
+            check_tenant(place, tenant)?;
         }
         Ok(())
     }
@@ -366,6 +304,81 @@ impl Settings {
     }
 }
 
+fn bad(place: String, why: &str) -> SettingsError {
+    SettingsError::Bad { place, why: why.into() }
+}
+
+/// Checks a back-end: its files, and that its programs are there.
+fn check_backend(place: String, backend: &BackendSettings) -> Result<(), SettingsError> {
+    match backend {
+        BackendSettings::Hekaton { keys, .. } | BackendSettings::Slurm { keys, .. }
+            if !keys.is_dir() =>
+        {
+            let why =
+                format!("there are no keys in {}; `hekaton setup` makes some", keys.display());
+            return Err(bad(place, &why));
+        }
+        BackendSettings::Slurm { script, .. } if !script.is_file() => {
+            let why = format!("there is no batch script {}", script.display());
+            return Err(bad(place, &why));
+        }
+        BackendSettings::Slurm { poll_seconds: 0, .. } => {
+            return Err(bad(place, "'poll_seconds' must be above 0"));
+        }
+        BackendSettings::Command { verify, unverified, .. } if verify.is_some() == *unverified => {
+            let why = "name a program in 'verify', or say 'unverified = true'";
+            return Err(bad(place, why));
+        }
+        BackendSettings::Command { command, verify, .. } => {
+            if command.is_empty() || verify.as_ref().is_some_and(Vec::is_empty) {
+                return Err(bad(place, "a command names at least a program"));
+            }
+            if !command.iter().any(|part| part.contains("{output}")) {
+                return Err(bad(place, "the command must say where {output} goes"));
+            }
+        }
+        BackendSettings::Hekaton { .. } | BackendSettings::Slurm { .. } => {}
+    }
+    let programs = match backend {
+        BackendSettings::Hekaton { program, .. } => vec![program.as_path()],
+        BackendSettings::Slurm { program, .. } => {
+            // Not `sacct`: clusters without accounts do not have it.
+            let ours = ["sbatch", "squeue", "scancel"].map(Path::new);
+            [&[program.as_path()], &ours[..]].concat()
+        }
+        BackendSettings::Command { command, verify, .. } => {
+            let first = [command.first(), verify.as_ref().and_then(|verify| verify.first())];
+            first.into_iter().flatten().map(Path::new).collect()
+        }
+    };
+    if let Some(missing) = programs.into_iter().find(|program| !is_there(program)) {
+        let why =
+            format!("there is no program '{}', neither as a file nor in PATH", missing.display());
+        return Err(bad(place, &why));
+    }
+    Ok(())
+}
+
+/// Checks a tenant's token and limits.
+fn check_tenant(place: String, tenant: &Tenant) -> Result<(), SettingsError> {
+    // An empty file for a token is a mistake that would let in every request with an empty one.
+    if tenant.token_digest == Digest::of(b"") {
+        return Err(bad(place, "the digest is that of an empty token"));
+    }
+    if tenant.weight == 0 || tenant.weight > 1_000 {
+        return Err(bad(place, "'weight' must be 1 to 1,000"));
+    }
+    let none = [Some(tenant.jobs), Some(tenant.chains), tenant.slots].contains(&Some(0));
+    if tenant.jobs_per_second == 0 || none {
+        return Err(bad(place, "limits must be above 0"));
+    }
+    // The bucket never holds more than a day, so such a blob could never be sent.
+    if tenant.bytes_per_day.is_some_and(|bytes| bytes < tenant.blob_bytes) {
+        return Err(bad(place, "'bytes_per_day' must allow a blob of 'blob_bytes'"));
+    }
+    Ok(())
+}
+
 /// Makes a path absolute, because programs run in folders of their own.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
@@ -376,8 +389,10 @@ fn is_there(program: &Path) -> bool {
     if program.components().count() > 1 {
         return program.is_file();
     }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    // Without a PATH, no program has a name alone.
+    std::env::var_os("PATH").is_some_and(|folders| {
+        std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    })
 }
 
 #[cfg(test)]

@@ -158,11 +158,11 @@ impl fmt::Display for Cause {
                 write!(f, "needs back-ends that no live process has any longer: {}", list(backends))
             }
             Self::Unclaimed { backends, quarantine: None } => {
-                write!(f, "has tasks that nobody claims, for the back-ends {}", list(backends))
+                write!(f, "has tasks that no process claims, for the back-ends {}", list(backends))
             }
             Self::Unclaimed { backends, quarantine: Some(why) } => write!(
                 f,
-                "has tasks that nobody claims: the back-ends {} are in quarantine: {why}",
+                "has tasks that no process claims: the back-ends {} are in quarantine: {why}",
                 list(backends)
             ),
             Self::Abandoned => f.write_str("has a task in the hands of a process that is gone"),
@@ -272,11 +272,13 @@ impl Chain<'_> {
         let moved = at.now.saturating_sub(self.moved);
         let mut found = Vec::new();
         for (waiting, cause, is_next) in causes {
+            // Each restart is an event, so the last one says nothing about a block that is restarted again and again.
             let since = match is_next && waiting.place.is_tossed(at) {
                 true => waiting.place.since,
                 false => waiting.changed,
             };
             let millis = at.now.saturating_sub(since);
+            // The next block of a chain that has just moved has had no time of its own yet.
             if millis < at.patience || (is_next && moved < at.patience) {
                 continue;
             }
@@ -356,6 +358,7 @@ impl Chain<'_> {
     /// The height of the first dead block that hangs from a place: the chain does not get past it.
     fn dead(&self, place: &Name) -> Option<u64> {
         let (mut place, mut seen) = (place, BTreeSet::new());
+        // Blocks that are accepted and not published may follow each other in a circle.
         while let Some(waiting) = self.jobs.get(place).filter(|_| seen.insert(place)) {
             if let JobState::Dead { .. } = waiting.job.state {
                 return Some(waiting.job.block);
@@ -366,8 +369,7 @@ impl Chain<'_> {
     }
 
     /// Marks what hangs from a place.
-    fn walk<'b>(&'b self, place: &'b Name, seen: &mut BTreeSet<&'b Name>) {
-        let mut place = place;
+    fn walk<'b>(&'b self, mut place: &'b Name, seen: &mut BTreeSet<&'b Name>) {
         while let Some(waiting) = self.jobs.get(place) {
             if !seen.insert(place) {
                 return;
@@ -391,7 +393,7 @@ fn is_held_by(task: &Task, sessions: Option<&BTreeMap<SessionId, Session>>) -> b
     }
 }
 
-/// Returns what a live job waits for; `None` if somebody works on it or has more urgent things to do.
+/// Returns what a live job waits for; `None` if a process works on it or has more urgent tasks.
 fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     let tasks = &waiting.tasks;
     if tasks.is_empty() {
@@ -440,10 +442,8 @@ fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     if is_busy {
         return None;
     }
-    let is_idle = |session: &Session| {
-        session.running.len()
-            < MAX_RUNNING.min(usize::try_from(session.slots).unwrap_or(usize::MAX))
-    };
+    let is_idle =
+        |session: &Session| session.running.len() < MAX_RUNNING.min(session.slots as usize);
     let idle = |backend: &&Name| having(backend).any(is_idle);
     let unclaimed: BTreeSet<Name> = backends.iter().filter(idle).cloned().collect();
     if unclaimed.is_empty() {

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The pause after an answer of the store was lost.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A block that somebody wants proven.
+/// A block that a client wants proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
     /// The tenant that it belongs to.
@@ -154,10 +154,12 @@ impl Submissions {
                         Some(genesis) => format!("strict order and genesis '{genesis}'"),
                         None => "no order".into(),
                     };
-                    let bundles = chain.bundles.as_ref().map(|Bundles { of, blocks, .. }| {
-                        format!(", of bundles of {blocks} blocks of '{of}'")
-                    });
-                    order + &bundles.unwrap_or_default()
+                    match &chain.bundles {
+                        Some(Bundles { of, blocks, .. }) => {
+                            format!("{order}, of bundles of {blocks} blocks of '{of}'")
+                        }
+                        None => order,
+                    }
                 };
                 match found == wanted {
                     true => Ok(found),
@@ -184,12 +186,13 @@ impl Submissions {
         if other.order != Order::Strict || chain.order != Order::Strict {
             return bad(format!("both '{of}' and '{}' need strict order", chain.chain));
         }
-        let most = u32::try_from(MAX_BLOBS).unwrap_or(u32::MAX);
-        if !(1..=most).contains(blocks) {
-            return bad(format!("{blocks} blocks, and 1 to {most} are possible"));
+        if !(1..=MAX_BLOBS).contains(&(*blocks as usize)) {
+            return bad(format!("expected 1 to {MAX_BLOBS} blocks in a bundle, found {blocks}"));
         }
-        let workflow = self.workflows.get(workflow);
-        let workflow = workflow.map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
+        let workflow = self
+            .workflows
+            .get(workflow)
+            .map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
         match workflow.inputs.get(input) {
             None => bad(format!("the workflow has no input '{input}'")),
             Some(found) if found.at_least > *blocks as usize => {
@@ -283,6 +286,7 @@ impl Submissions {
         };
         let key = job.key().to_string();
         match create(&*self.store, &key, job).await {
+            // A conflict: another process has noted it, or the block is there.
             Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -305,7 +309,7 @@ impl Submissions {
     }
 
     /// Completes the cancellation of a job before its record is answered or replaced: the process that cancelled it may not have got
-    /// further than that, and once the record says something else, nobody would stop the publishers that have seen it done.
+    /// further than that, and once the record says something else, nothing would stop publishers that have seen it done.
     async fn free_place(&self, found: &Stored<Job>) -> Result<(), SubmissionError> {
         if matches!(found.value.state, JobState::Cancelled { .. })
             && !self.are_publishers_stopped(found).await?
@@ -333,8 +337,11 @@ impl Submissions {
         if chain.genesis.as_ref() == Some(&submission.id) {
             return Err(SubmissionError::Bad("a block cannot have the name of the genesis".into()));
         }
-        let workflow = self.workflows.get(&submission.workflow);
-        let workflow = workflow.map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
+        let workflow = self
+            .workflows
+            .get(&submission.workflow)
+            .map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
+        // Before anything is written: a job that is accepted gets its tasks whatever happens.
         workflow.check_inputs(&submission.inputs)?;
         let mut job = Job {
             tenant: submission.tenant,
@@ -359,6 +366,7 @@ impl Submissions {
             return Err(SubmissionError::Bad(why));
         }
         let key = job.key().to_string();
+        // Heights rise along a chain, which is what keeps it from running in a circle (`order`).
         self.check_follower(&job).await?;
         loop {
             match create(&*self.store, &key, job.clone()).await {
@@ -366,6 +374,7 @@ impl Submissions {
                 Err(WriteError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+            // Not there although the write conflicted: a store was made again in between.
             let Some(found) = read::<Job>(&*self.store, &key).await? else { continue };
             let same = found.value.identity() == job.identity();
             match &found.value.state {
@@ -373,11 +382,12 @@ impl Submissions {
                     return Ok(Accepted { job: found.value, new: false });
                 }
                 JobState::Dead { .. } if !same && job.order == Order::Strict => {
-                    // Somebody may be skipping it: its place is free once that can no longer take effect.
+                    // An operator may be skipping it: its place is free once that can no longer take effect.
                     self.give_way(found, &job.id).await?;
                 }
                 JobState::Dead { .. } | JobState::Cancelled { .. } => {
                     self.free_place(&found).await?;
+                    // Tasks of the earlier generation that are done count still; the others are revived for this one.
                     job.generation = found.value.generation + 1;
                     match update(&*self.store, &key, job.clone(), found.rev).await {
                         Ok(stored) => return Ok(Accepted { job: stored.value, new: true }),
@@ -397,8 +407,8 @@ impl Submissions {
         }
         let (tenant, chain) = (job.tenant.clone(), job.chain.clone());
         let follower = self.read_job(&JobKey { tenant, chain, slot: job.id.clone() }).await?;
-        let follower = follower.as_ref().map(|follower| &follower.value);
-        let Some(why) = order::misfit(job.block, &job.id, follower) else { return Ok(()) };
+        let follower_job = follower.as_ref().map(|follower| &follower.value);
+        let Some(why) = order::misfit(job.block, &job.id, follower_job) else { return Ok(()) };
         // What was accepted before is accepted again.
         let own = self.read_job(&job.key()).await?.map(|own| own.value);
         let known = own.is_some_and(|own| {
@@ -420,8 +430,8 @@ impl Submissions {
         let Handle { chain, slot, job } = handle;
         let (tenant, chain, slot) = (tenant.clone(), chain.clone(), slot.clone());
         let key = JobKey { tenant, chain, slot };
-        let found = self.read_job(&key).await?;
-        let found = found.filter(|found| found.value.identity() == *job);
+        // The place in the chain has one record. A handle of a block that was replaced must not find the other one.
+        let found = self.read_job(&key).await?.filter(|found| found.value.identity() == *job);
         found.ok_or_else(|| SubmissionError::NoJob(handle.clone()))
     }
 

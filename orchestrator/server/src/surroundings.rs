@@ -29,6 +29,7 @@ impl View {
             let sessions = self.sessions.iter();
             sessions.filter(|(_, session)| !session.draining && session.has(backend))
         };
+        // If no process trusts it, one must try, or the back-end would never be trusted again.
         let trusted = having().any(|(_, session)| session.trusts(backend));
         having().filter(move |(_, session)| !trusted || session.trusts(backend)).map(|(id, _)| id)
     }
@@ -69,8 +70,10 @@ impl Surroundings {
         gone: LivenessProbe,
         own: SessionId,
     ) {
+        // An observer of its own: how often a session was read equal must not depend on who else reads.
         let mut observer = Observer::default();
         loop {
+            // What cannot be read now stays as it was: an old view is better advice than an empty one.
             let mut view = View::clone(&self.view());
             match sessions.list("session/", 0).await {
                 Ok(listing) => {
@@ -84,8 +87,10 @@ impl Surroundings {
             let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
             view.tails.retain(|chain, _| watched.contains(chain));
             for chain in watched {
-                let tail = store.tail(&log_name(&chain.0, &chain.1)).await;
-                let tail = tail.map(|tail| tail.as_ref().map(decode::<Publication>).transpose());
+                let tail = store
+                    .tail(&log_name(&chain.0, &chain.1))
+                    .await
+                    .map(|tail| tail.as_ref().map(decode::<Publication>).transpose());
                 match tail {
                     Ok(Ok(Some(tail))) => drop(view.tails.insert(chain, tail.value.tail().clone())),
                     Ok(Ok(None)) => drop(view.tails.remove(&chain)),

@@ -57,21 +57,24 @@ impl Command {
                 arguments.extend(work.inputs.iter().map(|path| path.clone().into_os_string()));
                 continue;
             }
-            let first = work.inputs.first().map(|path| path.display().to_string());
+            // A task without inputs gets an empty argument, as a shell would pass it.
+            let first =
+                work.inputs.first().map_or(String::new(), |path| path.display().to_string());
             let filled = part
-                .replace("{input}", &first.unwrap_or_default())
+                .replace("{input}", &first)
                 .replace("{output}", &output.display().to_string())
                 .replace("{folder}", &work.folder.display().to_string());
             arguments.push(filled.into());
         }
-        let environment = [
+        let variables = [
             ("HEKATON_TASK", work.task.id.to_string()),
             ("HEKATON_BLOCK", work.task.block.to_string()),
             ("HEKATON_BLOCK_ID", work.task.block_id.to_string()),
             ("HEKATON_ATTEMPT", (work.task.attempts + work.task.deaths).to_string()),
-            ("TRACEPARENT", work.task.trace.clone().unwrap_or_default()),
+            // Empty without a trace: one in this process's own environment is not the task's.
+            ("TRACEPARENT", work.task.trace.as_deref().unwrap_or("").to_owned()),
         ];
-        let environment = environment.map(|(name, value)| (name.into(), value.into())).into();
+        let environment = variables.map(|(name, value)| (name.into(), value.into())).into();
         let program = arguments.remove(0);
         Program { program, arguments, environment, memory: self.memory }
     }
@@ -88,9 +91,10 @@ impl Backend for Command {
             let (progress, part) = (progress.clone(), Mutex::new(0.0));
             move |line: &str| {
                 let said = serde_json::from_str::<Said>(line).ok().and_then(|said| said.progress);
-                let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
-                *part = said.unwrap_or(*part);
-                progress.report(*part);
+                let mut last = part.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = said.unwrap_or(*last);
+                // Any line is a sign of life, so that a program without figures does not stall.
+                progress.report(*last);
             }
         };
         let ended = match process::attempt(&self.helper, &program, &work.folder, line).await {

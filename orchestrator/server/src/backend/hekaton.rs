@@ -3,6 +3,7 @@
 use super::command::{Exits, outcome};
 use super::process::{self, Helper, Program};
 use super::{Backend, Outcome, Rejected, Work};
+use crate::clock::millis;
 use crate::dispatch::Progress;
 use async_trait::async_trait;
 use std::ffi::OsString;
@@ -29,10 +30,9 @@ pub struct Hekaton {
 
 impl Hekaton {
     fn call(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
-        let arguments = arguments.into_iter().map(Into::into).collect();
         Program {
             program: self.program.clone().into(),
-            arguments,
+            arguments: arguments.into_iter().map(Into::into).collect(),
             environment: vec![],
             memory: None,
         }
@@ -61,6 +61,7 @@ impl Backend for Hekaton {
         let output = work.folder.join("proof");
         let mut arguments: Vec<OsString> = vec!["prove".into(), input.into()];
         arguments.extend(["--keys".into(), self.keys.clone().into_os_string()]);
+        // With `--resume` always: the folder is the task's own, so what is there was left by an earlier attempt at the same input.
         arguments.extend(["--run".into(), run.clone().into_os_string(), "--resume".into()]);
         arguments.extend(["--proof".into(), output.clone().into_os_string()]);
         arguments.extend(self.options.iter().map(OsString::from));
@@ -91,22 +92,26 @@ impl Backend for Hekaton {
         let keys = self.keys.clone().into_os_string();
         let hash =
             self.call(["hash".into(), input.clone().into_os_string(), "--keys".into(), keys]);
-        let hashed = process::run(&self.helper, &hash, &work.folder).await;
-        let hashed = hashed.map_err(|error| unverified(error.to_string()))?;
+        let hashed = process::run(&self.helper, &hash, &work.folder)
+            .await
+            .map_err(|error| unverified(error.to_string()))?;
         if hashed.code() != Some(0) {
             return Err(unverified(hashed.describe()));
         }
         let public = hashed.printed.trim().to_owned();
         let mut arguments: Vec<OsString> = vec!["verify".into(), output.into(), "--key".into()];
         arguments.extend([self.verifying().into_os_string(), "--public".into(), public.into()]);
+        // A family has keys for many sizes, and the input says which one a proof is of.
         if self.keys.join("family.json").is_file() {
             arguments.extend(["--for".into(), input.into()]);
         }
         let program = self.call(arguments);
-        let verified = process::run(&self.helper, &program, &work.folder).await;
-        let verified = verified.map_err(|error| unverified(error.to_string()))?;
+        let verified = process::run(&self.helper, &program, &work.folder)
+            .await
+            .map_err(|error| unverified(error.to_string()))?;
         match verified.code() {
             Some(0) => Ok(()),
+            // The proof is wrong, not the call: exit code 1 is the verifier's verdict.
             Some(1) => {
                 // What it kept may be why.
                 let _ = std::fs::remove_dir_all(work.folder.join("run"));
@@ -182,6 +187,7 @@ impl Events {
         let mut file = std::fs::File::open(&self.path).ok()?;
         file.seek(SeekFrom::Start(self.read)).ok()?;
         let mut bytes = Vec::new();
+        // A limit for each look: the file of a long run that is followed from its beginning is large.
         let count = file.take(1 << 20).read_to_end(&mut bytes).ok()?;
         if count == 0 {
             return None;
@@ -214,6 +220,7 @@ impl Events {
                 }
             }
             Some("subcircuit") => self.answered += 1,
+            // A resumed run reports what was done before as the `done` of its rounds.
             Some("process_start") => {
                 self.answered = 0;
                 self.since = event["unix_time"].as_f64().zip(at).map(|(time, at)| time - at);
@@ -223,13 +230,12 @@ impl Events {
                 if let (Some(since), Some(at), Some(phase), Some(seconds)) =
                     (self.since, at, phase, seconds)
                 {
-                    let millis = |seconds: f64| {
-                        let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-                        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-                    };
-                    let (from, to) = (millis(since + at - seconds), millis(since + at));
-                    let phase: String = phase.chars().take(40).collect();
-                    self.phases.push((phase, from, to));
+                    let [from, to] = [since + at - seconds, since + at]
+                        .map(|time| Duration::try_from_secs_f64(time).map(millis));
+                    // The file is that of another program: a phase at an impossible time is left out of the trace.
+                    if let (Ok(from), Ok(to)) = (from, to) {
+                        self.phases.push((phase.chars().take(40).collect(), from, to));
+                    }
                 }
             }
             _ => {}

@@ -95,11 +95,11 @@ impl Backend for Library {
 
     async fn verify(&self, work: &Work<'_>, output: &Path) -> Result<(), Rejected> {
         let (prover, inputs) = (Arc::clone(&self.0), work.inputs.clone());
-        let output = output.to_owned();
+        let path = output.to_owned();
         let run = tokio::task::spawn_blocking(move || {
             let unverified = |error: std::io::Error| Rejected::Unverified(error.to_string());
             let inputs = read(&inputs).map_err(unverified)?;
-            let output = std::fs::read(output).map_err(unverified)?;
+            let output = std::fs::read(path).map_err(unverified)?;
             prover.verify(&inputs, &output).map_err(Rejected::Wrong)
         });
         run.await.unwrap_or_else(|error| Err(Rejected::Unverified(error.to_string())))

@@ -133,7 +133,7 @@ fn starter() -> &'static mpsc::Sender<Start> {
         let (send, receive) = mpsc::channel::<Start>();
         let start = move || {
             for (mut command, answer) in receive {
-                // If nobody waits for the answer, the child is dropped, and so killed.
+                // If the caller is gone, the child is dropped, and so killed.
                 let _ = answer.send(command.spawn().map(Running));
             }
         };
@@ -224,7 +224,7 @@ async fn run_noted(
     let group = Group(Arc::new(Mutex::new(Some(child.0.id()))));
     let _given_up = GivenUp(group.clone());
     let (out, errors) = (child.0.stdout.take(), child.0.stderr.take());
-    let (answer, ended) = oneshot::channel();
+    let (answer, outcome) = oneshot::channel();
     // A thread for each, since they may run for days.
     let wait = move || {
         let printed = read(out, line);
@@ -237,12 +237,16 @@ async fn run_noted(
         // Whatever it has left behind ends, too, and with it what keeps the pipes open.
         group.end();
         let status = child.0.wait();
-        let last = |read: mpsc::Receiver<String>| read.recv_timeout(PIPES).unwrap_or_default();
+        // A process that has left the group may keep the pipes open. Its output is not waited for: the status alone decides.
+        let last = |read: mpsc::Receiver<String>| match read.recv_timeout(PIPES) {
+            Ok(printed) => printed,
+            Err(_) => "(what it printed could not be read in time)".into(),
+        };
         let (printed, errors) = (last(printed), last(errors));
         let _ = answer.send(status.map(|status| Ended { status, printed, errors }));
     };
     std::thread::Builder::new().name("process-wait".into()).spawn(wait)?;
-    let ended = ended.await.map_err(|_| gone())?;
+    let ended = outcome.await.map_err(|_| gone())?;
     if let Some(note) = note {
         note.remove();
     }
@@ -256,7 +260,9 @@ fn read(
 ) -> mpsc::Receiver<String> {
     let (send, end) = mpsc::channel();
     let read = move || {
-        let _ = send.send(stream.map(|stream| last_of(stream, line)).unwrap_or_default());
+        let printed = stream.map_or(String::new(), |stream| last_of(stream, line));
+        // No receiver is left once the wait for the output is over.
+        let _ = send.send(printed);
     };
     // Without a thread nothing is read, and nothing is said of it.
     let _ = std::thread::Builder::new().name("process-output".into()).spawn(read);
@@ -308,7 +314,7 @@ impl Note {
 /// Kills what an earlier attempt has left running in a task's folder, if that was on this machine.
 ///
 /// Its leader may be dead while others of the group live. A number is not given to a new process while it is that of a group, so
-/// only a living leader that was started at another time is somebody else.
+/// only a living leader that was started at another time is another process.
 fn kill_left_over(folder: &Path) {
     let path = folder.join(GROUP);
     let Ok(text) = std::fs::read_to_string(&path) else { return };

@@ -220,7 +220,11 @@ impl Slurm {
 
 /// Returns the outcome of a job that ended without a proof. If others or the machine ended the job, the task is not at fault.
 fn ended(how: &str, number: u64, log: &Path) -> Outcome {
-    let said = std::fs::read_to_string(log).unwrap_or_default();
+    // Other programs write into it, too, so it need not be text throughout.
+    let said = match std::fs::read(log) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => format!("it cannot be read: {error}"),
+    };
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it is empty");
     let why = format!("SLURM job {number} ended as {how}; its log {}: {last}", log.display());
     // The job was stopped from outside, it lost a machine, or another job held the run directory.

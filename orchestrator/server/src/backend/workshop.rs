@@ -6,7 +6,7 @@ use crate::dispatch::{Attempt, Claimed, Progress, Report, Runner};
 use crate::record::{Task, TaskKey, TaskState, read};
 use crate::store::Store;
 use async_trait::async_trait;
-use hekaton_orchestrator_client::{BlobError, Blobs, Name};
+use hekaton_orchestrator_client::{BlobError, Blobs, Incoming, Name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +91,7 @@ impl Workshop {
     ) -> Attempt {
         let &Claimed { key, task, epoch } = claimed;
         let Some(backend) = self.backends.get(&task.backend) else {
-            return Attempt::Again(format!("there is no back-end '{}' here", task.backend));
+            return Attempt::Again(format!("this process has no back-end '{}'", task.backend));
         };
         let folder = self.folder(task);
         if let Err(why) = self.prepare(key, task, backend.uses_folder().then_some(&folder)).await {
@@ -108,6 +108,7 @@ impl Workshop {
         let outcome = tokio::select! {
             biased;
             outcome = backend.run(&work, cancel, &progress) => outcome,
+            // The stall is measured here and not by the back-end, which may be what hangs.
             () = self.stalled(&watched, task) => {
                 let why = format!("it made no progress for {} s", task.limits.stall_seconds);
                 backend.abandon(&work.folder).await;
@@ -120,29 +121,14 @@ impl Workshop {
             Outcome::Impossible(why) => return Attempt::Impossible(why),
             Outcome::Again(why) => return Attempt::Again(why),
         };
-        // What is verified is a copy that nobody else writes, and what is stored is the same copy.
-        let not_stored = |why: String| Attempt::Again(format!("its output was not stored: {why}"));
-        let copied = {
-            let blobs = self.blobs.clone();
-            let copy = move || match output {
-                Output::File(path) => blobs.copy(&path, MAX_OUTPUT),
-                Output::Bytes(bytes) => {
-                    let mut copy = blobs.begin(MAX_OUTPUT)?;
-                    copy.write(&bytes)?;
-                    Ok(copy)
-                }
-            };
-            tokio::task::spawn_blocking(copy).await
-        };
-        let copy = match copied {
-            Ok(Ok(copy)) => copy,
-            Ok(Err(BlobError::TooLarge { limit })) => {
-                return Attempt::Impossible(format!("its output has more than {limit} bytes"));
-            }
-            Ok(Err(error)) => return not_stored(error.to_string()),
-            Err(error) => return not_stored(error.to_string()),
+        // What is verified is a copy that nothing else writes, and what is stored is the same copy: a back-end that still runs could
+        // change its file in between.
+        let copy = match self.copy(output).await {
+            Ok(copy) => copy,
+            Err(attempt) => return attempt,
         };
         let from = self.clock.wall();
+        // Before the output has a name as a blob: others trust what is named in a record.
         let verified = backend.verify(&work, copy.path()).await;
         progress.phase("verify", from, self.clock.wall());
         match verified {
@@ -154,8 +140,30 @@ impl Workshop {
         }
         match tokio::task::spawn_blocking(move || copy.finish()).await {
             Ok(Ok(digest)) => Attempt::Done(digest),
-            Ok(Err(error)) => not_stored(error.to_string()),
-            Err(error) => not_stored(error.to_string()),
+            Ok(Err(error)) => not_stored(error),
+            Err(error) => not_stored(error),
+        }
+    }
+
+    /// Copies an output, which is not a blob yet.
+    async fn copy(&self, output: Output) -> Result<Incoming, Attempt> {
+        let blobs = self.blobs.clone();
+        let copy = move || match output {
+            Output::File(path) => blobs.copy(&path, MAX_OUTPUT),
+            Output::Bytes(bytes) => {
+                let mut copy = blobs.begin(MAX_OUTPUT)?;
+                copy.write(&bytes)?;
+                Ok(copy)
+            }
+        };
+        match tokio::task::spawn_blocking(copy).await {
+            Ok(Ok(copy)) => Ok(copy),
+            // The next attempt would make the same output.
+            Ok(Err(BlobError::TooLarge { limit })) => {
+                Err(Attempt::Impossible(format!("its output has more than {limit} bytes")))
+            }
+            Ok(Err(error)) => Err(not_stored(error)),
+            Err(error) => Err(not_stored(error)),
         }
     }
 
@@ -199,14 +207,14 @@ impl Workshop {
         prepared.await.unwrap_or_else(|error| Err(Attempt::Again(error.to_string())))
     }
 
-    /// Removes the folders of tasks that nobody will run again, and ends what they have left running on other machines.
+    /// Removes the folders of tasks that no process will run again, and ends what they have left running on other machines.
     pub(crate) async fn tidy(&self, store: &dyn Store) {
         let Ok(folders) = std::fs::read_dir(&self.spool) else { return };
         for folder in folders.flatten().map(|folder| folder.path()) {
             let owner = std::fs::read_to_string(folder.join(OWNER)).ok();
             let Some(key) = owner.and_then(|key| key.parse::<TaskKey>().ok()) else { continue };
-            let Ok(Some(task)) = read::<Task>(store, &key.to_string()).await else { continue };
-            let task = task.value;
+            let Ok(Some(stored)) = read::<Task>(store, &key.to_string()).await else { continue };
+            let task = stored.value;
             // A folder with the name of another task was not made here, and other back-ends are for other processes.
             let backend = self.backends.get(&task.backend);
             let Some(backend) = backend.filter(|_| folder == self.folder(&task)) else { continue };
@@ -236,6 +244,11 @@ impl Workshop {
             self.clock.sleep(left).await;
         }
     }
+}
+
+/// Returns the attempt whose output cannot be stored, which is the machine's fault and not the task's.
+fn not_stored(error: impl std::fmt::Display) -> Attempt {
+    Attempt::Again(format!("its output was not stored: {error}"))
 }
 
 #[cfg(test)]

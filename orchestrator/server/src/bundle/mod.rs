@@ -28,7 +28,7 @@ pub(crate) fn bundles(genesis: &Name, size: u32, blocks: &[PathBlock]) -> Vec<Bu
     let proven: Vec<(&PathBlock, &[Digest])> =
         blocks.iter().filter_map(|block| Some((block, block.outputs.as_deref()?))).collect();
     let mut parent = genesis.clone();
-    let groups = proven.chunks_exact(usize::try_from(size.max(1)).unwrap_or(usize::MAX));
+    let groups = proven.chunks_exact(size.max(1) as usize);
     let made = groups.map(|group| {
         let bundle = bundle(&parent, group);
         parent = bundle.id.clone();
@@ -44,9 +44,9 @@ pub(crate) fn bundle(parent: &Name, group: &[(&PathBlock, &[Digest])]) -> Bundle
         parts.push(block.id.as_str().into());
         parts.push(outputs.iter().flat_map(|output| *output.as_bytes()).collect());
     }
-    let parts = parts.iter().map(Vec::as_slice);
+    let content = parts.iter().map(Vec::as_slice);
     Bundle {
-        id: Digest::of_parts("hekaton orchestrator 1 bundle", parts).into(),
+        id: Digest::of_parts("hekaton orchestrator 1 bundle", content).into(),
         parent: parent.clone(),
         height: group.last().map_or(0, |(block, _)| block.height),
         inputs: group.iter().flat_map(|(_, outputs)| outputs.iter().copied()).collect(),
@@ -97,12 +97,16 @@ impl Wanted {
     ) -> Option<(Bundle, Made)> {
         let before = count.checked_sub(1).map(|last| &self.made[last]);
         let start = before.map_or(1, |made| made.end);
-        let proven = blocks.iter().enumerate().skip(start);
-        let proven = proven.filter_map(|(at, block)| Some((at, block, block.outputs.as_deref()?)));
+        let proven = blocks
+            .iter()
+            .enumerate()
+            .skip(start)
+            .filter_map(|(at, block)| Some((at, block, block.outputs.as_deref()?)));
         let group: Vec<_> = proven.take(usize::try_from(size.max(1)).ok()?).collect();
         let &(last, block, _) = group.last().filter(|_| group.len() == size.max(1) as usize)?;
-        let group: Vec<_> = group.into_iter().map(|(_, block, outputs)| (block, outputs)).collect();
-        let bundle = bundle(before.map_or(genesis, |made| &made.id), &group);
+        let blocks: Vec<_> =
+            group.into_iter().map(|(_, block, outputs)| (block, outputs)).collect();
+        let bundle = bundle(before.map_or(genesis, |made| &made.id), &blocks);
         let made = Made { id: bundle.id.clone(), end: last + 1, entry: block.entry };
         Some((bundle, made))
     }
@@ -165,9 +169,11 @@ impl Bundler {
         wanted.follow(genesis, spec.blocks, &path.blocks);
         let common = wanted.published(published);
         let (last, is_torn) = (published[common].clone(), common + 1 < published.len());
-        let next = (common..wanted.made.len()).take(MAX_OPEN);
-        let next = next.filter_map(|at| wanted.after(at, genesis, spec.blocks, &path.blocks));
-        let next: Vec<Bundle> = next.map(|(bundle, _)| bundle).collect();
+        let next: Vec<Bundle> = (common..wanted.made.len())
+            .take(MAX_OPEN)
+            .filter_map(|at| wanted.after(at, genesis, spec.blocks, &path.blocks))
+            .map(|(bundle, _)| bundle)
+            .collect();
         let (known, is_all) = (path.last(), wanted.made.len() <= common + MAX_OPEN);
         if is_torn {
             let to = Reversal { to: last.id.clone(), block: last.height, next: None };
@@ -268,10 +274,10 @@ impl Submissions {
         chain: &Name,
         slot: &Name,
     ) -> Result<bool, SubmissionError> {
-        let mut slot = slot.clone();
+        let mut place = slot.clone();
         for _ in 0..MAX_OPEN {
-            match self.at(tenant, chain, &slot).await? {
-                Some(Job { id, state: JobState::Cancelled { .. }, .. }) => slot = id,
+            match self.at(tenant, chain, &place).await? {
+                Some(Job { id, state: JobState::Cancelled { .. }, .. }) => place = id,
                 found => return Ok(found.is_some()),
             }
         }

@@ -77,8 +77,13 @@ impl Collector {
         let mut look = Instant::now();
         loop {
             self.plan(&mut state).await;
-            let due = state.due.iter().filter(|(key, _)| state.owned.contains(&key.partition()));
-            let due = due.map(|(_, at)| *at).min().map_or(look, |due| due.min(look));
+            let due = state
+                .due
+                .iter()
+                .filter(|(key, _)| state.owned.contains(&key.partition()))
+                .map(|(_, at)| *at)
+                .min()
+                .map_or(look, |due| due.min(look));
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
@@ -101,6 +106,7 @@ impl Collector {
                 self.observe(&mut state).await;
             }
         }
+        // Given back at once, or chains would stand still until the session counts as dead.
         for partition in std::mem::take(&mut state.owned) {
             self.own(&mut state, partition, None).await;
         }
@@ -110,6 +116,7 @@ impl Collector {
         match event {
             Event::Reset => {
                 let observer = std::mem::take(&mut state.observer);
+                // The observer stays: it has seen sessions, which are in another store.
                 *state = State { observer, ..State::default() };
                 let _ = self.owned.send(BTreeSet::new());
             }
@@ -169,11 +176,13 @@ impl Collector {
         }
         loop {
             let now = Instant::now();
-            let due = state
+            let due: Vec<JobKey> = state
                 .due
                 .iter()
-                .filter(|(key, at)| **at <= now && state.owned.contains(&key.partition()));
-            let due: Vec<JobKey> = due.map(|(key, _)| key.clone()).take(WRITES).collect();
+                .filter(|(key, at)| **at <= now && state.owned.contains(&key.partition()))
+                .map(|(key, _)| key.clone())
+                .take(WRITES)
+                .collect();
             if due.is_empty() {
                 return;
             }
@@ -194,9 +203,9 @@ impl Collector {
                 }
                 self.steps(state, &key, &mut steps);
             }
-            let mut steps = steps.into_iter().peekable();
-            while steps.peek().is_some() {
-                let group: Vec<_> = steps.by_ref().take(WRITES).collect();
+            let mut left = steps.into_iter().peekable();
+            while left.peek().is_some() {
+                let group: Vec<_> = left.by_ref().take(WRITES).collect();
                 let writes = group.into_iter().map(|(key, step)| self.write(state, key, step));
                 let written = join_all(writes.collect::<Vec<_>>()).await;
                 for written in written {
@@ -231,7 +240,7 @@ impl Collector {
         let workflow = match self.workflows.get(&job.value.workflow) {
             Ok(workflow) => workflow,
             Err(why) => {
-                // Somebody may put the blob back.
+                // A client or an operator may put the blob back.
                 tracing::error!(job = %key, %why, "its workflow cannot be read");
                 state.due.insert(key.clone(), self.clock.after(WORKFLOW_PAUSE));
                 return;
@@ -250,8 +259,11 @@ impl Collector {
         steps.extend(situation.plan().into_iter().map(|step| (key.clone(), step)));
         if job.value.is_live() {
             // A partial barrier becomes full by waiting.
-            let after = workflow.stages.iter().filter_map(|stage| stage.partial_after_millis);
-            let after = after.map(|millis| Duration::from_millis(millis.into()));
+            let after = workflow
+                .stages
+                .iter()
+                .filter_map(|stage| stage.partial_after_millis)
+                .map(|millis| Duration::from_millis(millis.into()));
             if let Some(after) = after.filter(|after| *after > quiet).min() {
                 let again = self.clock.after(after.saturating_sub(quiet));
                 state.due.entry(key.clone()).or_insert(again);
@@ -354,7 +366,7 @@ impl Collector {
                 self.job(state, key, Arc::new(stored));
             }
             Ok(None) => {}
-            // Somebody else's write is reported by the feed, and perhaps does not change what is due.
+            // The write of another process is reported by the feed, and perhaps does not change what is due.
             Err(WriteError::Conflict { .. }) => {
                 state.due.entry(key).or_insert_with(|| self.clock.after(PAUSE));
             }
@@ -446,7 +458,7 @@ impl Collector {
         }
     }
 
-    /// Takes partitions that nobody looks after, up to this collector's share; gives back what is above it.
+    /// Takes partitions without an owner, up to this collector's share; gives back what is above it.
     async fn divide(&self, state: &mut State) {
         let collectors = state
             .observer
@@ -454,7 +466,7 @@ impl Collector {
             .filter(|(id, session)| session.collects && !session.draining && **id != self.session);
         let others = collectors.count();
         let draining = self.own.lock().unwrap_or_else(PoisonError::into_inner).draining;
-        // Tasks that run here until the end of a drain need somebody who collects them.
+        // Tasks that run here until the end of a drain need a collector.
         let share = match draining && others > 0 {
             true => 0,
             false => usize::from(PARTITIONS).div_ceil(1 + others),
@@ -476,8 +488,8 @@ impl Collector {
             }
         });
         let room = share.saturating_sub(state.owned.len());
-        let free: Vec<u8> = free.take(room).collect();
-        for partition in free {
+        let taken: Vec<u8> = free.take(room).collect();
+        for partition in taken {
             self.own(state, partition, Some(self.session.clone())).await;
         }
     }
@@ -504,7 +516,7 @@ impl Collector {
             false => state.owned.remove(&partition),
         };
         if changed {
-            // What was due while somebody else looked after it is due still.
+            // What was due while another process looked after it is due still.
             let keys: Vec<JobKey> = state
                 .jobs
                 .keys()
@@ -524,8 +536,8 @@ fn has_open_tasks(
     tasks: &BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>,
     job: &JobKey,
 ) -> bool {
-    let mut tasks = tasks.get(job).into_iter().flat_map(BTreeMap::values);
-    tasks.any(|task| !task.value.state.is_final())
+    let mut own = tasks.get(job).into_iter().flat_map(BTreeMap::values);
+    own.any(|task| !task.value.state.is_final())
 }
 
 struct Outcome {

@@ -88,6 +88,13 @@ pub struct Situation<'a> {
     pub quiet: Duration,
 }
 
+/// The outputs of an input or a stage by their index, as far as they are there.
+struct Known {
+    outputs: Vec<Option<Digest>>,
+    /// `true` if there will be no more of them.
+    complete: bool,
+}
+
 impl Situation<'_> {
     /// The writes that are due, in the order in which they are to be made.
     pub fn plan(&self) -> Vec<Step> {
@@ -108,127 +115,165 @@ impl Situation<'_> {
         }
     }
 
+    /// Plans a job that is live.
     fn live(&self) -> Vec<Step> {
-        let identity = self.job.identity();
-        let partition = self.job.key().partition();
-        let depths = self.workflow.depths();
-        let mut steps = Vec::new();
-        // By name: outputs by index, and whether there will be more.
-        let mut known: BTreeMap<&Name, (Vec<Option<Digest>>, bool)> = BTreeMap::new();
-        for (name, blobs) in &self.job.inputs {
-            known.insert(name, (blobs.iter().copied().map(Some).collect(), true));
-        }
-        for name in self.workflow.inputs.keys() {
-            known.entry(name).or_insert((vec![], true));
-        }
-        let mut count = 0;
-        let dead = |reason: String| vec![Step::End(JobState::Dead { reason, at: self.now })];
-        for at in self.workflow.order().unwrap_or_default() {
+        // The tasks of a dead job are cancelled by the next plan, once its end is written.
+        self.stages()
+            .unwrap_or_else(|reason| vec![Step::End(JobState::Dead { reason, at: self.now })])
+    }
+
+    /// Plans the stages one after the other, or returns the reason why the job cannot be done.
+    fn stages(&self) -> Result<Vec<Step>, String> {
+        let order = self.workflow.order().map_err(|error| error.to_string())?;
+        let depths = self.workflow.depths().map_err(|error| error.to_string())?;
+        let (mut steps, mut known, mut count) = (Vec::new(), self.inputs(), 0);
+        for at in order {
             let stage = &self.workflow.stages[at];
-            let number = u16::try_from(at).unwrap_or(u16::MAX);
-            let outputs: Vec<_> = stage.from.iter().map(|name| known[name].0.clone()).collect();
-            let complete = stage.from.iter().all(|name| known[name].1);
-            let sources = Sources { outputs: &outputs, complete, quiet: self.quiet };
-            let partial = stage.partial_after_millis.map(u64::from).map(Duration::from_millis);
-            let collected = match &stage.collect {
-                Collect::Each => sequential(&sources, 1),
-                Collect::Sequential(size) => sequential(&sources, *size as usize),
-                Collect::All => all(&sources, partial),
-                Collect::Custom(name) => match self.strategies.0.get(name) {
-                    Some(strategy) => strategy.collect(&sources),
-                    None => Err(format!("no strategy '{name}' is known here")),
-                },
-            };
-            let Groups { mut groups, mut complete } = match collected {
-                Ok(groups) => groups,
-                Err(why) => return dead(format!("stage '{}': {why}", stage.name)),
-            };
-            let key = |index: usize, copy: u8| TaskKey {
-                partition,
-                job: identity,
-                stage: number,
-                index: u32::try_from(index).unwrap_or(u32::MAX),
-                copy,
-            };
-            // A task that exists keeps its inputs, even if the group would be larger now.
-            if stage.collect == Collect::All
-                && groups.is_empty()
-                && self.tasks.contains_key(&key(0, 0))
-            {
-                (groups, complete) = (vec![None], true);
-            }
+            let in_stage = |why: String| format!("stage '{}': {why}", stage.name);
+            let Groups { groups, complete } = self.groups(at, &known).map_err(in_stage)?;
+            // What follows a custom strategy could not be counted when the job was submitted (`Workflow::check_inputs`).
             count += groups.len() * usize::from(stage.copies);
             if count > MAX_TASKS {
-                let why = format!("the job would have more than {MAX_TASKS} tasks");
-                return dead(format!("stage '{}': {why}", stage.name));
+                let why = format!("task limit reached: {count} of {MAX_TASKS} in the job");
+                return Err(in_stage(why));
             }
             let mut outputs = Vec::with_capacity(groups.len());
             for (index, group) in groups.into_iter().enumerate() {
-                let copies = (0..stage.copies)
-                    .map(|copy| (key(index, copy), self.tasks.get(&key(index, copy))));
-                let copies: Vec<_> = copies.collect();
-                let output = copies.iter().find_map(|(_, task)| match task.as_ref()?.state {
-                    TaskState::Done { output, .. } => Some(output),
-                    _ => None,
-                });
-                outputs.push(output);
-                let mut hopeless = Vec::new();
-                // All copies get the same inputs, even if a partial group has grown since the first was made.
-                let made = copies.iter().find_map(|(_, task)| Some((*task)?.inputs.clone()));
-                let group = made.or(group);
-                for (key, task) in &copies {
-                    match (task, output, &group) {
-                        (None, None, Some(inputs)) => {
-                            if inputs.len() > MAX_BLOBS {
-                                let why = format!("a task would have more than {MAX_BLOBS} inputs");
-                                return dead(format!("stage '{}': {why}", stage.name));
-                            }
-                            let task = self.task(at, key, depths[at], inputs.clone());
-                            steps.push(Step::Create(*key, Box::new(task)));
-                        }
-                        (Some(task), Some(_), _) if !task.state.is_final() => {
-                            steps.push(Step::Cancel(*key));
-                        }
-                        (Some(task), None, _) => match &task.state {
-                            TaskState::Dead { .. } | TaskState::Cancelled { .. }
-                                if task.generation < self.job.generation =>
-                            {
-                                steps.push(Step::Revive(*key));
-                            }
-                            TaskState::Dead { reason, .. } => hopeless.push(reason.clone()),
-                            TaskState::Cancelled { .. } => hopeless.push("it was cancelled".into()),
-                            _ => {}
-                        },
-                        _ => {}
-                    }
-                }
-                if hopeless.len() == copies.len() {
-                    let why = hopeless.swap_remove(0);
-                    return dead(format!("task {index} of stage '{}': {why}", stage.name));
-                }
+                outputs.push(self.group((at, depths[at]), index, group, &mut steps)?);
             }
-            known.insert(&stage.name, (outputs, complete));
+            known.insert(&stage.name, Known { outputs, complete });
         }
-        let last = (0..self.workflow.stages.len()).filter(|&at| self.workflow.is_last(at));
-        let last = last.map(|at| &known[&self.workflow.stages[at].name]);
-        let outputs: Option<Vec<Digest>> = last
-            .map(|(outputs, complete)| {
-                outputs.iter().copied().collect::<Option<Vec<_>>>().filter(|_| *complete)
-            })
-            .collect::<Option<Vec<_>>>()
-            .map(|outputs| outputs.concat());
-        if let Some(outputs) = outputs {
-            // A partial barrier may leave tasks that nobody waits for.
-            let planned = |key: &TaskKey| {
-                steps.iter().any(|step| matches!(step, Step::Cancel(planned) if planned == key))
-            };
-            let left = self.tasks.iter().filter(|(_, task)| !task.state.is_final());
-            let left: Vec<_> = left.filter(|(key, _)| !planned(key)).map(|(key, _)| *key).collect();
-            steps.retain(|step| matches!(step, Step::Cancel(_)));
-            steps.extend(left.into_iter().map(Step::Cancel));
-            steps.push(Step::End(JobState::Done { outputs, at: self.now }));
+        if let Some(outputs) = self.outputs(&known) {
+            self.finish(&mut steps, outputs);
         }
-        steps
+        Ok(steps)
+    }
+
+    /// The inputs of the job, which are all there from the beginning.
+    fn inputs(&self) -> BTreeMap<&Name, Known> {
+        let mut known = BTreeMap::new();
+        for (name, blobs) in &self.job.inputs {
+            let outputs = blobs.iter().copied().map(Some).collect();
+            known.insert(name, Known { outputs, complete: true });
+        }
+        for name in self.workflow.inputs.keys() {
+            // An input of which a job may have none.
+            known.entry(name).or_insert(Known { outputs: vec![], complete: true });
+        }
+        known
+    }
+
+    /// The groups of a stage's sources that make a task.
+    fn groups(&self, at: usize, known: &BTreeMap<&Name, Known>) -> Result<Groups, String> {
+        let stage = &self.workflow.stages[at];
+        let outputs: Vec<_> = stage.from.iter().map(|name| known[name].outputs.clone()).collect();
+        let complete = stage.from.iter().all(|name| known[name].complete);
+        let sources = Sources { outputs: &outputs, complete, quiet: self.quiet };
+        let partial = stage.partial_after_millis.map(u64::from).map(Duration::from_millis);
+        let collected = match &stage.collect {
+            Collect::Each => sequential(&sources, 1),
+            Collect::Sequential(size) => sequential(&sources, *size as usize),
+            Collect::All => all(&sources, partial),
+            Collect::Custom(name) => match self.strategies.0.get(name) {
+                Some(strategy) => strategy.collect(&sources),
+                None => Err(format!("no strategy '{name}' is known here")),
+            },
+        }?;
+        // A barrier that was full once stays full: its task exists and keeps its inputs, even if an output came later and the group
+        // would have to wait again.
+        let is_made = || self.tasks.contains_key(&self.key(at, 0, 0));
+        match stage.collect == Collect::All && collected.groups.is_empty() && is_made() {
+            true => Ok(Groups { groups: vec![None], complete: true }),
+            false => Ok(collected),
+        }
+    }
+
+    fn key(&self, at: usize, index: usize, copy: u8) -> TaskKey {
+        TaskKey {
+            partition: self.job.key().partition(),
+            job: self.job.identity(),
+            stage: u16::try_from(at).expect("a workflow has at most 64 stages"),
+            index: u32::try_from(index).expect("a job has at most 4,096 tasks"),
+            copy,
+        }
+    }
+
+    /// Plans the copies of the task of a group. Returns the output, if there is one, or the reason why there will be none.
+    fn group(
+        &self,
+        (at, depth): (usize, u16),
+        index: usize,
+        group: Option<Vec<Digest>>,
+        steps: &mut Vec<Step>,
+    ) -> Result<Option<Digest>, String> {
+        let stage = &self.workflow.stages[at];
+        let keys = (0..stage.copies).map(|copy| self.key(at, index, copy));
+        let copies: Vec<_> = keys.map(|key| (key, self.tasks.get(&key))).collect();
+        let output = copies.iter().find_map(|(_, task)| match task.as_ref()?.state {
+            TaskState::Done { output, .. } => Some(output),
+            _ => None,
+        });
+        // All copies get the same inputs, even if a partial group has grown since the first was made.
+        let made = copies.iter().find_map(|(_, task)| Some((*task)?.inputs.clone()));
+        let inputs = made.or(group);
+        let mut hopeless = Vec::new();
+        for (key, task) in &copies {
+            match (task, output, &inputs) {
+                (None, None, Some(inputs)) => {
+                    if inputs.len() > MAX_BLOBS {
+                        let count = inputs.len();
+                        let why = format!("input limit reached: {count} of {MAX_BLOBS} in a task");
+                        return Err(format!("stage '{}': {why}", stage.name));
+                    }
+                    let made = self.task(at, key, depth, inputs.clone());
+                    steps.push(Step::Create(*key, Box::new(made)));
+                }
+                // The first output of a copy counts; the others would be work for nothing.
+                (Some(task), Some(_), _) if !task.state.is_final() => {
+                    steps.push(Step::Cancel(*key));
+                }
+                (Some(task), None, _) => match &task.state {
+                    // The job was requeued after this end, which counts no longer.
+                    TaskState::Dead { .. } | TaskState::Cancelled { .. }
+                        if task.generation < self.job.generation =>
+                    {
+                        steps.push(Step::Revive(*key));
+                    }
+                    TaskState::Dead { reason, .. } => hopeless.push(reason.clone()),
+                    TaskState::Cancelled { .. } => hopeless.push("it was cancelled".into()),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        match hopeless.len() == copies.len() {
+            true => Err(format!("task {index} of stage '{}': {}", stage.name, hopeless[0])),
+            false => Ok(output),
+        }
+    }
+
+    /// The outputs of the job, once all outputs of the last stages are there.
+    fn outputs(&self, known: &BTreeMap<&Name, Known>) -> Option<Vec<Digest>> {
+        let mut outputs = Vec::new();
+        for at in (0..self.workflow.stages.len()).filter(|&at| self.workflow.is_last(at)) {
+            let last = known.get(&self.workflow.stages[at].name).filter(|last| last.complete)?;
+            outputs.extend(last.outputs.iter().copied().collect::<Option<Vec<_>>>()?);
+        }
+        Some(outputs)
+    }
+
+    /// Ends a job whose outputs are all there, and takes the tasks back that are left.
+    fn finish(&self, steps: &mut Vec<Step>, outputs: Vec<Digest>) {
+        steps.retain(|step| matches!(step, Step::Cancel(_)));
+        // A partial barrier may leave tasks that nothing waits for.
+        let is_planned = |key: &TaskKey| {
+            steps.iter().any(|step| matches!(step, Step::Cancel(own) if own == key))
+        };
+        let open = self.tasks.iter().filter(|(_, task)| !task.state.is_final());
+        let left: Vec<_> = open.map(|(key, _)| *key).filter(|key| !is_planned(key)).collect();
+        steps.extend(left.into_iter().map(Step::Cancel));
+        // The writes may be done in any order: the plan of a job that is done takes back what is still open.
+        steps.push(Step::End(JobState::Done { outputs, at: self.now }));
     }
 
     fn task(&self, at: usize, key: &TaskKey, depth: u16, inputs: Vec<Digest>) -> Task {
@@ -266,8 +311,9 @@ impl Situation<'_> {
 /// Groups of consecutive outputs, each as soon as it is full.
 fn sequential(sources: &Sources<'_>, size: usize) -> Result<Groups, String> {
     let lengths: Vec<usize> = sources.outputs.iter().map(Vec::len).collect();
+    let list: Vec<String> = lengths.iter().map(usize::to_string).collect();
     if sources.complete && lengths.windows(2).any(|two| two[0] != two[1]) {
-        return Err(format!("its sources have {lengths:?} outputs, not equally many"));
+        return Err(format!("its sources have different numbers of outputs: {}", list.join(", ")));
     }
     let longest = lengths.iter().copied().max().unwrap_or(0);
     let group = |at: usize| -> Option<Vec<Digest>> {

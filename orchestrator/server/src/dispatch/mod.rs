@@ -89,7 +89,7 @@ struct Barrier {
 }
 
 impl State {
-    /// Looks for the dead block that a chain does not get past. One that hangs from something else is in nobody's way.
+    /// Looks for the dead block that a chain does not get past. One that hangs from something else does not block anything.
     fn barrier(&self, chain: &ChainId, view: &View) -> Option<Barrier> {
         let dead = self.dead.get(chain)?;
         let tail = view.tails.get(chain).or_else(|| self.genesis.get(chain))?;
@@ -144,12 +144,12 @@ impl Dispatcher {
         let mut audit = self.clock.after(AUDIT);
         let mut told = false;
         loop {
-            let wait = self.fill(&mut state, &mut runs);
+            let next_try = self.fill(&mut state, &mut runs);
             let ended = self.stop.is_cancelled() || self.drain.is_cancelled();
             if ended && runs.is_empty() {
                 return;
             }
-            let wait = wait.map_or(audit, |wait| wait.min(audit));
+            let wait = next_try.map_or(audit, |at| at.min(audit));
             tokio::select! {
                 biased;
                 () = self.drain.cancelled(), if !told => {
@@ -192,14 +192,15 @@ impl Dispatcher {
         let (now, view) = (self.clock.wall(), self.surroundings.view());
         state.trust.look(&view, &self.session);
         state.find_barriers(&view);
+        // Runs count from the claim on, so that claims that are not answered yet take slots, too.
         while state.runs.len() < self.slots {
             let can = |key: &TaskKey, task: &Task| self.can(state, &view, now, key, task);
             let next = state.queue.next(&can, now);
-            let Some((key, task, rev)) = next.task else {
+            let Some((key, ready, rev)) = next.task else {
                 let wait = next.wait?.saturating_sub(now).max(1);
                 return Some(self.clock.after(Duration::from_millis(wait)));
             };
-            let task = task.clone();
+            let task = ready.clone();
             let run = Run::of(&task);
             state.queue.claim(key, &task);
             state.trust.claimed(&task.backend, &self.clock);
@@ -227,6 +228,7 @@ impl Dispatcher {
         let full = self.tenant_slots.get(tenant).is_some_and(|&slots| {
             state.runs.values().filter(|run| run.tenant == *tenant).count() >= slots
         });
+        // A back-end in quarantine is probed with one task at a time.
         let busy = || state.runs.values().any(|run| run.backend == task.backend);
         !state.runs.contains_key(key)
             && self.backends.contains(&task.backend)
@@ -336,7 +338,7 @@ impl Dispatcher {
         state.trust.note(key, &backend, sign, (&self.own, &self.clock, &self.metrics));
         match result {
             Written::Task(stored) => self.task(state, key, &stored),
-            // Somebody else's claim is on its way. Any other revision is news, and stays.
+            // The claim of another process is on its way. Any other revision is new, and stays.
             Written::Beaten(rev) => state.queue.forget(&key, rev),
             Written::Nothing => {}
         }
@@ -344,14 +346,19 @@ impl Dispatcher {
 
     /// Gives leases back that this session does not run: claims that took effect after their answer was given up.
     fn audit(&self, state: &mut State, runs: &mut JoinSet<Returned>) {
-        let held = state.leases.iter().filter(|(key, _)| !state.runs.contains_key(key));
-        let held: Vec<_> = held.map(|(key, (task, rev))| (*key, task.clone(), *rev)).collect();
+        let held: Vec<_> = state
+            .leases
+            .iter()
+            .filter(|(key, _)| !state.runs.contains_key(key))
+            .map(|(key, (task, rev))| (*key, task.clone(), *rev))
+            .collect();
         for (key, task, rev) in held {
+            // It takes a slot until it is given back, and is not found by the next audit meanwhile.
             state.runs.insert(key, Run::of(&task));
             let (store, session) = (Arc::clone(&self.store), self.session.clone());
             let now = self.clock.wall();
             let give_back = async move {
-                tracing::info!(task = %key, "a lease that nobody runs is given back");
+                tracing::info!(task = %key, "a lease without a run is given back");
                 let why = "its claim was answered too late";
                 let mut result = Written::Nothing;
                 let backend = task.backend.clone();

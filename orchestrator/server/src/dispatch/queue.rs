@@ -65,14 +65,14 @@ impl<K: Ord + Clone> Shares<K> {
         self.times.get(who).copied().unwrap_or(self.now)
     }
 
-    /// Somebody who had nothing waiting has something now: what was not used is not saved up.
+    /// Starts serving one that had nothing waiting: a share that was not used is not saved up.
     fn enter(&mut self, who: &K) {
         let now = self.now;
         let time = self.times.entry(who.clone()).or_insert(now);
         *time = time.max(now);
     }
 
-    /// Somebody is served, at the time that it had.
+    /// Serves one, at the time that it had.
     fn charge(&mut self, who: &K, cost: f64) {
         let time = self.times.entry(who.clone()).or_insert(self.now);
         self.now = self.now.max(*time);
@@ -108,7 +108,7 @@ impl Queue {
         let (was_ready, charged) = (self.remove(&key), self.charged.remove(&key));
         match task.state {
             TaskState::Ready => self.insert(key, task, rev),
-            // Everybody sees everybody's claims, so all have nearly the same shares.
+            // All processes see all claims, so they have nearly the same shares.
             TaskState::Leased { .. } if was_ready && !charged => self.charge(task),
             _ => {}
         }

@@ -34,7 +34,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Notices that somebody has ended the lease. To be called after either number has changed.
+    /// Notices that another process has ended the lease. To be called after either number has changed.
     pub(super) fn check(&self) {
         let epoch = self.epoch.load(Ordering::SeqCst);
         if epoch != 0 && self.seen.load(Ordering::SeqCst) > epoch {

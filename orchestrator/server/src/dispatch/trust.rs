@@ -1,6 +1,6 @@
 //! Which back-ends of this process are trusted, and which tasks are left to other processes.
 //!
-//! A back-end that fails tasks which nobody else has failed is at fault, not the tasks. After those of three jobs in a row it is in
+//! A back-end that fails tasks that no other process has failed is at fault, not the tasks. After those of three jobs in a row it is in
 //! quarantine: while another process has the back-end, this one only tries a task from time to time, and the first one that it does ends
 //! the quarantine. A task that failed here is left to others that have not tried it.
 
@@ -100,13 +100,15 @@ impl Trust {
                 }
             }
             Sign::Bad(why) => {
+                // Of different jobs: one bad input must not quarantine a back-end by its many tasks.
                 if seen.failed.len() < FAILED && seen.failed.iter().all(|it| it.job != key.job) {
                     seen.failed.insert(key);
                 }
                 if seen.failed.len() >= FAILED && seen.quarantine.is_none() {
-                    tracing::error!(%backend, %why, "quarantined: it failed tasks of three jobs in a row that nobody else has failed");
+                    tracing::error!(%backend, %why, "quarantined: it failed tasks of three jobs in a row that no other process failed");
                     metrics.quarantined(backend, true);
-                    let why = "it failed tasks of three jobs in a row that nobody else has failed: see the log of the process";
+                    // This text is shown to tenants, and the reason of an attempt may name files of the machine.
+                    let why = "it failed tasks of three jobs in a row that no other process failed: see the log of the process";
                     own.quarantined.insert(backend.clone(), why.into());
                     seen.quarantine =
                         Some(Quarantine { probe: clock.after(PROBE), pause: PROBE, alone: None });
@@ -128,6 +130,7 @@ impl Trust {
         for (backend, seen) in &mut self.backends {
             if let Some(quarantine) = &mut seen.quarantine {
                 match view.is_trusted_elsewhere(backend, own) {
+                    // Tasks have a better place as long as another process is trusted.
                     true => quarantine.alone = None,
                     false => drop(quarantine.alone.get_or_insert_with(Instant::now)),
                 }
@@ -160,6 +163,7 @@ impl Trust {
 /// Reports whether a task is left to another process that has not tried it, or has tried it less often.
 pub(super) fn is_left(task: &Task, view: &View, own: &SessionId, now: u64) -> bool {
     let reluctance = task.reluctance(own);
+    // After a while the task is taken all the same: the other process may have no free slot.
     if reluctance == (0, false) || now > task.not_before.saturating_add(LEFT) {
         return false;
     }

@@ -110,9 +110,10 @@ impl Board {
                 self.task(*key, task);
                 task.value.job.clone()
             }
+            // Neither is on the page.
             Event::Owner(..) | Event::Chain(..) => return,
         };
-        // Nobody may be listening.
+        // An error says that no page is open, which is fine.
         let _ = self.news.send(key);
     }
 
@@ -125,12 +126,14 @@ impl Board {
             return;
         }
         row.job = Some(Arc::clone(job));
+        // It may have ended before, and have been requeued since.
         if let Some(known) = known {
             jobs.ended.remove(&known.number);
         }
         if !job.value.is_live() {
             jobs.ended.insert(job.rev.number, key.clone());
         }
+        // Open jobs are limited for each tenant; ended ones would fill the memory.
         while jobs.ended.len() > MAX_ENDED {
             let Some((_, oldest)) = jobs.ended.pop_first() else { break };
             jobs.rows.remove(&oldest);
@@ -194,7 +197,7 @@ impl Board {
         leased.map(|task| task.id).collect()
     }
 
-    /// Lets somebody listen, unless too many of the tenant do.
+    /// Admits a listener, unless too many of the tenant listen already.
     pub(crate) fn listen(&self, tenant: &Name) -> Option<OwnedSemaphorePermit> {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let permits = listeners
@@ -210,7 +213,7 @@ pub(crate) fn worker(own: &BTreeSet<Digest>, id: &str, session: &Session) -> Wor
     WorkerView {
         session: id.to_owned(),
         // The boot in it is of no interest to people.
-        host: session.host.split(':').next().unwrap_or_default().to_owned(),
+        host: session.host.split_once(':').map_or(&*session.host, |(name, _)| name).to_owned(),
         pid: session.pid,
         slots: session.slots,
         busy: session.running.len(),

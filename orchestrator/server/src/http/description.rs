@@ -29,12 +29,10 @@ fn complete(path: &str, operation: &mut Operation) {
     });
     let takes = |kind: &str| has_body.is_some_and(|body| body.content.contains_key(kind));
     let has_parameters = operation.parameters.is_some();
-    let mut common = vec![(
-        "403",
-        "The request is that of a page in a browser, or the host is not this machine",
-    )];
+    let mut common =
+        vec![("403", "A page of another site sent the request, or the host is not this machine")];
     if path.starts_with("/v1/") && path != "/v1/drain" {
-        common.push(("401", "There are tenants, and the request has the token of none of them"));
+        common.push(("401", "There are tenants, and the request does not have the token of one"));
     }
     if has_parameters || has_body.is_some() {
         common.push(("400", "A name, a digest, a number or the body cannot be understood"));
@@ -70,7 +68,7 @@ fn describe(status: &str) -> &'static str {
     match status {
         "200" => "What was asked for",
         "204" => "It is done",
-        "404" => "There is no such thing",
+        "404" => "Not found",
         _ => "See the detail",
     }
 }

@@ -19,23 +19,23 @@ pub(crate) const UNAUTHORIZED: ProblemKind = ProblemKind::new(
     "The request has no valid token",
 )
 .header("www-authenticate", "Bearer");
-pub(crate) const TOKEN: ProblemKind = ProblemKind::new(
-    401,
-    "urn:hekaton:orchestrator:invalid-token",
-    "The token is that of no tenant",
-)
-.header("www-authenticate", "Bearer error=\"invalid_token\"");
+pub(crate) const TOKEN: ProblemKind =
+    ProblemKind::new(401, "urn:hekaton:orchestrator:invalid-token", "No tenant has this token")
+        .header("www-authenticate", "Bearer error=\"invalid_token\"");
 pub(crate) const ORIGIN: ProblemKind = ProblemKind::new(
     403,
     "urn:hekaton:orchestrator:origin",
     "Pages of other sites cannot use the service",
 );
-pub(crate) const HOST: ProblemKind =
-    ProblemKind::new(403, "urn:hekaton:orchestrator:host", "The service is not asked by this name");
+pub(crate) const HOST: ProblemKind = ProblemKind::new(
+    403,
+    "urn:hekaton:orchestrator:host",
+    "The service does not answer under this name",
+);
 pub(crate) const OPERATOR: ProblemKind =
     ProblemKind::new(403, "urn:hekaton:orchestrator:operator", "Only the operator may do that");
 pub(crate) const NOT_FOUND: ProblemKind =
-    ProblemKind::new(404, "urn:hekaton:orchestrator:not-found", "There is no such thing");
+    ProblemKind::new(404, "urn:hekaton:orchestrator:not-found", "Not found");
 pub(crate) const DAMAGED: ProblemKind =
     ProblemKind::new(404, "urn:hekaton:orchestrator:damaged", "The blob is damaged: send it again");
 pub(crate) const METHOD: ProblemKind =
@@ -70,7 +70,7 @@ pub(crate) const INTERNAL: ProblemKind =
 pub(crate) const UNKNOWN: ProblemKind = ProblemKind::new(
     503,
     "urn:hekaton:orchestrator:unknown",
-    "Whether it was done is not known: send it again",
+    "The outcome is unknown: send the request again",
 )
 .retry_after(1);
 pub(crate) const UNAVAILABLE: ProblemKind = ProblemKind::new(

@@ -11,7 +11,7 @@ use hekaton_service::Problem;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// The time for which a result is reused: everybody who can connect may ask, and each look writes to the disk.
+/// The time for which a result is reused: any client that can connect may ask, and each look writes to the disk.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The time that a part may take to answer.
@@ -78,8 +78,8 @@ impl Readiness {
                 missing
             }
         };
-        let missing = missing.into_iter().map(str::to_owned);
-        let missing: Vec<String> = missing.chain(standing(parts)).collect();
+        let missing: Vec<String> =
+            missing.into_iter().map(str::to_owned).chain(standing(parts)).collect();
         match missing.is_empty() {
             true => Ok(()),
             false => Err(Problem::new(UNAVAILABLE, missing.join("; "))),
@@ -89,12 +89,12 @@ impl Readiness {
     async fn look(&self, parts: &Parts<'_>) -> Vec<&'static str> {
         let blobs = parts.blobs.clone();
         let stored = tokio::task::spawn_blocking(move || blobs.probe());
-        let (records, stored) = tokio::join!(
+        let (probed_records, joined) = tokio::join!(
             tokio::time::timeout(PATIENCE, parts.store.probe()),
             tokio::time::timeout(PATIENCE, stored),
         );
-        let records = records.map(|probed| probed.map_err(|error| error.to_string()));
-        let stored = stored.map(|joined| match joined {
+        let records = probed_records.map(|probed| probed.map_err(|error| error.to_string()));
+        let stored = joined.map(|joined| match joined {
             Ok(probed) => probed.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         });

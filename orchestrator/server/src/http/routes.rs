@@ -192,6 +192,7 @@ async fn same_site(State(api): Shared, request: Request, next: Next) -> Response
         return problem.into_response();
     }
     let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    // With tokens, a page that was let in by its name has no token to send.
     if !api.tenants.are_several() && !host.is_some_and(is_this_machine) {
         let why = "without tenants, the service is asked by the address of this machine alone";
         return Problem::new(HOST, why).into_response();
@@ -201,8 +202,11 @@ async fn same_site(State(api): Shared, request: Request, next: Next) -> Response
 
 /// No body is decoded, so one with a coding would be taken for something else.
 async fn plain(request: Request, next: Next) -> Response {
-    let codings = request.headers().get_all(header::CONTENT_ENCODING).iter();
-    let mut codings = codings.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let mut codings = request
+        .headers()
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     // Codings are the same in capital letters (RFC 9110, 8.4.1).
     let other = codings.find(|coding| {
         let coding = coding.trim_ascii();
@@ -220,11 +224,11 @@ async fn plain(request: Request, next: Next) -> Response {
 }
 
 fn is_this_machine(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
+    let bracketed = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let name = bracketed.trim_start_matches('[').trim_end_matches(']');
     name == "localhost"
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
@@ -257,6 +261,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/openapi.json", get(description))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
+        // Layers run from the last to the first: a request from elsewhere is refused before anything of it is looked at.
         .layer(from_fn(plain))
         .layer(from_fn_with_state(Arc::clone(&api), same_site))
         .with_state(api)

@@ -71,9 +71,10 @@ impl Quota {
         let full = || Bucket::full(most as f64, DAY);
         let bucket = buckets.entry(self.name.clone()).or_insert_with(full);
         bucket.take(more as f64).map_err(|seconds| {
-            let why = format!("{most} bytes a day may be sent, and {more} more are too many now");
+            let why = format!("daily byte limit reached: {more} more bytes, of {most} a day");
             Problem::new(BYTES, why).after(seconds)
         })?;
+        // Given back if the upload fails, or brings a blob that is there already.
         self.count += more;
         Ok(())
     }
@@ -95,7 +96,7 @@ impl Drop for Quota {
 
 const DAY: f64 = 86_400.0;
 
-/// The number of bundle chains that a tenant may have: nobody submits their jobs, so these count after the fact.
+/// The number of bundle chains that a tenant may have: the service itself submits their jobs, so these are counted after the fact.
 const MAX_BUNDLED: usize = 16;
 
 impl Tenants {
@@ -118,8 +119,7 @@ impl Tenants {
         }
         let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = value.and_then(bearer_token).ok_or_else(no_token)?;
-        let name = self.by_token.get(&Digest::of(token.as_bytes()));
-        let name = name.ok_or_else(wrong_token)?;
+        let name = self.by_token.get(&Digest::of(token.as_bytes())).ok_or_else(wrong_token)?;
         let tenant = self.tenants.get(name).ok_or_else(wrong_token)?;
         Ok((name.clone(), tenant))
     }
@@ -133,16 +133,21 @@ impl Tenants {
     pub(crate) fn admit(&self, name: &Name, tenant: &Tenant) -> Result<(), Problem> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(name).map_or(0, BTreeMap::len);
+        // Open jobs are counted from events, so requests at the same time may exceed the limit by a few.
         if count >= tenant.jobs {
-            let why = format!("{count} jobs are open, and {} may be", tenant.jobs);
+            let why = format!("open job limit reached: {count} of {}", tenant.jobs);
             return Err(Problem::new(FULL, why));
         }
         drop(open);
         let mut buckets = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        // A second of jobs at once is allowed, as clients submit in bursts.
         let full = || Bucket::full(f64::from(tenant.jobs_per_second), 1.0);
         let bucket = buckets.entry(name.clone()).or_insert_with(full);
         bucket.take(1.0).map_err(|_| {
-            let why = format!("{} jobs a second may be submitted", tenant.jobs_per_second);
+            let why = format!(
+                "submission rate limit reached: {} jobs per second",
+                tenant.jobs_per_second
+            );
             Problem::new(RATE, why)
         })
     }
@@ -157,11 +162,11 @@ impl Tenants {
         }
     }
 
-    /// The lowest dead block of a chain above a height. One that is not above what is published is in nobody's way.
+    /// The lowest dead block of a chain above a height. One that is not above what is published does not block anything.
     pub(crate) fn dead(&self, tenant: &Name, chain: &Name, above: Option<u64>) -> Option<u64> {
         let dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
-        let dead = dead.get(&(tenant.clone(), chain.clone()))?.values();
-        dead.filter(|height| above.is_none_or(|above| **height > above)).min().copied()
+        let heights = dead.get(&(tenant.clone(), chain.clone()))?.values();
+        heights.filter(|height| above.is_none_or(|above| **height > above)).min().copied()
     }
 
     /// Takes note of what is open.
@@ -176,6 +181,7 @@ impl Tenants {
             }
             Event::Job(key, job) => {
                 let jobs = open.entry(key.tenant.clone()).or_default();
+                // The feed may report an older revision after a newer one, which would open a job again that has ended.
                 if !is_newer(jobs.get(key).copied(), job.rev) {
                     return;
                 }
@@ -199,13 +205,14 @@ impl Tenants {
 impl Tenant {
     /// Admits a chain in addition to the tenant's others, or returns why not.
     pub(crate) fn admit_chain(&self, others: &[Chain], wanted: &Chain) -> Result<(), Problem> {
+        // Chains are never removed, so their number is what a tenant can fill the store with.
         if others.len() >= self.chains {
-            let why = format!("there are {} chains, and {} may be", others.len(), self.chains);
+            let why = format!("chain limit reached: {} of {}", others.len(), self.chains);
             return Err(Problem::new(FULL, why));
         }
         let bundled = others.iter().filter(|chain| chain.bundles.is_some()).count();
         if wanted.bundles.is_some() && bundled >= MAX_BUNDLED {
-            let why = format!("there are {bundled} chains of bundles, and {MAX_BUNDLED} may be");
+            let why = format!("bundle chain limit reached: {bundled} of {MAX_BUNDLED}");
             return Err(Problem::new(FULL, why));
         }
         Ok(())

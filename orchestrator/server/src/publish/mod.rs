@@ -83,9 +83,9 @@ impl Bundled {
 
 /// Makes sure that a chain is looked at, at a time at the latest.
 fn look(due: &mut BTreeMap<ChainId, Due>, chain: ChainId, at: Instant) {
-    let due = due.entry(chain).or_insert_with(|| Due { idle: true, ..Due::default() });
-    if due.idle || due.at > at {
-        (due.at, due.idle) = (at, false);
+    let entry = due.entry(chain).or_insert_with(|| Due { idle: true, ..Due::default() });
+    if entry.idle || entry.at > at {
+        (entry.at, entry.idle) = (at, false);
     }
 }
 
@@ -95,10 +95,10 @@ fn note(partitions: &BTreeSet<u8>, due: &mut BTreeMap<ChainId, Due>, key: &JobKe
     if !matches!(job.state, JobState::Done { .. }) || !is_among(partitions, &chain) {
         return;
     }
-    let due = due.entry(chain).or_default();
-    (due.at, due.idle) = (Instant::now(), false);
+    let entry = due.entry(chain).or_default();
+    (entry.at, entry.idle) = (Instant::now(), false);
     if job.order == Order::None {
-        due.jobs.insert(key.clone());
+        entry.jobs.insert(key.clone());
     }
 }
 
@@ -133,6 +133,15 @@ impl From<crate::record::BadRecord> for Failure {
     }
 }
 
+/// The state of the event loop.
+struct State {
+    /// The partitions whose chains this process publishes.
+    partitions: BTreeSet<u8>,
+    due: BTreeMap<ChainId, Due>,
+    bundled: Bundled,
+    bundler: Bundler,
+}
+
 impl Publisher {
     /// Runs until it is stopped.
     pub(crate) async fn run(
@@ -140,89 +149,109 @@ impl Publisher {
         mut events: UnboundedReceiver<Event>,
         mut owned: UnboundedReceiver<BTreeSet<u8>>,
     ) {
-        let mut partitions = BTreeSet::new();
-        // What is to be published of the chains in these partitions.
-        let mut due: BTreeMap<ChainId, Due> = BTreeMap::new();
-        let mut bundled = Bundled::default();
-        let mut bundler = Bundler::new(self.submissions.clone());
+        let mut state = State {
+            partitions: BTreeSet::new(),
+            due: BTreeMap::new(),
+            bundled: Bundled::default(),
+            bundler: Bundler::new(self.submissions.clone()),
+        };
         let mut sweep = self.clock.after(SWEEP);
         loop {
-            let next = due.values().filter(|due| !due.idle).map(|due| due.at).min();
-            let next = next.map_or(sweep, |at| at.min(sweep));
+            let due = state.due.values().filter(|due| !due.idle).map(|due| due.at);
+            let next = due.min().map_or(sweep, |at| at.min(sweep));
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return,
-                new = owned.recv() => match new {
-                    Some(mut new) => {
+                partitions = owned.recv() => match partitions {
+                    Some(mut partitions) => {
                         // Of several reports, the last one counts.
                         while let Ok(later) = owned.try_recv() {
-                            new = later;
+                            partitions = later;
                         }
-                        if new == partitions {
-                            continue;
-                        }
-                        let more = new.difference(&partitions).next().is_some();
-                        partitions = new;
-                        due.retain(|chain, _| is_among(&partitions, chain));
-                        bundler.forget();
-                        if more {
-                            self.list(&partitions, &mut due).await;
-                            self.list_bundled(&partitions, &mut bundled, &mut due).await;
-                        }
+                        self.take_over(&mut state, partitions).await;
                     }
                     None => return,
                 },
                 event = events.recv() => match event {
-                    Some(Event::Job(key, job)) => {
-                        note(&partitions, &mut due, &key, &job.value);
-                        if !job.value.is_live() {
-                            // Published, or torn off, a moment later, perhaps by another process.
-                            let chain = (key.tenant, key.chain);
-                            let at = self.clock.after(PAUSE);
-                            for chain in bundled.chains.get(&chain).into_iter().flatten() {
-                                if is_among(&partitions, chain) {
-                                    look(&mut due, chain.clone(), at);
-                                }
-                            }
-                        }
-                    }
-                    Some(Event::Chain(chain)) => {
-                        // The blocks of a new chain may all be there by now.
-                        if let Some(chain) = bundled.note(&chain.value)
-                            && is_among(&partitions, &chain)
-                        {
-                            look(&mut due, chain, Instant::now());
-                        }
-                    }
-                    Some(Event::Reset) => {
-                        bundler.forget();
-                        bundled = Bundled::default();
-                    }
-                    Some(_) => {}
+                    Some(event) => self.see(&mut state, event),
                     None => return,
                 },
                 () = tokio::time::sleep_until(next) => {}
             }
             let now = Instant::now();
             if now >= sweep {
+                // Chains whose events were missed, as a watch may be dead without an error.
                 sweep = self.clock.after(SWEEP);
-                self.list_bundled(&partitions, &mut bundled, &mut due).await;
-                due.values_mut().for_each(|due| due.idle = false);
+                self.list_bundled(&mut state).await;
+                state.due.values_mut().for_each(|due| due.idle = false);
             }
-            let ready = due.iter().filter(|(_, due)| !due.idle && due.at <= now);
-            let ready: Vec<ChainId> = ready.map(|(chain, _)| chain.clone()).collect();
-            for chain in ready {
-                let Some(entry) = due.get_mut(&chain) else { continue };
-                let jobs = std::mem::take(&mut entry.jobs);
-                entry.idle = true;
-                match self.publish(&chain, &jobs, &mut bundler).await {
-                    Ok(more) => entry.idle = !more,
-                    Err(error) => {
-                        tracing::warn!(chain = %chain.1, %error, "published later");
-                        let entry = due.entry(chain).or_default();
-                        (entry.idle, entry.at) = (false, self.clock.after(PAUSE));
-                        entry.jobs.extend(jobs);
+            self.publish_due(&mut state, now).await;
+        }
+    }
+
+    /// Looks after other partitions from now on.
+    async fn take_over(&self, state: &mut State, partitions: BTreeSet<u8>) {
+        if partitions == state.partitions {
+            return;
+        }
+        let is_more = partitions.difference(&state.partitions).next().is_some();
+        state.partitions = partitions;
+        state.due.retain(|chain, _| is_among(&state.partitions, chain));
+        // Another publisher may have changed chains of bundles meanwhile.
+        state.bundler.forget();
+        if is_more {
+            self.list(&state.partitions, &mut state.due).await;
+            self.list_bundled(state).await;
+        }
+    }
+
+    /// Takes note of a change.
+    fn see(&self, state: &mut State, event: Event) {
+        let State { partitions, due, bundled, bundler } = state;
+        match event {
+            Event::Job(key, job) => {
+                note(partitions, due, &key, &job.value);
+                if !job.value.is_live() {
+                    // Published, or torn off, a moment later, perhaps by another process.
+                    let at = self.clock.after(PAUSE);
+                    let of = (key.tenant, key.chain);
+                    for chain in bundled.chains.get(&of).into_iter().flatten() {
+                        if is_among(partitions, chain) {
+                            look(due, chain.clone(), at);
+                        }
                     }
+                }
+            }
+            Event::Chain(chain) => {
+                // The blocks of a new chain may all be there by now.
+                if let Some(chain) = bundled.note(&chain.value)
+                    && is_among(partitions, &chain)
+                {
+                    look(due, chain, Instant::now());
+                }
+            }
+            Event::Reset => {
+                bundler.forget();
+                *bundled = Bundled::default();
+            }
+            Event::Complete | Event::Owner(..) | Event::Task(..) => {}
+        }
+    }
+
+    /// Publishes the chains that are due.
+    async fn publish_due(&self, state: &mut State, now: Instant) {
+        let due = state.due.iter().filter(|(_, due)| !due.idle && due.at <= now);
+        let ready: Vec<ChainId> = due.map(|(chain, _)| chain.clone()).collect();
+        for chain in ready {
+            let Some(entry) = state.due.get_mut(&chain) else { continue };
+            let jobs = std::mem::take(&mut entry.jobs);
+            entry.idle = true;
+            match self.publish(&chain, &jobs, &mut state.bundler).await {
+                Ok(more) => entry.idle = !more,
+                Err(error) => {
+                    tracing::warn!(chain = %chain.1, %error, "published later");
+                    (entry.idle, entry.at) = (false, self.clock.after(PAUSE));
+                    entry.jobs.extend(jobs);
                 }
             }
         }
@@ -239,12 +268,7 @@ impl Publisher {
     }
 
     /// Finds chains of bundles, which have no jobs before they are looked at.
-    async fn list_bundled(
-        &self,
-        partitions: &BTreeSet<u8>,
-        bundled: &mut Bundled,
-        due: &mut BTreeMap<ChainId, Due>,
-    ) {
+    async fn list_bundled(&self, State { partitions, due, bundled, .. }: &mut State) {
         match self.store.list("chain/", bundled.listed).await {
             Ok(listing) => {
                 for entry in &listing.entries {
@@ -311,8 +335,7 @@ impl Publisher {
         };
         for _ in 0..MAX_AT_ONCE {
             // The tail first, then the job.
-            let last = store.tail(&log).await?;
-            let last = last.as_ref().map(decode::<Publication>).transpose()?;
+            let last = store.tail(&log).await?.as_ref().map(decode::<Publication>).transpose()?;
             let at = last.as_ref().map(|last| last.rev);
             let tail = Tail::of(genesis, last.as_ref().map(|last| &last.value));
             let Some(job) = read::<Job>(store, &key(tail.name)).await? else { return Ok(false) };
@@ -324,8 +347,8 @@ impl Publisher {
                 JobState::Done { .. } => read::<Job>(store, &key(&job.value.id)).await?,
                 _ => None,
             };
-            let follower = follower.as_ref().map(|follower| &follower.value);
-            let publication = match order::next(tail, Some(&job.value), follower) {
+            let follower_job = follower.as_ref().map(|follower| &follower.value);
+            let publication = match order::next(tail, Some(&job.value), follower_job) {
                 Next::Wait => return Ok(false),
                 Next::Publish(publication) => publication,
                 Next::PublishUnlessKnown(publication) => {
@@ -426,11 +449,11 @@ async fn is_logged(
     after: Rev,
     publication: &Publication,
 ) -> Result<bool, Failure> {
-    let mut after = after.number;
+    let mut read = after.number;
     loop {
-        let entries = store.read(log, after, 256).await?;
+        let entries = store.read(log, read, 256).await?;
         let Some(last) = entries.last() else { return Ok(false) };
-        after = last.rev.number;
+        read = last.rev.number;
         for entry in &entries {
             if decode::<Publication>(entry)?.value == *publication {
                 return Ok(true);

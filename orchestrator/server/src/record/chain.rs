@@ -16,7 +16,7 @@ pub struct Chain {
     pub order: Order,
     /// The parent of the first block. Only where the order is strict.
     pub genesis: Option<Name>,
-    /// The source of its blocks, if they are bundles of another chain's blocks and nobody submits them.
+    /// The source of its blocks, if they are bundles of another chain's blocks and no client submits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles: Option<Bundles>,
 }

@@ -85,9 +85,11 @@ impl FromStr for Handle {
     type Err = BadId;
 
     fn from_str(text: &str) -> Result<Self, BadId> {
-        let mut parts = text.splitn(3, '.');
-        let mut next = || parts.next().unwrap_or_default();
-        Ok(Self { chain: next().parse()?, slot: next().parse()?, job: next().parse()? })
+        let parts: Vec<&str> = text.splitn(3, '.').collect();
+        let &[chain, slot, job] = &parts[..] else {
+            return Err(BadId::new(text, "the handle of a job: CHAIN.PARENT.DIGEST"));
+        };
+        Ok(Self { chain: chain.parse()?, slot: slot.parse()?, job: job.parse()? })
     }
 }
 

@@ -117,7 +117,7 @@ pub(crate) enum OnDisk {
 /// Creates a record. A write whose answer is lost is sent once more, and recognized by its nonce.
 ///
 /// # Errors
-/// [`WriteError::Conflict`] if somebody else has created it, [`WriteError::Unknown`] if it may still take effect.
+/// [`WriteError::Conflict`] if another process has created it, [`WriteError::Unknown`] if it may still take effect.
 pub async fn create<T: Serialize>(
     store: &dyn Store,
     key: &str,

@@ -74,7 +74,7 @@ pub struct Session {
     pub slots: u32,
     /// The back-ends that it has, without those that made wrong outputs.
     pub backends: Vec<Name>,
-    /// Why it does not trust some of its back-ends. They are tried from time to time, and where nobody else is there to do it.
+    /// Why it does not trust some of its back-ends. They are tried from time to time, and where no other process is there to do it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quarantined: BTreeMap<Name, String>,
     /// `true` if it claims no more tasks.

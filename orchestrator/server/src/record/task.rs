@@ -7,6 +7,7 @@
 //! fail nor return the task.
 
 use super::{JobKey, SessionId};
+use crate::clock::millis;
 use hekaton_orchestrator_client::{Digest, Name, Stage};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +65,7 @@ impl FromStr for TaskKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// The number of failed attempts after which it is dead, if others have failed, too, or nobody else is there.
+    /// The number of failed attempts after which it is dead, if others have failed, too, or no other process is there.
     pub attempts: u32,
     /// The time that an attempt may take, in seconds.
     pub seconds: u32,
@@ -81,6 +82,7 @@ impl From<&Stage> for Limits {
 
 impl Limits {
     /// The number of times that a task is given back without counting as an attempt before it is dead all the same.
+    // With pauses that double up to a minute, about 45 minutes.
     pub const RETURNS: u32 = 50;
     /// The number of deaths of the process that ran it after which a task is dead. Processes die for other reasons more often than by
     /// their task, so these are not failed attempts.
@@ -284,13 +286,16 @@ impl Task {
         self.leased_by(session, "failed")?;
         let attempts = self.attempts.saturating_add(1);
         let mut failed = self.failed.clone();
+        // A record has a largest size, so it cannot have all sessions that ever tried.
         if failed.len() < Limits::KEPT || failed.contains_key(session) {
             *failed.entry(session.clone()).or_default() += 1;
         }
         let most = self.limits.attempts;
-        let several = Limits::SESSIONS.min(usize::try_from(most).unwrap_or(usize::MAX));
+        let several = Limits::SESSIONS.min(most as usize);
+        // One process with a broken device fails every task. It alone must not be able to kill them all.
         let is_sure = !elsewhere || failed.len() >= several;
         let is_dead =
+            // There is an end in any case, or a task could wait forever for a process that never tries it.
             (attempts >= most && is_sure) || attempts >= most.saturating_mul(Limits::PATIENCE);
         let state = match is_dead {
             true => {
@@ -327,6 +332,7 @@ impl Task {
             }
             false => TaskState::Ready,
         };
+        // A short pause: most processes die for reasons of their own, and the block waits.
         let not_before = now.saturating_add(pause(self.deaths, Limits::DEATH_PAUSE));
         let last_failure = Some(cut(&reason));
         Ok(Self { deaths, not_before, last_failure, ..self.with(state) })
@@ -374,6 +380,7 @@ impl Task {
         self.leased_by(session, "given up")?;
         let mut refused = self.refused.clone();
         refused.insert(session.clone());
+        // Twice by the same session: no other one has taken it in between, although it could.
         let again = self.refused.contains(session);
         let state = match !elsewhere || again || refused.len() >= Limits::REFUSALS {
             true => {
@@ -389,7 +396,8 @@ impl Task {
 
     /// Returns the number of times that nothing came of an attempt.
     pub fn tries(&self) -> u32 {
-        let refused = u32::try_from(self.refused.len()).unwrap_or(u32::MAX);
+        let refused =
+            u32::try_from(self.refused.len()).expect("a record has room for few sessions");
         self.attempts
             .saturating_add(self.returns)
             .saturating_add(self.deaths)
@@ -437,6 +445,7 @@ impl Task {
                     deaths: 0,
                     returns: 0,
                     not_before: 0,
+                    // Waiting makes a task more urgent. Time in which it was dead or cancelled does not count.
                     created: now,
                     ..self.with(TaskState::Ready)
                 })
@@ -459,8 +468,9 @@ fn not_before(times: u32, now: u64) -> u64 {
 
 /// A pause in milliseconds that doubles each time.
 fn pause(times: u32, most: Duration) -> u64 {
+    // Beyond 16 doublings, the pause is longer than any limit, and the shift would overflow.
     let pause = (Limits::PAUSE * (1 << times.min(16))).min(most);
-    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
+    millis(pause)
 }
 
 /// A reason short enough for a record.

@@ -1,6 +1,7 @@
 //! Standstills at the end of a history.
 
 use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
+use crate::clock::millis;
 use crate::history::History;
 use crate::order::Tail;
 use crate::record::{
@@ -13,43 +14,31 @@ use std::time::Duration;
 /// A job and when it was written.
 type Written = (Stored<Job>, u64);
 
+/// The records at the end of a history.
+#[derive(Default)]
+struct Records {
+    jobs: BTreeMap<JobKey, Written>,
+    /// The tasks of each job, with the times of their last writes.
+    tasks: BTreeMap<JobKey, BTreeMap<TaskKey, (Task, u64)>>,
+    chains: Vec<record::Chain>,
+    /// The times and generations of the writes in each place of a chain.
+    places: BTreeMap<JobKey, Vec<(u64, u32)>>,
+    /// By chain, what became of blocks that are not in it.
+    fates: BTreeMap<(Name, Name), BTreeMap<Name, String>>,
+}
+
 impl History {
     /// The blocks that stand still at a time of the history's clock, for longer than the patience. Who was alive is not known: a task that
     /// is leased counts as one that runs.
     pub fn standstills(&self, now: u64, patience: Duration) -> Vec<Standstill> {
-        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        let mut jobs: BTreeMap<JobKey, Written> = BTreeMap::new();
-        let mut tasks: BTreeMap<JobKey, BTreeMap<TaskKey, (Task, u64)>> = BTreeMap::new();
-        let mut chains: Vec<record::Chain> = Vec::new();
-        let mut places: BTreeMap<JobKey, Vec<(u64, u32)>> = BTreeMap::new();
-        let mut fates: BTreeMap<(Name, Name), BTreeMap<Name, String>> = BTreeMap::new();
-        for version in &self.records {
-            let entry = &version.entry;
-            if let (Ok(key), Ok(task)) = (entry.key.parse::<TaskKey>(), decode::<Task>(entry)) {
-                let tasks = tasks.entry(task.value.job.clone()).or_default();
-                tasks.insert(key, (task.value, version.at));
-            } else if let (Ok(key), Ok(job)) = (entry.key.parse::<JobKey>(), decode::<Job>(entry)) {
-                let fates = fates.entry((key.tenant.clone(), key.chain.clone())).or_default();
-                if let Some((before, _)) = jobs.get(&key)
-                    && before.value.id != job.value.id
-                {
-                    let fate = format!("was replaced by '{}'", job.value.id);
-                    fates.entry(before.value.id.clone()).or_insert(fate);
-                }
-                fates.remove(&job.value.id);
-                fates.extend(fate(&key, &job.value));
-                let place = places.entry(key.clone()).or_default();
-                place.push((version.at, job.value.generation));
-                jobs.insert(key, (job, version.at));
-            } else if entry.key.starts_with("chain/")
-                && let Ok(chain) = decode::<record::Chain>(entry)
-            {
-                chains.push(chain.value);
-            }
-        }
+        let patience = millis(patience);
+        let Records { jobs, tasks, chains, places, fates } = self.last_records();
         let none = BTreeMap::new();
-        let held = tasks.values().flat_map(BTreeMap::values).map(|(task, _)| task);
-        let held = held.filter(|task| is_held_by(task, None));
+        let held = tasks
+            .values()
+            .flat_map(BTreeMap::values)
+            .map(|(task, _)| task)
+            .filter(|task| is_held_by(task, None));
         let busy = held.map(|task| &task.job.tenant).collect();
         let offered = BTreeSet::new();
         let at = Now { now, patience, wall: u64::MAX, busy, sessions: None, offered: &offered };
@@ -57,24 +46,27 @@ impl History {
         for chain in &chains {
             let published = self.published(chain);
             let id = (chain.tenant.clone(), chain.chain.clone());
-            let fates = fates.get(&id).unwrap_or(&none);
+            let chain_fates = fates.get(&id).unwrap_or(&none);
             let own = jobs.iter().filter(|(key, _)| (&key.tenant, &key.chain) == (&id.0, &id.1));
-            let open = own.filter(|(key, (job, _))| match job.value.state {
+            let unpublished = own.filter(|(key, (job, _))| match job.value.state {
                 JobState::Cancelled { .. } | JobState::Skipped { .. } => false,
                 JobState::Done { .. } | JobState::Dead { .. } => {
                     !published.path.contains(&(key.slot.clone(), job.value.id.clone()))
                 }
                 JobState::Live => true,
             });
-            let open = open.map(|(key, (job, written))| {
+            let open = unpublished.map(|(key, (job, written))| {
                 let (mut changed, identity) = (*written, job.value.identity());
-                let tasks = tasks.get(key).into_iter().flat_map(BTreeMap::iter);
-                let tasks = tasks.filter(|(key, _)| key.job == identity);
-                let tasks = tasks.map(|(_, (task, written))| {
-                    changed = changed.max(*written);
-                    task
-                });
-                let tasks = tasks.collect();
+                let own_tasks = tasks
+                    .get(key)
+                    .into_iter()
+                    .flat_map(BTreeMap::iter)
+                    .filter(|(key, _)| key.job == identity)
+                    .map(|(_, (task, written))| {
+                        changed = changed.max(*written);
+                        task
+                    });
+                let tasks = own_tasks.collect();
                 let versions = places.get(key).map_or(&[][..], Vec::as_slice);
                 let place = place(versions, published.at, patience);
                 (&key.slot, Waiting { job: &job.value, tasks, changed, place })
@@ -88,12 +80,44 @@ impl History {
                 tail,
                 moved: published.at,
                 jobs: open.collect(),
-                fates,
+                fates: chain_fates,
             };
             found.extend(waiting.standstills(&at));
         }
         found
     }
+
+    /// Returns the last version of each record, and what was there before it.
+    fn last_records(&self) -> Records {
+        let Records { mut jobs, mut tasks, mut chains, mut places, mut fates } = Records::default();
+        for version in &self.records {
+            let entry = &version.entry;
+            if let (Ok(key), Ok(task)) = (entry.key.parse::<TaskKey>(), decode::<Task>(entry)) {
+                let of_job: &mut BTreeMap<_, _> = tasks.entry(task.value.job.clone()).or_default();
+                of_job.insert(key, (task.value, version.at));
+            } else if let (Ok(key), Ok(job)) = (entry.key.parse::<JobKey>(), decode::<Job>(entry)) {
+                let id = (key.tenant.clone(), key.chain.clone());
+                let of_chain: &mut BTreeMap<_, _> = fates.entry(id).or_default();
+                if let Some((before, _)) = jobs.get(&key)
+                    && before.value.id != job.value.id
+                {
+                    let text = format!("was replaced by '{}'", job.value.id);
+                    of_chain.entry(before.value.id.clone()).or_insert(text);
+                }
+                // A block that is submitted again has no fate yet.
+                of_chain.remove(&job.value.id);
+                of_chain.extend(fate(&key, &job.value));
+                places.entry(key.clone()).or_default().push((version.at, job.value.generation));
+                jobs.insert(key, (job, version.at));
+            } else if entry.key.starts_with("chain/")
+                && let Ok(chain) = decode::<record::Chain>(entry)
+            {
+                chains.push(chain.value);
+            }
+        }
+        Records { jobs, tasks, chains, places, fates }
+    }
+
     /// Returns what a chain has published.
     fn published(&self, chain: &record::Chain) -> Published {
         let key = chain_key(&chain.tenant, &chain.chain);

@@ -1,7 +1,7 @@
 //! Keeps track of what is not published, from the changes that the store reports, and says what stands still.
 
 use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
-use crate::clock::Clock;
+use crate::clock::{Clock, millis};
 use crate::feed::{Event, is_newer};
 use crate::metrics::Metrics;
 use crate::order::Tail;
@@ -128,11 +128,11 @@ impl Watch {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+        millis(self.clock.monotonic())
     }
 
     fn patience(&self) -> u64 {
-        u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX)
+        millis(self.patience)
     }
 
     fn apply(&self, state: &mut State, event: Event) {
@@ -154,8 +154,10 @@ impl Watch {
         }
         state.revs.insert(key.clone(), job.rev);
         let now = self.now();
-        let known = state.chains.entry((key.tenant.clone(), key.chain.clone()));
-        let known = known.or_insert_with(|| Known { moved: now, ..Known::default() });
+        let known = state
+            .chains
+            .entry((key.tenant.clone(), key.chain.clone()))
+            .or_insert_with(|| Known { moved: now, ..Known::default() });
         let generation = job.value.generation;
         let place = known.places.entry(key.clone()).or_insert_with(|| Place::new(now, generation));
         place.see(now, generation, self.patience());
@@ -245,11 +247,13 @@ impl Watch {
             let tail = record.genesis.as_ref().map(|genesis| Tail::of(genesis, last));
             let jobs = known.jobs.iter().map(|(key, open)| {
                 let job = &open.job.value;
-                let tasks = state.tasks.get(key).into_iter().flat_map(BTreeMap::iter);
+                let all = state.tasks.get(key).into_iter().flat_map(BTreeMap::iter);
                 let identity = job.identity();
                 // Tasks of a block that another one has replaced are not the job's own.
-                let tasks = tasks.filter(|(key, _)| key.job == identity);
-                let tasks = tasks.map(|(_, task)| &task.value).collect();
+                let tasks = all
+                    .filter(|(key, _)| key.job == identity)
+                    .map(|(_, task)| &task.value)
+                    .collect();
                 // A job that was torn off, and not written since, has had no events.
                 let place = known.places.get(key).copied().unwrap_or_default();
                 (&key.slot, Waiting { job, tasks, changed: open.changed, place })
@@ -270,8 +274,8 @@ impl Watch {
         for one in new.take(MAX_SAID) {
             tracing::error!(tenant = %one.tenant, "stands still: {one}");
         }
-        let halted = found.iter().filter(|one| one.halts);
-        let halted: BTreeSet<_> = halted.map(|one| (&one.tenant, &one.chain)).collect();
+        let halted: BTreeSet<_> =
+            found.iter().filter(|one| one.halts).map(|one| (&one.tenant, &one.chain)).collect();
         self.metrics.standing_still(found.len(), halted.len());
     }
 

@@ -110,18 +110,18 @@ impl NatsStore {
     ) -> Result<Rev, WriteError> {
         let message =
             PublishMessage::build().payload(value).expected_last_subject_sequence(expected);
-        let key = key.to_owned();
+        let owned = || key.to_owned();
         match publish(&self.context, subject, message).await {
             Ok(sequence) => Ok(self.rev(sequence)),
             Err(error) => Err(match error.kind() {
-                PublishErrorKind::WrongLastSequence => WriteError::Conflict { key },
-                // Nobody has taken it.
+                PublishErrorKind::WrongLastSequence => WriteError::Conflict { key: owned() },
+                // The server has not taken it.
                 PublishErrorKind::StreamNotFound | PublishErrorKind::MaxPayloadExceeded => {
-                    WriteError::Refused { key, why: error.to_string() }
+                    WriteError::Refused { key: owned(), why: error.to_string() }
                 }
-                PublishErrorKind::Other if is_full(&error) => WriteError::Full { key },
+                PublishErrorKind::Other if is_full(&error) => WriteError::Full { key: owned() },
                 // A time-out, a disconnection, or a server that is busy with an earlier write.
-                _ => WriteError::Unknown { key, why: error.to_string() },
+                _ => WriteError::Unknown { key: owned(), why: error.to_string() },
             }),
         }
     }
@@ -166,9 +166,10 @@ impl NatsStore {
         let mut messages = consumer.messages().await.map_err(unavailable)?;
         while found.len() < limit {
             let next = tokio::time::timeout(TIME, messages.next()).await;
-            let message = next.map_err(|_| unavailable("no message arrives"))?;
-            let message = message.ok_or_else(|| unavailable("the list ends early"))?;
-            let message = message.map_err(unavailable)?;
+            let message = next
+                .map_err(|_| unavailable("no message arrives"))?
+                .ok_or_else(|| unavailable("the list ends early"))?
+                .map_err(unavailable)?;
             let info = message.info().map_err(unavailable)?;
             let millis = info.published.unix_timestamp_nanos() / 1_000_000;
             let millis = u64::try_from(millis).unwrap_or(0);
@@ -256,10 +257,10 @@ impl Store for NatsStore {
         for (subject, value, sequence, _) in found {
             last.insert(subject, (value, sequence));
         }
-        let entries = last
+        let mut entries: Vec<Entry> = last
             .into_iter()
-            .filter_map(|(subject, (value, sequence))| self.entry(&subject, value, sequence));
-        let mut entries: Vec<Entry> = entries.collect();
+            .filter_map(|(subject, (value, sequence))| self.entry(&subject, value, sequence))
+            .collect();
         entries.sort_by_key(|entry| entry.rev.number);
         Ok(Listing { entries, at })
     }

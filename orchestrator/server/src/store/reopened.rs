@@ -87,10 +87,12 @@ impl Reopened {
     }
 
     fn read<T>(&self, done: Result<T, Unavailable>) -> Result<T, Unavailable> {
+        // Any failed read may mean that the store is gone; a look at it costs little.
         self.noted(done, |_| true)
     }
 
     fn written(&self, done: Result<Rev, WriteError>) -> Result<Rev, WriteError> {
+        // A conflict is an answer: the store is there.
         self.noted(done, |error| !matches!(error, WriteError::Conflict { .. }))
     }
 }
@@ -99,6 +101,7 @@ impl Reopened {
 async fn keep(shared: Weak<Shared>) {
     let mut pause = PAUSE;
     loop {
+        // A strong reference would keep the store open for the sake of looking for it.
         let Some(shared) = shared.upgrade() else { return };
         let found = match shared.current() {
             Ok(store) => store.is_there().await,
@@ -120,6 +123,7 @@ async fn keep(shared: Weak<Shared>) {
                 }
                 Err(OpenError::Refused { why }) => {
                     tracing::error!(store = shared.name, why, "the store cannot be used");
+                    // Not the end of the process: an operator may mend it, and tasks that run continue meanwhile.
                     shared.set(Err(Unavailable { why }));
                 }
             },

@@ -139,8 +139,10 @@ impl SqliteStore {
             why: format!("the database {}: {error}", path.display()),
         })?;
         let reader = schema::connect(path, durability).map_err(failed)?;
+        // Each thread has a connection of its own: one connection would make reads wait for a commit, which waits for the disk.
         let points = schema::connect(path, durability).map_err(failed)?;
         let follower = schema::connect(path, durability).map_err(failed)?;
+        // Before the list of recent changes begins: a change between both is found twice, and not missed.
         let upto = schema::counter(&points).map_err(failed)?;
         let recent = Arc::new(recent::Recent::new(incarnation, upto));
         let wake = wake::Wake::new(path, follower, Arc::downgrade(&recent));
@@ -182,17 +184,19 @@ impl SqliteStore {
     pub async fn history(&self) -> Result<History, Unavailable> {
         let incarnation = self.incarnation;
         self.query(move |connection| {
+            // Records and logs of one moment, or a publication could be there without the end of its job.
             let transaction = connection.unchecked_transaction()?;
             let mut query =
                 transaction.prepare("SELECT key, value, rev, at FROM audit ORDER BY rev")?;
-            let records = query.query_map([], |row| {
+            let rows = query.query_map([], |row| {
                 let at: i64 = row.get(3)?;
                 Ok(Version { entry: entry(row, incarnation)?, at: at.unsigned_abs() })
             })?;
-            let records = records.collect::<rusqlite::Result<_>>()?;
+            let records = rows.collect::<rusqlite::Result<_>>()?;
             let mut query = transaction.prepare("SELECT name, entry, rev FROM log ORDER BY rev")?;
-            let logs = query.query_map([], |row| entry(row, incarnation))?;
-            let logs = logs.collect::<rusqlite::Result<_>>()?;
+            let logs = query
+                .query_map([], |row| entry(row, incarnation))?
+                .collect::<rusqlite::Result<_>>()?;
             Ok(History { records, logs, ..History::default() })
         })
         .await
@@ -211,6 +215,7 @@ impl SqliteStore {
             return Err(WriteError::Refused { key, why: "the store is closed".into() });
         }
         let why = "its writer ended".to_owned();
+        // The writer may have committed before it ended, so the outcome is unknown.
         answered.await.unwrap_or(Err(WriteError::Unknown { key, why }))
     }
 
@@ -244,8 +249,8 @@ async fn ask<T: Send + 'static>(
     let failed =
         |why: String| Unavailable { why: format!("the database {}: {why}", path.display()) };
     reads.send(run).map_err(|_| failed("it is closed".into()))?;
-    let answered = answered.await.map_err(|_| failed("its reader ended".into()))?;
-    answered.map_err(|error| failed(error.to_string()))
+    let result = answered.await.map_err(|_| failed("its reader ended".into()))?;
+    result.map_err(|error| failed(error.to_string()))
 }
 
 /// Takes writes in groups until the store is dropped.
@@ -278,6 +283,7 @@ fn write_all(
         {
             group.push(next);
         }
+        // The file may be removed at any time. Without this look, writes to it would be answered and lost with the process.
         let incarnation = recent.incarnation();
         let outcome = match place.is_there() {
             true => commit(&mut connection, incarnation, durability, &mut synced, &group),
@@ -310,6 +316,7 @@ fn write_all(
 
 /// Makes a commit that changes nothing, and is on disk with all that were made before.
 fn sync(connection: &mut Connection) -> rusqlite::Result<()> {
+    // A commit without a change writes nothing and so syncs nothing: the counter is written as it is.
     schema::set_synced(connection, true)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let counter = schema::counter(&transaction)?;
@@ -323,13 +330,14 @@ enum Failure {
     Full,
     /// Nothing has happened.
     Before(String),
-    /// The commit itself failed: after a failed sync nobody knows what a crash would leave.
+    /// The commit itself failed: after a failed sync it is unknown what a crash would leave.
     During(String),
 }
 
 impl Failure {
     fn new(error: &rusqlite::Error, otherwise: impl FnOnce(String) -> Self) -> Self {
         match error.sqlite_error_code() {
+            // Also in a commit: the log counts only up to its last complete commit, so nothing of this one takes effect.
             Some(rusqlite::ErrorCode::DiskFull) => Self::Full,
             _ => otherwise(error.to_string()),
         }
@@ -337,7 +345,7 @@ impl Failure {
 
     fn why(&self) -> &str {
         match self {
-            Self::Full => "there is no space left",
+            Self::Full => "no space left",
             Self::Before(why) | Self::During(why) => why,
         }
     }
@@ -373,6 +381,7 @@ fn commit(
         schema::set_synced(connection, wanted).map_err(before)?;
         *synced = wanted;
     }
+    // Immediate: a transaction that begins as a reader and becomes a writer can fail with SQLITE_BUSY in the middle.
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(before)?;
     let from = schema::counter(&transaction).map_err(before)?;
@@ -407,6 +416,7 @@ fn apply(
     let number = signed(next.number);
     let written = match write {
         Write::Create { key, value } => transaction
+            // A key that is there is no error of the transaction, which has the writes of others in it.
             .prepare_cached("INSERT OR IGNORE INTO record (key, rev, value) VALUES (?1, ?2, ?3)")?
             .execute(params![key, number, &value[..]])?,
         Write::Update { key, value, expected } if expected.incarnation == next.incarnation => {
@@ -421,6 +431,7 @@ fn apply(
                 .prepare_cached("SELECT max(rev) FROM log WHERE name = ?1")?
                 .query_row([log], |row| row.get(0))?;
             let expected = match last {
+                // No entry has this number, so the append conflicts: the caller has read another database.
                 Some(last) if last.incarnation != next.incarnation => Some(-1),
                 last => last.map(|rev| signed(rev.number)),
             };
@@ -431,6 +442,7 @@ fn apply(
                 false => 0,
             }
         }
+        // The revision is of another database.
         Write::Update { .. } => 0,
         Write::Probe => return Ok(Ok(next)),
     };
@@ -447,9 +459,10 @@ fn apply(
     Ok(Ok(next))
 }
 
-/// SQLite has signed numbers. A counter does not get there.
+/// Returns a number as SQLite has them, with a sign. Counters do not reach the end, and a client that asks for what follows a larger
+/// revision gets nothing, as there is none.
 fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+    number.min(i64::MAX.cast_unsigned()).cast_signed()
 }
 
 /// The end of the range of keys with a prefix. No byte of a key is above `~`, and no key continues after one that is whole.
@@ -557,7 +570,7 @@ impl Store for SqliteStore {
 
     async fn read(&self, log: &str, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
         let (log, incarnation) = (log.to_owned(), self.incarnation);
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let limit = signed(limit as u64);
         self.query(move |connection| {
             let mut query = connection.prepare_cached(
                 "SELECT name, entry, rev FROM log WHERE name = ?1 AND rev > ?2 ORDER BY rev LIMIT ?3",
@@ -571,8 +584,9 @@ impl Store for SqliteStore {
     }
 
     fn describe(&self) -> String {
-        // The answer does not contain the path: everybody who can connect may ask.
-        let name = self.place.path.file_name().unwrap_or_default();
+        // The answer does not contain the path: any client that can connect may ask.
+        let name =
+            self.place.path.file_name().expect("a path at which a database was opened has a name");
         format!("the SQLite database {}", name.to_string_lossy())
     }
 

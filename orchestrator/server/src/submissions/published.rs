@@ -355,8 +355,8 @@ impl Submissions {
                 JobState::Dead { .. } | JobState::Live | JobState::Done { .. }
                     if path.skips(id) => {}
                 JobState::Dead { .. } if next && !path.blocks.iter().any(|it| it.id == *id) => {
-                    let parent = parent.clone().unwrap_or_else(|| id.clone());
-                    let entry = Publication::Skip { block: *block, id: id.clone(), parent };
+                    let before = parent.clone().unwrap_or_else(|| id.clone());
+                    let entry = Publication::Skip { block: *block, id: id.clone(), parent: before };
                     match self.store.append(&log, encode(&entry, random()), path.last).await {
                         Ok(_) => {}
                         Err(WriteError::Conflict { .. }) => continue,

@@ -193,7 +193,7 @@ fn bundles_follow_what_is_published() {
         assert!(matches!(early, Err(SubmissionError::NoChain(_))), "{early:?}");
         submissions.make_chain(strict("strict")).await.unwrap();
         for (wrong, why) in [
-            (Bundles { blocks: 0, ..spec.clone() }, "0 blocks"),
+            (Bundles { blocks: 0, ..spec.clone() }, "found 0"),
             (Bundles { blocks: 513, ..spec.clone() }, "1 to 512"),
             (Bundles { of: name("bundles"), ..spec.clone() }, "its own blocks"),
             (Bundles { input: name("b"), ..spec.clone() }, "no input 'b'"),
@@ -261,7 +261,9 @@ fn bundles_follow_what_is_published() {
         store.append(log, encode(&rogue, 0), Some(tail.rev)).await.unwrap();
         let found = world.core.history().violations();
         assert!(
-            found.iter().any(|it| it.why.contains("'rogue' is no bundle of 'strict'")),
+            found
+                .iter()
+                .any(|it| it.why.contains("'rogue' is not a bundle of blocks that 'strict'")),
             "{found:?}"
         );
         drop(node);
@@ -303,7 +305,7 @@ fn bundles_that_do_not_fit_hold_nothing_up_but_their_chain() {
         });
         let dead = dead.unwrap();
         let JobState::Dead { reason, .. } = &dead.state else { unreachable!() };
-        assert!(reason.contains("3 files"), "{reason}");
+        assert!(reason.contains("found 3"), "{reason}");
         submissions.skip(&tenant, &dead.handle()).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles").len(), 4);

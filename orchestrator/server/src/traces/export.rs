@@ -54,8 +54,8 @@ impl Exporter {
     pub(super) fn send(&self, parent: &str, span: &Span<'_>) {
         let Some(parent) = context(parent) else { return };
         let time = |millis: u64| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
-        let attributes = span.attributes.iter();
-        let attributes = attributes.map(|(name, value)| KeyValue::new(*name, value.clone()));
+        let attributes =
+            span.attributes.iter().map(|(name, value)| KeyValue::new(*name, value.clone()));
         let builder = SpanBuilder::from_name(span.name.to_owned())
             .with_kind(SpanKind::Internal)
             .with_start_time(time(span.from))

@@ -69,6 +69,7 @@ pub(crate) struct Place {
     pub(crate) settings: Option<PathBuf>,
     /// Keep records in NATS JetStream instead of the folder, such as nats://HOST:4222; the folder must then be shared by all machines
     #[cfg(feature = "nats")]
+    // Hidden, because an address may contain a password.
     #[arg(long, value_name = "ADDRESS", env = "HEKATON_NATS", hide_env_values = true)]
     pub(crate) nats: Option<String>,
     /// Tells orchestrators of one NATS server apart
@@ -277,6 +278,7 @@ pub(crate) struct Exec {
     pub(crate) parent: u32,
     #[arg(long)]
     pub(crate) memory: Option<u64>,
+    // Behind `--`: the program has options of its own.
     #[arg(last = true)]
     pub(crate) program: Vec<OsString>,
 }

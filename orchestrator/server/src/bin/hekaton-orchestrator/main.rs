@@ -8,7 +8,8 @@ mod serve;
 mod submit;
 
 use arguments::{
-    Arguments, ChainCommand, Check, Command, Exec, Fetch, Serve, Status, Work, WorkflowCommand,
+    Arguments, ChainCommand, Check, Command, Exec, Fetch, Proofs, Serve, Status, ToService, Work,
+    WorkflowCommand,
 };
 use clap::Parser;
 use hekaton_orchestrator::backend::Helper;
@@ -29,8 +30,8 @@ use submit::{fetch, submit};
 
 fn main() -> ExitCode {
     let Arguments { json, command } = Arguments::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| "info".into());
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(has_colors())
@@ -48,29 +49,7 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             show(json, &client(&to)?.job(&job, 0)?)?;
             Ok(0)
         }
-        Command::Status(Status { to, job: None }) => {
-            let JobsBody { mut jobs, standing_still } = client(&to)?.jobs()?;
-            jobs.sort_by(|one, other| {
-                (&one.job.chain, one.job.block).cmp(&(&other.job.chain, other.job.block))
-            });
-            for view in &jobs {
-                let JobView { job: JobStatus { chain, block, id, state, .. }, tasks, .. } = view;
-                let counts = tasks.iter().map(|(state, count)| format!("{count} {state}"));
-                let counts = counts.collect::<Vec<_>>().join(", ");
-                let waits = match &view.job.missing[..] {
-                    [] => String::new(),
-                    backends => format!(": {}", missing(backends)),
-                };
-                let text = format!("{chain} {block} {id}: {state} (tasks: {counts}){waits}");
-                print(json, view, text)?;
-            }
-            for one in &standing_still {
-                let StandstillBody { chain, block, id, cause, seconds, .. } = one;
-                let text = format!("stands still: {chain} {block} {id} {cause} (for {seconds} s)");
-                print(json, one, text)?;
-            }
-            Ok(0)
-        }
+        Command::Status(Status { to, job: None }) => status(&to, json),
         Command::Cancel(of) => {
             show(json, &client(&of.to)?.cancel(&of.job)?)?;
             Ok(0)
@@ -92,45 +71,8 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             fetch(&client, &status, &output)?;
             Ok(if status.state == "done" { 0 } else { exit::REFUSED })
         }
-        Command::Chain(arguments) => {
-            let client = client(&arguments.to)?;
-            let order = match (&arguments.genesis, arguments.unordered) {
-                (Some(_), _) => Some(Order::Strict),
-                (None, true) => Some(Order::None),
-                (None, false) => None,
-            };
-            let state = match order {
-                Some(order) => {
-                    let bundles = bundles(&client, &arguments)?;
-                    let body = ChainBody { order, genesis: arguments.genesis.clone(), bundles };
-                    client.make_chain(&arguments.chain, &body)?
-                }
-                None => client.chain(&arguments.chain)?,
-            };
-            let tail = state.tail.as_deref().unwrap_or("-");
-            let height = state.height.map_or("-".into(), |height| height.to_string());
-            print(
-                json,
-                &state,
-                format_args!("chain {}: last published block {height}, {tail}", state.chain),
-            )?;
-            Ok(0)
-        }
-        Command::Proofs(arguments) => {
-            let client = client(&arguments.to)?;
-            let mut from = arguments.from;
-            loop {
-                let page = client.proofs(&arguments.chain, from)?;
-                if page.proofs.is_empty() {
-                    return Ok(0);
-                }
-                for proof in &page.proofs {
-                    let ProofBody { entry, id, block, outputs, .. } = proof;
-                    print(json, proof, format_args!("{entry} {block} {id} {}", outputs.join(" ")))?;
-                }
-                from = page.next;
-            }
-        }
+        Command::Chain(arguments) => chain(&arguments, json),
+        Command::Proofs(arguments) => proofs(&arguments, json),
         Command::Revert(arguments) => {
             let body =
                 ReorgBody { to: arguments.last, block: arguments.block, next: arguments.next };
@@ -149,25 +91,99 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             Ok(0)
         }
         Command::Check(Check { data, patience }) => check(&data, patience, json),
-        Command::TokenDigest => {
-            let token = std::io::read_to_string(std::io::stdin());
-            let token = token
-                .map_err(|error| failure(exit::BAD_FILE, format!("standard input: {error}")))?;
-            if token.trim().len() < 16 {
-                return Err(failure(
-                    exit::USAGE,
-                    "a token has at least 16 characters, better 32 random ones",
-                ));
-            }
-            say(Digest::of(token.trim().as_bytes()))?;
-            Ok(0)
-        }
+        Command::TokenDigest => token_digest(),
         Command::Exec(Exec { parent, memory, program }) => {
             let error = Helper::become_program(parent, memory, &program);
-            let program = program.first().map(|name| name.display().to_string());
-            Err(failure(127, format!("{}: {error}", program.unwrap_or_default())))
+            let name = program.first().map_or("exec".into(), |name| name.display().to_string());
+            // 127 is what shells return for a program that cannot be run.
+            Err(failure(127, format!("{name}: {error}")))
         }
     }
+}
+
+/// Prints open jobs, the last ones that have ended, and what stands still.
+fn status(to: &ToService, json: bool) -> Result<u8, Failure> {
+    let JobsBody { mut jobs, standing_still } = client(to)?.jobs()?;
+    jobs.sort_by(|one, other| {
+        (&one.job.chain, one.job.block).cmp(&(&other.job.chain, other.job.block))
+    });
+    for view in &jobs {
+        let JobView { job: JobStatus { chain, block, id, state, .. }, tasks, .. } = view;
+        let counts: Vec<String> =
+            tasks.iter().map(|(state, count)| format!("{count} {state}")).collect();
+        let counted = counts.join(", ");
+        let waits = match &view.job.missing[..] {
+            [] => String::new(),
+            backends => format!(": {}", missing(backends)),
+        };
+        let text = format!("{chain} {block} {id}: {state} (tasks: {counted}){waits}");
+        print(json, view, text)?;
+    }
+    for one in &standing_still {
+        let StandstillBody { chain, block, id, cause, seconds, .. } = one;
+        let text = format!("stands still: {chain} {block} {id} {cause} (for {seconds} s)");
+        print(json, one, text)?;
+    }
+    Ok(0)
+}
+
+/// Makes a chain, or reads one, and prints its state.
+fn chain(arguments: &ChainCommand, json: bool) -> Result<u8, Failure> {
+    let client = client(&arguments.to)?;
+    let order = match (&arguments.genesis, arguments.unordered) {
+        (Some(_), _) => Some(Order::Strict),
+        (None, true) => Some(Order::None),
+        (None, false) => None,
+    };
+    let state = match order {
+        Some(order) => {
+            let bundles = bundles(&client, arguments)?;
+            let body = ChainBody { order, genesis: arguments.genesis.clone(), bundles };
+            client.make_chain(&arguments.chain, &body)?
+        }
+        None => client.chain(&arguments.chain)?,
+    };
+    let tail = state.tail.as_deref().unwrap_or("-");
+    let height = state.height.map_or("-".into(), |height| height.to_string());
+    print(
+        json,
+        &state,
+        format_args!("chain {}: last published block {height}, {tail}", state.chain),
+    )?;
+    Ok(0)
+}
+
+/// Prints what a chain has published.
+fn proofs(arguments: &Proofs, json: bool) -> Result<u8, Failure> {
+    let client = client(&arguments.to)?;
+    let mut from = arguments.from;
+    loop {
+        let page = client.proofs(&arguments.chain, from)?;
+        // A page may be shorter than the limit without being the last one.
+        if page.proofs.is_empty() {
+            return Ok(0);
+        }
+        for proof in &page.proofs {
+            let ProofBody { entry, id, block, outputs, .. } = proof;
+            print(json, proof, format_args!("{entry} {block} {id} {}", outputs.join(" ")))?;
+        }
+        from = page.next;
+    }
+}
+
+/// Prints the digest of the token on standard input.
+fn token_digest() -> Result<u8, Failure> {
+    let token = std::io::read_to_string(std::io::stdin())
+        .map_err(|error| failure(exit::BAD_FILE, format!("standard input: {error}")))?;
+    // Only the digest of a token is stored. A short token could be found from it by trying all.
+    if token.trim().len() < 16 {
+        return Err(failure(
+            exit::USAGE,
+            "a token has at least 16 characters, better 32 random ones",
+        ));
+    }
+    say(Digest::of(token.trim().as_bytes()))?;
+    Ok(0)
 }
 
 /// Returns the source of a new chain's blocks, if it makes them from those of another chain.
@@ -179,16 +195,15 @@ fn bundles(client: &Client, arguments: &ChainCommand) -> Result<Option<BundlesBo
     let workflow = Workflow::parse(&text);
     let workflow =
         workflow.map_err(|error| failure(exit::USAGE, format!("{}: {error}", file.display())))?;
-    let input = match workflow.inputs.len() {
-        1 => workflow.inputs.keys().next().map(ToString::to_string).unwrap_or_default(),
-        count => {
-            let why = format!("{}: it has {count} inputs, and bundles need one", file.display());
-            return Err(failure(exit::USAGE, why));
-        }
+    let mut names = workflow.inputs.keys();
+    let (Some(input), None) = (names.next(), names.next()) else {
+        let (file, count) = (file.display(), workflow.inputs.len());
+        let why = format!("{file}: expected a workflow with one input for bundles, found {count}");
+        return Err(failure(exit::USAGE, why));
     };
-    let workflow = client.workflow(&text)?.workflow;
+    let digest = client.workflow(&text)?.workflow;
     let (of, blocks, lane) = (of.clone(), arguments.blocks, arguments.lane);
-    Ok(Some(BundlesBody { of, blocks, workflow, input, lane }))
+    Ok(Some(BundlesBody { of, blocks, workflow: digest, input: input.to_string(), lane }))
 }
 
 fn check(data: &Path, patience: u64, json: bool) -> Result<u8, Failure> {
@@ -198,10 +213,12 @@ fn check(data: &Path, patience: u64, json: bool) -> Result<u8, Failure> {
     }
     let store = open_records(data).map_err(|error| failure(exit::BAD_FILE, error))?;
     let blobs = Blobs::open(&data.join(BLOBS)).map_err(|error| failure(exit::BAD_FILE, error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| failure(exit::FAILED, error))?;
-    let history = runtime.block_on(store.history());
-    let mut history = history.map_err(|error| failure(exit::BAD_FILE, error))?;
+    // The store has threads of its own, so one is enough to wait for them.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| failure(exit::FAILED, error))?;
+    let mut history =
+        runtime.block_on(store.history()).map_err(|error| failure(exit::BAD_FILE, error))?;
     history.liveness =
         Some(Liveness { now: Clock::system().wall(), patience: Duration::from_secs(patience) });
     let mut violations = history.violations();

@@ -38,8 +38,10 @@ pub(crate) fn serve(
     collects: bool,
     json: bool,
 ) -> Result<u8, Failure> {
-    let settings = place.settings.as_deref().map(Settings::read).transpose();
-    let mut settings = settings.map_err(|error| failure(exit::USAGE, error))?.unwrap_or_default();
+    let mut settings = match place.settings.as_deref() {
+        Some(path) => Settings::read(path).map_err(|error| failure(exit::USAGE, error))?,
+        None => Settings::default(),
+    };
     if let Some(keys) = place.keys.clone() {
         let hekaton = match place.hekaton.components().count() {
             // Looked for in PATH.
@@ -56,19 +58,7 @@ pub(crate) fn serve(
         return Err(failure(exit::USAGE, why));
     }
     let listener = match listen {
-        Some(address) => {
-            let listener = TcpListener::bind(address)
-                .map_err(|error| failure(exit::USAGE, format!("--listen {address}: {error}")))?;
-            let bound = listener.local_addr().map_err(|error| failure(exit::FAILED, error))?;
-            if settings.tenants.is_empty() && !bound.ip().is_loopback() {
-                let why = "everybody who can reach it could use it: name tenants in the settings, or listen on 127.0.0.1";
-                return Err(failure(exit::USAGE, format!("--listen {address}: {why}")));
-            }
-            let address = format!("http://{bound}");
-            let started = serde_json::json!({ "address": address, "pid": std::process::id() });
-            print(json, &started, format_args!("serving at {address}"))?;
-            Some(listener)
-        }
+        Some(address) => Some(bind(address, &settings, json)?),
         None => {
             let started = serde_json::json!({ "pid": std::process::id() });
             print(json, &started, "working")?;
@@ -111,4 +101,20 @@ pub(crate) fn serve(
         error => failure(exit::BAD_FILE, error),
     })?;
     Ok(0)
+}
+
+/// Listens for requests, and prints where.
+fn bind(address: &str, settings: &Settings, json: bool) -> Result<TcpListener, Failure> {
+    let listener = TcpListener::bind(address)
+        .map_err(|error| failure(exit::USAGE, format!("--listen {address}: {error}")))?;
+    let bound = listener.local_addr().map_err(|error| failure(exit::FAILED, error))?;
+    // Without tenants, requests have no tokens: any machine that could connect could run programs here.
+    if settings.tenants.is_empty() && !bound.ip().is_loopback() {
+        let why = "any machine that reaches it could use it: name tenants in the settings, or listen on 127.0.0.1";
+        return Err(failure(exit::USAGE, format!("--listen {address}: {why}")));
+    }
+    let url = format!("http://{bound}");
+    let started = serde_json::json!({ "address": url, "pid": std::process::id() });
+    print(json, &started, format_args!("serving at {url}"))?;
+    Ok(listener)
 }

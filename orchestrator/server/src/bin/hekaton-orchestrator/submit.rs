@@ -4,7 +4,7 @@ use crate::arguments::Submit;
 use crate::insist::insist;
 use crate::output::{client, missing, show, text_of};
 use crate::progress::Progress;
-use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
+use hekaton_orchestrator::http::{ChainBody, ChainState, JobBody, JobStatus};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{Client, ClientError, Digest};
 use hekaton_service::program::{Failure, exit, failure, note, print};
@@ -13,8 +13,8 @@ use std::path::Path;
 
 /// Stores the outputs of a job.
 pub(crate) fn fetch(client: &Client, status: &JobStatus, output: &Path) -> Result<(), Failure> {
-    for (at, digest) in status.outputs.iter().enumerate() {
-        let digest: Digest = digest.parse().map_err(|error| failure(exit::FAILED, error))?;
+    for (at, output_digest) in status.outputs.iter().enumerate() {
+        let digest: Digest = output_digest.parse().map_err(|error| failure(exit::FAILED, error))?;
         let path = match status.outputs.len() {
             1 => output.to_owned(),
             _ => {
@@ -28,39 +28,47 @@ pub(crate) fn fetch(client: &Client, status: &JobStatus, output: &Path) -> Resul
     Ok(())
 }
 
+/// Submits jobs, and waits for them if that is asked for.
 pub(crate) fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
     let client = client(&arguments.to)?;
-    let mut bodies: Vec<(String, JobBody)> = Vec::new();
+    let bodies = bodies(&client, arguments)?;
+    check_names(&bodies, arguments)?;
+    let chain = chain(&client, &arguments.chain)?;
+    let accepted = send(&client, bodies, chain, arguments, json)?;
+    match arguments.wait {
+        true => wait(&client, accepted, arguments.output.as_deref(), json),
+        false => Ok(0),
+    }
+}
+
+/// Stores the inputs, and returns the jobs with the names of their files.
+fn bodies(client: &Client, arguments: &Submit) -> Result<Vec<(String, JobBody)>, Failure> {
     let body =
         || JobBody { chain: arguments.chain.clone(), lane: arguments.lane, ..JobBody::default() };
-    match &arguments.workflow {
-        Some(file) => {
-            let workflow = client.workflow(&text_of(file)?)?.workflow;
-            let mut inputs: BTreeMap<String, Vec<String>> = BTreeMap::new();
-            for input in &arguments.input {
-                let Some((name, path)) = input.split_once('=') else {
-                    return Err(failure(
-                        exit::USAGE,
-                        format!("--input {input}: it must be NAME=FILE"),
-                    ));
-                };
-                let blob = insist(|| client.put_file(Path::new(path)))?.to_string();
-                inputs.entry(name.into()).or_default().push(blob);
-            }
-            bodies.push((
-                file.display().to_string(),
-                JobBody { workflow: Some(workflow), inputs, ..body() },
-            ));
+    let Some(file) = &arguments.workflow else {
+        let mut bodies = Vec::new();
+        for file in &arguments.files {
+            let blob = insist(|| client.put_file(file))?.to_string();
+            let inputs = BTreeMap::from([("input".into(), vec![blob])]);
+            let backend = Some(arguments.backend.clone());
+            bodies.push((file.display().to_string(), JobBody { backend, inputs, ..body() }));
         }
-        None => {
-            for file in &arguments.files {
-                let blob = insist(|| client.put_file(file))?.to_string();
-                let inputs = BTreeMap::from([("input".into(), vec![blob])]);
-                let backend = Some(arguments.backend.clone());
-                bodies.push((file.display().to_string(), JobBody { backend, inputs, ..body() }));
-            }
-        }
+        return Ok(bodies);
+    };
+    let workflow = Some(client.workflow(&text_of(file)?)?.workflow);
+    let mut inputs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for input in &arguments.input {
+        let Some((name, path)) = input.split_once('=') else {
+            return Err(failure(exit::USAGE, format!("--input {input}: expected NAME=FILE")));
+        };
+        let blob = insist(|| client.put_file(Path::new(path)))?.to_string();
+        inputs.entry(name.into()).or_default().push(blob);
     }
+    Ok(vec![(file.display().to_string(), JobBody { workflow, inputs, ..body() })])
+}
+
+/// Checks what would only be found after hours of proving.
+fn check_names(bodies: &[(String, JobBody)], arguments: &Submit) -> Result<(), Failure> {
     if bodies.is_empty() {
         return Err(failure(exit::USAGE, "name files, or a --workflow"));
     }
@@ -73,22 +81,35 @@ pub(crate) fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
             return Err(failure(exit::USAGE, why));
         }
     }
-    if bodies.len() > 1 && arguments.id.is_some() {
-        return Err(failure(exit::USAGE, "--id is for one job"));
+    match bodies.len() > 1 && arguments.id.is_some() {
+        true => Err(failure(exit::USAGE, "--id is for one job")),
+        false => Ok(()),
     }
-    let chain = match client.chain(&arguments.chain) {
+}
+
+/// Returns the chain with a name, which is made if it does not exist.
+fn chain(client: &Client, name: &str) -> Result<ChainState, Failure> {
+    match client.chain(name) {
         Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {
-            let (order, genesis) = match arguments.chain.as_str() {
+            let (order, genesis) = match name {
                 "files" => (Order::None, None),
                 _ => (Order::Strict, Some("genesis".to_owned())),
             };
-            insist(|| {
-                let body = ChainBody { order, genesis: genesis.clone(), bundles: None };
-                client.make_chain(&arguments.chain, &body)
-            })?
+            let body = ChainBody { order, genesis, bundles: None };
+            Ok(insist(|| client.make_chain(name, &body))?)
         }
-        found => found?,
-    };
+        found => Ok(found?),
+    }
+}
+
+/// Submits the jobs, each after the one before it.
+fn send(
+    client: &Client,
+    bodies: Vec<(String, JobBody)>,
+    chain: ChainState,
+    arguments: &Submit,
+    json: bool,
+) -> Result<Vec<(String, JobStatus)>, Failure> {
     let mut block = arguments.block.unwrap_or(chain.tip_height.map_or(0, |height| height + 1));
     let mut parent = match chain.order {
         Order::Strict => arguments.parent.clone().or(chain.tip),
@@ -106,35 +127,47 @@ pub(crate) fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
         };
         let job = JobBody { block, id, parent: parent.clone(), ..body };
         let status = insist(|| client.submit(&job))?;
-        if !arguments.wait && !status.missing.is_empty() {
-            note(format_args!("{}: {}", status.job, missing(&status.missing)));
-        }
         if !arguments.wait {
+            if !status.missing.is_empty() {
+                note(format_args!("{}: {}", status.job, missing(&status.missing)));
+            }
             print(json, &status, &status.job)?;
         }
         (parent, block) = (parent.map(|_| status.id.clone()), block + 1);
         accepted.push((name, status));
     }
-    if !arguments.wait {
-        return Ok(0);
-    }
+    Ok(accepted)
+}
+
+/// Waits until all jobs have ended, and stores the proofs of those that are done.
+fn wait(
+    client: &Client,
+    accepted: Vec<(String, JobStatus)>,
+    output: Option<&Path>,
+    json: bool,
+) -> Result<u8, Failure> {
     let mut code = 0;
     let several = accepted.len() > 1;
-    if let Some(folder) = arguments.output.as_deref().filter(|_| several) {
+    if let Some(folder) = output.filter(|_| several) {
         std::fs::create_dir_all(folder)
             .map_err(|error| failure(exit::BAD_FILE, format!("{}: {error}", folder.display())))?;
     }
     let mut progress = Progress::new(accepted.len());
     for (name, status) in accepted {
-        let ended = progress.wait(&client, &status)?;
+        let ended = progress.wait(client, &status)?;
         show(json, &ended)?;
         if ended.state != "done" {
+            // The others are waited for all the same: they are proven whether this program ends or not.
             code = exit::REFUSED;
-        } else if let Some(output) = &arguments.output {
-            let file =
-                Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let path = if several { output.join(file + ".proof") } else { output.clone() };
-            fetch(&client, &ended, &path)?;
+        } else if let Some(output) = output {
+            let path = match Path::new(&name).file_name() {
+                Some(file) if several => output.join(format!("{}.proof", file.to_string_lossy())),
+                None if several => {
+                    return Err(failure(exit::USAGE, format!("{name}: not the name of a file")));
+                }
+                _ => output.to_owned(),
+            };
+            fetch(client, &ended, &path)?;
         }
     }
     Ok(code)

@@ -36,10 +36,16 @@ pub(super) async fn put_blob(
     let (name, tenant) = api.tenants.of(&headers)?;
     let digest: Digest = parse("digest", &digest)?;
     let limit = tenant.blob_bytes;
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    let announced: u64 = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let announced: u64 = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
     if announced > limit {
-        return Err(Problem::new(TOO_LARGE, format!("a blob may have {limit} bytes")));
+        return Err(Problem::new(
+            TOO_LARGE,
+            format!("blob size limit exceeded: the limit is {limit} bytes"),
+        ));
     }
     let mut counted = api.tenants.bytes(&name, tenant);
     // What is there already may be sent again at any time: the answer may have been lost.
@@ -53,8 +59,8 @@ pub(super) async fn put_blob(
     let mut left = announced;
     let mut incoming = blocking(move || blobs.begin(limit).map_err(of_blob)).await?;
     let mut stream = body.into_data_stream();
-    while let Some(part) = stream.next().await {
-        let part = part.map_err(|error| Problem::new(BAD_REQUEST, format!("the body: {error}")))?;
+    while let Some(read) = stream.next().await {
+        let part = read.map_err(|error| Problem::new(BAD_REQUEST, format!("the body: {error}")))?;
         let length = part.len() as u64;
         count(&mut counted, length.saturating_sub(left))?;
         left = left.saturating_sub(length);
@@ -177,8 +183,8 @@ fn parts(
         }
     };
     let begun = Sent { file, hasher: blake3::Hasher::new(), held: Bytes::new(), ended: false };
-    futures_util::stream::unfold(Some(begun), move |sent| async move {
-        let sent = sent.filter(|sent| !sent.ended)?;
+    futures_util::stream::unfold(Some(begun), move |state| async move {
+        let sent = state.filter(|sent| !sent.ended)?;
         let read = tokio::task::spawn_blocking(move || next(sent)).await;
         match read.map_err(std::io::Error::other).flatten() {
             Ok((part, sent)) => Some((Ok(part), Some(sent))),

@@ -46,9 +46,14 @@ pub(super) async fn make_chain(
             lane,
         })
     });
-    let bundles = bundles.transpose()?;
-    let wanted =
-        Chain { tenant: tenant.clone(), chain: chain.clone(), order: body.order, genesis, bundles };
+    let bundles_of = bundles.transpose()?;
+    let wanted = Chain {
+        tenant: tenant.clone(),
+        chain: chain.clone(),
+        order: body.order,
+        genesis,
+        bundles: bundles_of,
+    };
     let others = api.submissions.chains(&tenant).await?;
     if !others.iter().any(|other| other.chain == chain) {
         limits.admit_chain(&others, &wanted)?;

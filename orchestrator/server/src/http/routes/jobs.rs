@@ -88,7 +88,7 @@ async fn submission(
             let digest: Digest = parse("inputs", digest)?;
             if !api.blobs.has(&digest) {
                 let why = format!(
-                    "inputs: there is no blob {digest}: PUT it to /v1/blobs/{digest} first"
+                    "inputs: blob {digest} does not exist: PUT it to /v1/blobs/{digest} first"
                 );
                 return Err(Problem::new(MISFIT, why));
             }
@@ -104,8 +104,11 @@ async fn submission(
             Digest::of_parts("hekaton orchestrator 1 block", parts).into()
         }
     };
-    let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
-    let trace = trace.filter(|text| is_traceparent(text)).map(str::to_owned);
+    let trace = headers
+        .get("traceparent")
+        .and_then(|value| value.to_str().ok())
+        .filter(|text| is_traceparent(text))
+        .map(str::to_owned);
     let trace = Some(trace.unwrap_or_else(new_traceparent));
     let parent = body.parent.as_deref().map(|parent| parse("parent", parent)).transpose()?;
     let chain = parse("chain", &body.chain)?;
@@ -117,8 +120,12 @@ async fn submission(
 async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<(), Problem> {
     let slot = submission.parent.as_ref().unwrap_or(&submission.id).clone();
     let key = JobKey { tenant: submission.tenant.clone(), chain: submission.chain.clone(), slot };
-    let known = api.store.get(&key.to_string()).await?;
-    let known = known.and_then(|entry| decode::<Job>(&entry).ok()).map(|job| job.value.state);
+    let known = api
+        .store
+        .get(&key.to_string())
+        .await?
+        .and_then(|entry| decode::<Job>(&entry).ok())
+        .map(|job| job.value.state);
     if matches!(known, Some(JobState::Live | JobState::Done { .. } | JobState::Skipped { .. })) {
         return Ok(());
     }
@@ -170,7 +177,7 @@ pub(super) async fn job(
             return Ok(Json(view(&api, &found.value)));
         }
         let mut watch = api.store.watch(&found.value.key().to_string(), found.rev).await?;
-        // A watch that is dead must not make anybody wait longer than this.
+        // A watch that is dead must not make a client wait longer than this.
         let look = until.min(tokio::time::Instant::now() + Duration::from_secs(10));
         let _ = tokio::time::timeout_at(look, watch.next()).await;
     }
@@ -255,10 +262,10 @@ pub(super) async fn skip(
 pub(super) async fn workflow(
     State(api): Shared,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    read: Result<Bytes, BytesRejection>,
 ) -> Result<Json<WorkflowBody>, Problem> {
     let (name, tenant) = api.tenants.of(&headers)?;
-    let body = body.map_err(Rejection::from)?;
+    let body = read.map_err(Rejection::from)?;
     let mut counted = api.tenants.bytes(&name, tenant);
     let (workflows, blobs) = (api.workflows.clone(), api.blobs.clone());
     blocking(move || {

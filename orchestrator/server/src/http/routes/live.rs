@@ -95,8 +95,9 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    let permit = api.board.listen(&tenant);
-    let permit = permit.ok_or_else(|| Problem::new(FULL, "too many listen to events already"))?;
+    let permit = api.board.listen(&tenant).ok_or_else(|| {
+        Problem::new(FULL, "listener limit reached: close another connection to /v1/events first")
+    })?;
     let live = Live {
         news: api.board.subscribe(),
         api,
@@ -136,8 +137,8 @@ struct Live {
 }
 
 fn event(name: &str, data: &impl Serialize) -> Event {
-    // Lists of plain structures, which are always JSON.
-    Event::default().event(name).data(serde_json::to_string(data).unwrap_or_default())
+    let json = serde_json::to_string(data).expect("lists and maps with string keys are JSON");
+    Event::default().event(name).data(json)
 }
 
 impl Live {
@@ -188,6 +189,7 @@ impl Live {
                 first = self.news.recv() => match first {
                     Ok(first) if first.tenant == self.tenant => return self.changes(first).await,
                     Ok(_) | Err(RecvError::Closed) => {}
+                    // Changes were dropped, so only everything is complete.
                     Err(RecvError::Lagged(_)) => return self.all(),
                 },
             }
@@ -201,6 +203,7 @@ impl Live {
 
     async fn changes(&mut self, first: JobKey) -> Event {
         let mut keys = BTreeSet::from([first]);
+        // Changes come in bursts, as tasks end together; a page shows one event for all of them.
         tokio::time::sleep(TOGETHER).await;
         loop {
             match self.news.try_recv() {

@@ -62,16 +62,22 @@ async fn connect(settings: &NatsSettings, kind: &str) -> Result<Client, OpenErro
             .map_err(|error| refused(format_args!("{}: {error}", path.display())))?;
         options = options.credentials(&text).map_err(refused)?;
     }
-    let servers = settings.address.split(',').map(str::parse::<ServerAddr>);
-    let servers: Vec<ServerAddr> = servers.collect::<Result<_, _>>().map_err(refused)?;
+    let servers: Vec<ServerAddr> = settings
+        .address
+        .split(',')
+        .map(str::parse::<ServerAddr>)
+        .collect::<Result<_, _>>()
+        .map_err(refused)?;
     let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
     if let Some((user, password)) = user {
+        // The address is not decoded on its way here, so the server would get the escapes as they are.
         if password.contains('%') || user.contains('%') {
             return Err(refused("a password in an address cannot have special characters"));
         }
         options = options.user_and_password(user.into(), password.into());
     }
     let client = options.connect(servers).await.map_err(|error| match error.kind() {
+        // These do not go away by waiting. Of all others, a server that starts may be the cause.
         ConnectErrorKind::ServerParse
         | ConnectErrorKind::Authentication
         | ConnectErrorKind::AuthorizationViolation
@@ -123,10 +129,14 @@ impl NatsStore {
         let base = Config {
             storage,
             num_replicas: settings.replicas.max(1),
+            // A full stream must refuse new records. The default would drop the oldest, which are those of chains and jobs.
             discard: DiscardPolicy::New,
-            max_message_size: i32::try_from(crate::store::MAX_VALUE + 4_096).unwrap_or(i32::MAX),
+            max_message_size: i32::try_from(crate::store::MAX_VALUE + 4_096)
+                .expect("values have less than 2 GiB"),
+            // Direct reads are answered by any replica, also by one that is behind.
             allow_direct: false,
             allow_rollup: false,
+            // No message can be removed by mistake: what is missing would look like a record that was never written.
             deny_delete: true,
             deny_purge: true,
             ..Config::default()

@@ -37,8 +37,7 @@ impl Wake {
         let (file, followed) = match events {
             Ok((file, events)) => (Some(file), Some(events)),
             Err(why) => {
-                let path = path.display();
-                tracing::warn!(%path, %why, "writes of other processes are polled for");
+                tracing::warn!(path = %path.display(), %why, "writes of other processes are polled for");
                 (None, None)
             }
         };
