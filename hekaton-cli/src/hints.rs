@@ -1,7 +1,6 @@
-//! Hints on what to type next: the program adds them to errors of its libraries, which do not know
-//! the command line.
+//! Hints on the next command, which the program adds to errors of its libraries: these do not know the
+//! command line.
 
-use crate::exit::{self, Failure};
 use hekaton_circuit::named::ParameterError;
 use hekaton_core::distributed::RankError;
 use hekaton_core::keys::KeyFileError;
@@ -10,6 +9,7 @@ use hekaton_core::protocol::worker::WorkerError;
 use hekaton_core::{ProofError, ProveError, SetupError, VerifyError};
 use hekaton_plan::NotEnoughMemory;
 use hekaton_storage::{KeyStoreError, RunError};
+use hekaton_terminal::exit::{self, Failure};
 use serde_json::json;
 use std::error::Error;
 
@@ -24,6 +24,8 @@ pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
     }
 }
 
+// Downcasts instead of `Error::source`: a variant decides whether the inner error has the remedy, and some inner errors are
+// shown as part of the outer text.
 /// The hint for an error, or for the error that it wraps.
 fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<ProveError>() {
@@ -52,7 +54,7 @@ fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
         .or_else(|| of_mpi(error))
 }
 
-/// The errors of other ranks arrive as text.
+/// A hint for an error of another rank, which arrives as text.
 fn of_rank(error: &RankError) -> Option<&'static str> {
     match error {
         RankError::Lost { why, .. } if why.contains("exceeded its deadline") => {
@@ -82,7 +84,9 @@ fn of_mpi(_: &(dyn Error + 'static)) -> Option<&'static str> {
 fn of_key_store(error: &KeyStoreError) -> Option<&'static str> {
     match error {
         KeyStoreError::NotAKeyStore { .. } => Some("`hekaton setup` writes one"),
-        KeyStoreError::Family { .. } => Some("`hekaton keys derive DIR --for FILE --out DIR` does"),
+        KeyStoreError::Family { .. } => {
+            Some("`hekaton keys derive DIR --for FILE --out DIR` derives a key store from it")
+        }
         KeyStoreError::KeyFile(error) => of_key_file(error),
         _ => None,
     }
@@ -96,8 +100,8 @@ fn of_parameter(error: &ParameterError) -> Option<&'static str> {
     match error {
         ParameterError::NoSuchCircuit { .. } => Some("`hekaton circuits` describes them"),
         ParameterError::Missing { .. } => Some(
-            "pass it with -p NAME=VALUE, let --for FILE say it, or make keys for every value with \
-             `hekaton setup --up-to SIZE`",
+            "pass it with -p NAME=VALUE, take it from an input with --for FILE, or make keys for every \
+             value with `hekaton setup --up-to SIZE`",
         ),
         _ => None,
     }

@@ -19,7 +19,8 @@ pub const BAD_FILE: u8 = 3;
 pub const FAILED: u8 = 4;
 /// Asked to stop by Ctrl-C or SIGTERM; completed work is in the run directory.
 pub const STOPPED: u8 = 5;
-/// A rank was lost or fell silent, and all answers received are in the run directory; or another process holds that directory.
+/// A rank was lost or fell silent, and the run directory has all answers that were received; or another process holds that
+/// directory. Batch scripts repeat the command after this code.
 pub const LOST: u8 = 6;
 /// Ended immediately by Ctrl-C or SIGTERM.
 pub const INTERRUPTED: u8 = 130;
@@ -33,10 +34,10 @@ pub const HELP: &str = "Exit codes:
   3    a file or directory cannot be used: missing, damaged, in the way, or of
        another version or setup
   4    the run failed: the input does not fit, a witness is wrong, a disk is full
-  5    interrupted; completed work is in the run directory, continue with
+  5    interrupted; the run directory has all completed work: resume with
        --resume
   6    a rank was lost or fell silent, or another process holds the run
-       directory; completed work is in it, continue with --resume
+       directory, which has all completed work: resume with --resume
   130  interrupted immediately; no result was written
 
 Environment:
@@ -79,12 +80,13 @@ impl<T, E: ToString> OrFail<T> for Result<T, E> {
     }
 }
 
+// Both are far above what setups make. They keep a file from elsewhere from exhausting the memory of its reader.
 /// The largest verifying key that is read, in bytes.
 pub const KEY_LIMIT: u64 = 512 << 20;
 /// The largest proof that is read, in bytes.
 pub const PROOF_LIMIT: u64 = 1 << 20;
 
-/// The most bytes of an input that comes through a pipe, and so is kept in memory.
+/// The maximum length of an input that comes through a pipe and is therefore kept in memory, in bytes.
 const PIPE_LIMIT: u64 = 1 << 33;
 
 fn is_file_or_pipe(metadata: &std::fs::Metadata) -> bool {
@@ -116,12 +118,12 @@ pub fn input(path: &Path) -> Result<InputFile, Failure> {
     Ok(InputFile::new(path))
 }
 
-/// Reads a file of Hekaton's of at most `limit` bytes.
+/// Reads a Hekaton file of at most `limit` bytes.
 pub fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     read_limited(path, limit, ": not a Hekaton file")
 }
 
-/// Reads a file of at most `limit` bytes; the error for a longer one ends with `why` it has no more.
+/// Reads a file of at most `limit` bytes; the error for a longer one ends with `why`.
 pub fn read_limited(path: &Path, limit: u64, why: &str) -> Result<Vec<u8>, Failure> {
     let failure = |why: String| Failure::new(BAD_FILE, format!("{}: {why}", path.display()));
     if path.is_dir() {
@@ -133,6 +135,7 @@ pub fn read_limited(path: &Path, limit: u64, why: &str) -> Result<Vec<u8>, Failu
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|e| failure(e.to_string()))?;
+    // One more byte than allowed, to distinguish a file of exactly `limit` bytes from a longer one.
     file.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(|e| failure(e.to_string()))?;
@@ -144,6 +147,7 @@ pub fn read_limited(path: &Path, limit: u64, why: &str) -> Result<Vec<u8>, Failu
 
 static FINISHING: AtomicBool = AtomicBool::new(false);
 
+// A signal that arrives while the proof is written must not leave the user without a proof of a run of hours.
 /// Marks the point from which an interrupt comes too late: the result is being written.
 pub fn finish() {
     FINISHING.store(true, Ordering::SeqCst);

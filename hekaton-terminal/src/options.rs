@@ -20,6 +20,7 @@ pub struct Threads {
 /// # Errors
 /// If it is not a number from 1 to 4096.
 pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    // More threads than any machine has cores would only be a mistake that fills the memory with stacks.
     let number = text.parse().ok().filter(|n: &NonZeroUsize| n.get() <= 4096);
     number.ok_or_else(|| "expected a number in 1..=4096".to_owned())
 }
@@ -29,9 +30,9 @@ pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
 /// # Errors
 /// If the text is not a size.
 pub fn size(text: &str) -> Result<u64, String> {
-    let text = &text.to_ascii_uppercase().replace('I', "i");
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
+    let upper = text.to_ascii_uppercase().replace('I', "i");
+    let end = upper.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(upper.len());
+    let (number, unit) = upper.split_at(end);
     let powers = |unit: &str| "KMGT".find(unit).and_then(|i| i32::try_from(i + 1).ok());
     let factor = match unit {
         "" | "B" => Some(1.0),
@@ -49,8 +50,8 @@ pub fn size(text: &str) -> Result<u64, String> {
         .map(|(n, f)| n * f)
         .filter(|v| (1.0..1e18).contains(v));
     value.map(whole_bytes).ok_or_else(|| {
-        "a size is written as 8G, 512M (of 2^20 bytes), 1.5GB (of 10^9 bytes), or as a number of \
-         bytes, and is not zero"
+        "expected a size above zero, such as 8G, 512M (of 2^20 bytes), 1.5GB (of 10^9 bytes), or a \
+         number of bytes"
             .to_owned()
     })
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -32,8 +33,16 @@ pub fn with_program(text: &str) -> String {
 
 /// Starts logging to standard error, filtered by `RUST_LOG`, or by `default` where that is not set.
 pub fn start_logging(default: &str) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    let filter = |text: &str| text.parse::<Targets>();
+    let default = filter(default).expect("a filter of this program");
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(text) => filter(&text).unwrap_or_else(|error| {
+            // Often it is there for another program.
+            say(format_args!("warning: RUST_LOG is not used: {error}"));
+            default
+        }),
+        Err(_) => default,
+    };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
@@ -42,16 +51,15 @@ pub fn start_logging(default: &str) {
     tracing_subscriber::registry().with(filter).with(lines).init();
 }
 
-/// Reports whether a terminal takes a character for a command, or shows what follows it elsewhere:
+/// Reports whether a terminal interprets a character as a command, or moves the text that follows it:
 /// control characters of both sets, separators of lines, and marks of direction.
 fn is_command(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Escapes what a terminal would take for a command but `keep`, in the form of JSON, so that texts from
-/// files and from the network can neither change what a reader sees nor pass for lines of this
-/// program's.
+/// Escapes characters that a terminal would interpret, except those to `keep`, in the form of JSON. Text from
+/// files and from the network can then neither change the output nor look like a line of this program.
 fn escape(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     let escaped = |c: char| is_command(c) && !keep(c);
     if !text.contains(escaped) {
@@ -145,8 +153,7 @@ pub fn result(json: bool, object: &Value, lines: &str) -> Result<(), Failure> {
 
 /// Formats bytes: 12345678 as "12.3 MB".
 pub fn bytes(n: u64) -> String {
-    let n = n as f64;
-    match n {
+    match n as f64 {
         n if n < 1e3 => format!("{n} B"),
         n if n < 1e6 => format!("{:.1} kB", n / 1e3),
         n if n < 1e9 => format!("{:.1} MB", n / 1e6),
@@ -189,13 +196,14 @@ fn parent(path: &Path) -> &Path {
 
 /// Resolves symbolic links in the part of a path that exists.
 fn resolve(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    for ancestor in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+    // Without a working directory, a relative path stays as it is.
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for ancestor in absolute.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), absolute.strip_prefix(ancestor)) {
             return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
         }
     }
-    path
+    absolute
 }
 
 /// Reports whether two paths refer to the same file.
@@ -228,8 +236,8 @@ fn is_of_a_run(name: &str) -> bool {
     ) || name.ends_with(".log")
 }
 
-/// Checks, before the work rather than after it, that a file can be written and overwrites nothing
-/// of value.
+/// Checks before the work, not after it, that a file can be written and does not overwrite an input, keys, or a file of
+/// the run.
 pub fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<(), Failure> {
     let refuse = |why: &str| {
         Err(Failure::new(exit::BAD_FILE, format!("{option} {}: {why}", path.display())))
@@ -244,13 +252,16 @@ pub fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<()
     if inputs.keys.is_some_and(|keys| place.starts_with(resolve(keys))) {
         return refuse("that is inside the key store; choose another place");
     }
-    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some(name) = place.file_name().map(|name| name.to_string_lossy()) else {
+        return refuse("that is not the name of a file");
+    };
     if let Some(run) = inputs.run.map(resolve) {
         if place == run || (place.parent() == Some(&run) && is_of_a_run(&name)) {
             return refuse("that belongs to the run directory itself: choose another name");
         }
         if place.parent() == Some(&run) && !run.exists() {
-            return Ok(()); // the run directory will be created with the run
+            // The run directory will be created with the run.
+            return Ok(());
         }
     }
     if place.exists() && !place.is_file() {
@@ -271,30 +282,17 @@ pub fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<()
     match tempfile::NamedTempFile::new_in(directory) {
         Ok(_) => Ok(()),
         Err(e) => {
-            let e = e
-                .get_ref()
-                .and_then(std::error::Error::source)
-                .map_or_else(|| e.to_string(), ToString::to_string);
-            refuse(&format!("cannot write there: {e}"))
+            // Without the name of the temporary file, which means nothing to the user.
+            let inner = e.get_ref().and_then(std::error::Error::source);
+            let why = inner.map_or_else(|| e.to_string(), ToString::to_string);
+            refuse(&format!("cannot write there: {why}"))
         }
     }
 }
 
-/// Writes a file under a temporary name, then renames it; everyone may read it.
+/// Replaces a file, which all users may read. A reader sees the old content or the new one.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let attempt = || -> std::io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(parent(path))?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-        }
-        file.persist(path).map_err(|e| e.error)?;
-        Ok(())
-    };
-    attempt()
+    hekaton_core::files::write_file(path, bytes)
         .map_err(|e| Failure::new(exit::FAILED, format!("cannot write {}: {e}", path.display())))
 }
 

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The least time between two plain lines of progress.
+/// The minimum time between two plain lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows progress on standard error.
@@ -40,6 +40,7 @@ impl Display {
 
     /// Shows an event of the run; called from many threads.
     pub fn event(&self, record: &Record) {
+        // A thread that panicked while it printed must not end the run.
         let Ok(mut state) = self.state.lock() else { return };
         match &record.event {
             Event::PhaseStart { phase, total, done } => {
@@ -48,7 +49,7 @@ impl Display {
             Event::Subcircuit { phase, .. } => self.step(&mut state, *phase),
             Event::PhaseEnd { .. } | Event::RunEnd { .. } => clear(&mut state),
             Event::Notice { message } => say(&state, &format!("note: {message}")),
-            // an earlier notice has the reason
+            // An earlier notice has the reason.
             Event::Restart { .. } => say(&state, "restarting with new randomness"),
             _ => {}
         }
@@ -64,6 +65,7 @@ impl Display {
     fn begin(&self, state: &mut State, phase: Phase, total: u64, done: u64) {
         clear(state);
         (state.total, state.done, state.last_line) = (total, done, Instant::now());
+        // It has no steps that could be counted.
         if phase == Phase::LoadKeys {
             return;
         }
@@ -72,11 +74,13 @@ impl Display {
             let style = ProgressStyle::with_template(
                 "{msg:<14} {bar:32} {pos}/{len}  {elapsed}  eta {eta}",
             );
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            // work of earlier processes must not count in this process's estimate
+            bar.set_style(style.expect("a template of our own"));
+            // Work of earlier processes must not count in this process's estimate.
             bar.reset_eta();
+            // Without ticks, the clock stands still while a long subcircuit is proven.
             bar.enable_steady_tick(Duration::from_millis(200));
             state.bar = Some(bar);
+        // A log file of a batch job has lines, not bars.
         } else if done == total {
             output::say(format!("{}: all {total} done by earlier processes", phase.name()));
         } else if done > 0 {

@@ -1,12 +1,11 @@
-//! Commands that are shown to people can be pasted: words are quoted where a shell would take them for
-//! something else.
+//! Words of commands that are shown to people, quoted for a shell, so that the commands can be pasted.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes that no shell treats in a special way, wherever they stand in a word.
+/// Reports whether no shell treats a byte in a special way, at any position in a word.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-./:,@+".contains(&byte)
 }
@@ -19,7 +18,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A path as one word of a command, which no program takes for an option.
+/// A path as one word of a command, which no program parses as an option.
 pub fn path(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     let prefix: &[u8] = if bytes.starts_with(b"-") { b"./" } else { b"" };
@@ -30,7 +29,7 @@ pub fn path(path: &Path) -> String {
     }
 }
 
-/// Quotes a word: in the form of POSIX, or with escapes where a terminal could not show it as it is.
+/// Quotes a word: in the form of POSIX, or with escapes if a terminal could not show it as it is.
 fn quoted(bytes: &[u8]) -> String {
     let text = OsStr::from_bytes(bytes).to_string_lossy();
     if std::str::from_utf8(bytes).is_ok() && !text.contains(char::is_control) {
@@ -39,6 +38,7 @@ fn quoted(bytes: &[u8]) -> String {
     let escape = |byte: &u8| match byte {
         b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
         b' '..=b'~' => char::from(*byte).to_string(),
+        // $'..' is not in POSIX, but bash, zsh and ksh have it, and nothing in POSIX fits on one line.
         byte => format!("\\x{byte:02x}"),
     };
     format!("$'{}'", bytes.iter().map(escape).collect::<String>())

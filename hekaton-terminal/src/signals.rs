@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP: the first asks the run to stop, the second ends the process.
+//! Ctrl-C, SIGTERM and SIGHUP: the first one asks the run to stop, the second one ends the process.
 //! SIGUSR1, the warning that SLURM and mpirun can send, only asks. Signals that were ignored when
 //! the program started (`nohup`) stay ignored.
 
@@ -34,11 +34,11 @@ impl Handling {
     /// Handles signals from now on.
     pub fn start(self) -> Result<(), Failure> {
         let ignored = ignored();
-        let wanted =
-            [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-        // without a run that can be asked to stop, SIGUSR1 keeps its default action
-        let wanted = wanted.chain(self.cancellation.as_ref().map(|_| SIGUSR1));
-        let signals = Signals::new(wanted).or_fail(exit::FAILED)?;
+        let ending = [SIGINT, SIGTERM, SIGHUP];
+        let handled = ending.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+        // Without a run that can be asked to stop, SIGUSR1 keeps its default action.
+        let warning = self.cancellation.as_ref().map(|_| SIGUSR1);
+        let signals = Signals::new(handled.chain(warning)).or_fail(exit::FAILED)?;
         std::thread::Builder::new()
             .name("signals".into())
             .spawn(move || self.listen(signals))
@@ -49,7 +49,7 @@ impl Handling {
     fn listen(self, mut signals: Signals) {
         let mut asked: Option<Instant> = None;
         for signal in signals.forever() {
-            // SIGUSR1 is a warning: it never ends the process, however often it arrives
+            // SIGUSR1 is a warning: it never ends the process, however often it arrives.
             if signal == SIGUSR1 && asked.is_some() {
                 continue;
             }
@@ -58,14 +58,15 @@ impl Handling {
             }
             let first = asked.replace(Instant::now()).is_none();
             match &self.cancellation {
-                // the result is being written: let that finish, unless it hangs
+                // The result is being written: let that finish, unless it hangs.
                 _ if first && exit::finishing() => {}
                 Some(cancellation) if first => {
-                    // cancel before printing, which can block
+                    // Cancel before printing, which can block if standard error is a full pipe.
                     cancellation.cancel();
                     let text = "\nstopping: subcircuits in progress are finished and kept; a second \
                                 signal ends immediately";
                     if !self.quiet {
+                        // On a thread of its own, so that the second signal is heard even if this blocks.
                         let _ = std::thread::Builder::new().spawn(move || output::say(text));
                     }
                 }
@@ -90,7 +91,8 @@ fn end(why: &'static str, json: bool) {
 
 /// The signals that this process ignores, one bit per signal; known only on Linux.
 fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // Other systems do not report it: there, a signal that was ignored is handled.
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return 0 };
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -2,6 +2,7 @@
 
 use crate::options::Proving;
 use hekaton_directory_prover::{EpochKeys, EpochProver, Orchestrator, ProverOptions, Site, Slurm};
+use hekaton_orchestrator_client::Client;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use std::path::{Path, PathBuf};
 
@@ -32,16 +33,15 @@ fn site(proving: &Proving) -> Result<Site, Failure> {
     }
     let options = &proving.orchestrator;
     let Some(service) = &options.orchestrator else { return Ok(Site::Here) };
-    let token = options.orchestrator_token.as_deref();
-    if let Some(path) = token.filter(|path| !path.is_file()) {
-        let why = format!("--orchestrator-token: file {} not found", path.display());
-        return Err(Failure::new(exit::USAGE, why));
-    }
+    let token = options.orchestrator_token.as_deref().map(read_token).transpose()?;
     let (chain, backend) = (&options.orchestrator_chain, &options.orchestrator_backend);
-    Orchestrator::new(service, token, chain, backend)
-        .map(Site::Orchestrator)
-        .map_err(|why| format!("--orchestrator {why}"))
-        .or_fail(exit::USAGE)
+    Ok(Site::Orchestrator(Orchestrator::new(Client::new(service, token), chain, backend)))
+}
+
+fn read_token(path: &Path) -> Result<String, Failure> {
+    let bytes = exit::read_limited(path, 1 << 12, ": not a token")?;
+    let token = String::from_utf8(bytes).map_err(|_| format!("{}: not a token", path.display()));
+    token.map(|token| token.trim().to_owned()).or_fail(exit::BAD_FILE)
 }
 
 /// The program that proves, of the same installation: beside this one, or else in `PATH`.

@@ -1,54 +1,36 @@
 //! Proofs of epochs as jobs of an orchestrator.
 
 use hekaton_directory_server::{ProveError, Stop};
-use std::fs::File;
+use hekaton_orchestrator_client::body::{ChainBody, JobBody, JobStatus, RevertBody};
+use hekaton_orchestrator_client::{Client, ClientError, Digest, Order};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The program that submits.
-const PROGRAM: &str = "hekaton-orchestrator";
+/// The time that a request waits for the end of a job, in seconds: a stop is noticed after that.
+const LOOK: u32 = 1;
 
-/// The time between checks whether the program has ended.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The first and the last pause before a request is repeated, in which a service may be started again.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LAST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Submits each proof to an orchestrator as the next block of a chain, and waits for it. A submitted job is proven even if this process
 /// dies; submitting the same epochs again returns the same job.
 #[derive(Debug)]
 pub struct Orchestrator {
-    service: String,
-    token: Option<PathBuf>,
+    client: Client,
     chain: String,
     backend: String,
 }
 
 impl Orchestrator {
-    /// Jobs of a chain of an orchestrator.
-    ///
-    /// # Errors
-    /// If the program that submits them is not in `PATH`.
-    pub fn new(
-        service: &str,
-        token: Option<&Path>,
-        chain: &str,
-        backend: &str,
-    ) -> Result<Self, String> {
-        let version = Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).status();
-        version.map_err(|error| format!("needs the program {PROGRAM} in PATH: {error}"))?;
-        let (service, token) = (service.to_owned(), token.map(Path::to_owned));
-        Ok(Self { service, token, chain: chain.to_owned(), backend: backend.to_owned() })
+    /// Jobs of a chain, made by a back-end that has the same keys. The chain is made when it is first needed; its blocks are
+    /// `epoch-N`.
+    pub fn new(client: Client, chain: &str, backend: &str) -> Self {
+        Self { client, chain: chain.to_owned(), backend: backend.to_owned() }
     }
 
-    fn call(&self, command: &str) -> Command {
-        let mut call = Command::new(PROGRAM);
-        call.arg(command).arg("--service").arg(&self.service);
-        if let Some(token) = &self.token {
-            call.arg("--token").arg(token);
-        }
-        call
-    }
-
-    /// Has the epochs of a witness proven. Returns where the proof is. The job continues if this is asked to stop.
+    /// Has the epochs of a witness proven. Returns the file of the proof. The job continues if this is asked to stop.
     pub(crate) fn prove(
         &self,
         place: &Path,
@@ -56,68 +38,90 @@ impl Orchestrator {
         (from, to): (u32, u32),
         stop: &Stop,
     ) -> Result<PathBuf, ProveError> {
-        let (log, proof) = (place.join("log"), place.join("proof"));
-        let mut chain = self.call("chain");
-        chain.arg(&self.chain);
-        if !run(&mut chain, &log, stop)? {
-            // Either these are the first epochs handed over, or the service is not reachable, and this call fails with the reason.
-            let mut chain = self.call("chain");
-            chain.arg(&self.chain).arg("--genesis").arg(format!("epoch-{from}"));
-            if !run(&mut chain, &log, stop)? {
-                return Err(ProveError::Failed(format!("{PROGRAM}: {}", last_line(&log))));
+        self.make_chain(from, stop)?;
+        let input = insist(stop, || self.client.put_file(witness))?.to_string();
+        let job = JobBody {
+            chain: self.chain.clone(),
+            block: to.into(),
+            id: Some(block(to)),
+            parent: Some(block(from)),
+            backend: Some(self.backend.clone()),
+            inputs: BTreeMap::from([("input".to_owned(), vec![input])]),
+            ..JobBody::default()
+        };
+        let mut status = insist(stop, || self.client.submit(&job))?;
+        while status.state == "live" {
+            if stop.is_asked() {
+                return Err(ProveError::Stopped);
             }
-        }
-        let mut submit = self.call("submit");
-        submit.arg(witness).arg("--chain").arg(&self.chain).arg("--backend").arg(&self.backend);
-        submit.arg("--block").arg(to.to_string()).arg("--id").arg(format!("epoch-{to}"));
-        submit.arg("--parent").arg(format!("epoch-{from}"));
-        submit.arg("--wait").arg("--output").arg(&proof);
-        if run(&mut submit, &log, stop)? {
-            return Ok(proof);
+            status = insist(stop, || self.client.job(&status.job, LOOK))?;
         }
         let first = u64::from(from) + 1;
-        Err(ProveError::Failed(format!("the job of epochs {first} to {to}: {}", last_line(&log))))
+        let digest = output(&status).map_err(|why| {
+            ProveError::Failed(format!("the job of epochs {first} to {to}: {why}"))
+        })?;
+        let proof = place.join("proof");
+        insist(stop, || self.client.get_blob(&digest, &proof))?;
+        Ok(proof)
     }
 
-    /// Takes back what the chain has after an epoch: a proof that does not hold would be found again, and stand in the way.
-    pub(crate) fn take_back(&self, from: u32, folder: &Path) {
-        let (log, never) = (folder.join("revert.log"), Stop::default());
-        let done = [from, 0].into_iter().any(|height| {
-            // The first epoch is the chain's genesis, whose height is 0.
-            let mut revert = self.call("revert");
-            revert.arg(&self.chain).arg(format!("epoch-{from}")).arg(height.to_string());
-            matches!(run(&mut revert, &log, &never), Ok(true))
+    /// Makes the chain whose genesis is the epoch before the first one that is handed over, unless it exists.
+    fn make_chain(&self, from: u32, stop: &Stop) -> Result<(), ProveError> {
+        let body = || ChainBody { order: Order::Strict, genesis: Some(block(from)), bundles: None };
+        insist(stop, || match self.client.chain(&self.chain) {
+            Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {
+                self.client.make_chain(&self.chain, &body()).map(drop)
+            }
+            found => found.map(drop),
+        })
+    }
+
+    /// Removes what follows an epoch from the chain: otherwise, a proof that does not hold would be returned again, and block the
+    /// epochs after it.
+    pub(crate) fn take_back(&self, from: u32) {
+        let never = Stop::default();
+        // An epoch is at its own height, except for the genesis, whose height is 0.
+        let reverted = [from.into(), 0].map(|height| {
+            let body = RevertBody { to: block(from), block: height };
+            insist(&never, || self.client.revert(&self.chain, &body))
         });
-        if !done {
-            let why = last_line(&log);
-            tracing::error!(chain = self.chain, %why, "a proof that does not hold is not taken back");
+        if let [Err(why), Err(_)] = reverted {
+            tracing::error!(chain = self.chain, %why, "a proof that does not hold stays on the orchestrator's chain");
         }
     }
 }
 
-/// Runs a program, whose output goes to a file. Returns whether it succeeds.
-fn run(command: &mut Command, log: &Path, stop: &Stop) -> Result<bool, ProveError> {
-    let io = |error: std::io::Error| ProveError::Failed(format!("{PROGRAM}: {error}"));
-    let file = File::create(log).map_err(io)?;
-    command.stdin(Stdio::null()).stdout(file.try_clone().map_err(io)?).stderr(file);
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
-    let mut child = command.spawn().map_err(io)?;
+/// The name of an epoch as a block.
+fn block(epoch: u32) -> String {
+    format!("epoch-{epoch}")
+}
+
+/// The proof of a job that has ended.
+fn output(status: &JobStatus) -> Result<Digest, String> {
+    match (status.state.as_str(), &status.outputs[..]) {
+        ("done", [proof]) => proof.parse().map_err(|_| format!("'{proof}' is not a digest")),
+        ("done", outputs) => Err(format!("it has {} outputs, expected 1", outputs.len())),
+        (state, _) => Err(match &status.reason {
+            Some(reason) => format!("it is {state}: {reason}"),
+            None => format!("it is {state}"),
+        }),
+    }
+}
+
+/// Repeats a request for a minute where that may help.
+fn insist<T>(stop: &Stop, ask: impl Fn() -> Result<T, ClientError>) -> Result<T, ProveError> {
+    let mut pause = FIRST_PAUSE;
     loop {
-        if let Some(status) = child.try_wait().map_err(io)? {
-            return Ok(status.success());
-        }
-        if stop.wait(PAUSE) {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(ProveError::Stopped);
+        match ask() {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error.may_be_repeated() && pause < LAST_PAUSE => {
+                tracing::warn!(%error, "asking the orchestrator again");
+                if stop.wait(pause) {
+                    return Err(ProveError::Stopped);
+                }
+                pause *= 2;
+            }
+            Err(error) => return Err(ProveError::Failed(error.to_string())),
         }
     }
-}
-
-/// The last line of a file.
-fn last_line(log: &Path) -> String {
-    let said = std::fs::read_to_string(log).unwrap_or_default();
-    let last = said.lines().rev().find(|line| !line.trim().is_empty());
-    last.unwrap_or("it printed nothing").trim().to_owned()
 }

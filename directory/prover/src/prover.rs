@@ -8,7 +8,7 @@ use hekaton_core::Proof;
 use hekaton_directory::{EpochProof, Witness};
 use hekaton_directory_server::{ProveError, Prover, Stop};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -209,16 +209,6 @@ fn log_of(place: &Path) -> String {
     )
 }
 
-/// Writes a file under a temporary name, then renames it.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
-}
-
 /// Reads a proof. Longer files are not proofs, and are not read to their ends.
 fn read_proof(path: &Path) -> std::io::Result<Vec<u8>> {
     let longest = Proof::encoded_len(32) as u64;
@@ -286,7 +276,7 @@ impl Prover for EpochProver {
         // An interrupted run resumes only with the same witness.
         if std::fs::read(&file).ok().as_ref() != Some(&bytes) {
             let _ = std::fs::remove_dir_all(&run);
-            write(&file, &bytes).map_err(|e| failed("write the witness", &e))?;
+            hekaton_files::write(&file, &bytes).map_err(|e| failed("write the witness", &e))?;
         }
         let subcircuits = u32::try_from(self.keys.subcircuits(witness.steps.len()))
             .map_err(|e| ProveError::Failed(e.to_string()))?;
@@ -309,7 +299,7 @@ impl Prover for EpochProver {
         let verified = self.keys.verify(proof, values).map(drop);
         if let Err(Unverified::Rejected(_)) = verified {
             if let Site::Orchestrator(orchestrator) = &self.site {
-                orchestrator.take_back(proof.from, &self.folder);
+                orchestrator.take_back(proof.from);
             }
             // The run would return the same proof again.
             self.attached(proof.from, proof.to);

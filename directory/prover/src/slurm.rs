@@ -1,9 +1,11 @@
 //! Proofs of epochs as SLURM jobs.
 
-use crate::prover::write;
 use hekaton_directory_server::{ProveError, Stop};
+use hekaton_orchestrator_client::slurm::{
+    JobState, ProofJob, ask_accounts, ask_queue, job_number, state_in_accounts, state_in_queue,
+};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The time between queries about a job to SLURM.
@@ -25,17 +27,8 @@ pub(crate) struct Job<'a> {
     pub(crate) run: &'a Path,
     /// The program, which all machines must have at this path.
     pub(crate) hekaton: &'a Path,
-    /// Options of `prove`.
+    /// Options of `hekaton prove`.
     pub(crate) options: &'a [String],
-}
-
-/// The state of a job in SLURM.
-#[derive(Debug, PartialEq, Eq)]
-enum State {
-    /// It waits or runs; or SLURM does not answer now.
-    Active,
-    /// It has ended like this.
-    Ended(String),
 }
 
 impl Slurm {
@@ -47,9 +40,8 @@ impl Slurm {
         if !script.is_file() {
             return Err(format!("{}: there is no such batch script", script.display()));
         }
-        if let Err(why) = output_of(Command::new("sbatch").arg("--version")) {
-            return Err(format!("SLURM is not on this machine: sbatch --version: {why}"));
-        }
+        let version = Command::new("sbatch").arg("--version").stdin(Stdio::null()).output();
+        version.map_err(|error| format!("no SLURM on this machine: sbatch --version: {error}"))?;
         std::path::absolute(script).map(|script| Self { script }).map_err(|e| e.to_string())
     }
 
@@ -57,103 +49,65 @@ impl Slurm {
     /// asked to stop.
     pub(crate) fn prove(&self, job: &Job<'_>, stop: &Stop) -> Result<(), ProveError> {
         let file = job.place.join("job");
-        let submitted = std::fs::read_to_string(&file).ok();
-        let submitted = submitted.map(|id| id.trim().to_owned()).filter(|id| is_number(id));
-        let id = match submitted {
-            Some(id) if state(&id) == State::Active => id,
+        let failed = |why: String| ProveError::Failed(why);
+        let id = match submitted(&file).map_err(failed)? {
+            Some(id) if !matches!(state(id), JobState::Ended(_)) => id,
             _ => {
-                let id = self.submit(job).map_err(ProveError::Failed)?;
-                let written = write(&file, id.as_bytes());
-                written.map_err(|e| ProveError::Failed(format!("{}: {e}", file.display())))?;
-                tracing::info!(job = %id, log = %job.place.join("log").display(), "submitted to SLURM");
+                let id = self.submit(job).map_err(failed)?;
+                hekaton_files::write(&file, id.to_string().as_bytes())
+                    .map_err(|e| failed(format!("cannot write {}: {e}", file.display())))?;
+                tracing::info!(job = id, log = %job.place.join("log").display(), "submitted to SLURM");
                 id
             }
         };
         let mut ended = false;
         let how = loop {
-            match state(&id) {
+            match state(id) {
                 // A job that is requeued looks as if it had ended, for an instant.
-                State::Ended(how) if ended => break how,
-                state => ended = state != State::Active,
+                JobState::Ended(how) if ended => break how,
+                state => ended = matches!(state, JobState::Ended(_)),
             }
             if stop.wait(PAUSE) {
                 return Err(ProveError::Stopped);
             }
         };
         // The next attempt is another job, which resumes.
-        let _ = std::fs::remove_file(&file);
+        std::fs::remove_file(&file)
+            .map_err(|e| failed(format!("cannot remove {}: {e}", file.display())))?;
         if job.run.join("proof").is_file() {
             return Ok(());
         }
         let log = job.place.join("log");
-        Err(ProveError::Failed(format!(
-            "SLURM job {id} ended as {how}; its log is {}",
-            log.display()
-        )))
+        Err(failed(format!("SLURM job {id} ended as {how}; its log is {}", log.display())))
     }
 
-    /// The number of a new job.
-    fn submit(&self, job: &Job<'_>) -> Result<String, String> {
-        let mut command = Command::new("sbatch");
-        command.arg("--parsable").arg("--output").arg(job.place.join("log")).arg("--export=ALL");
-        command.env("FILE", job.witness).env("KEYS", job.keys).env("RUN", job.run);
-        command.env("HEKATON", job.hekaton).env("OPTIONS", job.options.join(" "));
-        // What else the script takes from the environment is not this proof's.
-        command.env_remove("PROGRAM").env_remove("PROOF");
-        command.arg(&self.script);
-        let output = output_of(&mut command).map_err(|why| format!("sbatch: {why}"))?;
-        // NUMBER or NUMBER;CLUSTER
-        let id = output.trim().split(';').next().unwrap_or_default().to_owned();
-        match is_number(&id) {
-            true => Ok(id),
-            false => Err(format!("sbatch printed no number of a job: {}", output.trim())),
-        }
+    /// Submits a job and returns its number.
+    fn submit(&self, job: &Job<'_>) -> Result<u64, String> {
+        let &Job { place, witness: input, keys, run, hekaton, options } = job;
+        let (script, log) = (&self.script, &place.join("log"));
+        let job = ProofJob { script, name: None, log, input, keys, run, hekaton, options };
+        job_number(&job.submit().output()?)
     }
 }
 
-fn is_number(id: &str) -> bool {
-    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())
+/// The number of the job that was submitted before, if there is one.
+fn submitted(file: &Path) -> Result<Option<u64>, String> {
+    match std::fs::read_to_string(file) {
+        // A file that is not a number is of another version of the program: there is no job to wait for.
+        Ok(id) => Ok(id.trim().parse().ok()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot read {}: {error}", file.display())),
+    }
 }
 
-/// Returns the state of a job. One that SLURM no longer knows has ended.
-fn state(id: &str) -> State {
-    let mut command = Command::new("squeue");
-    command.args(["--noheader", "--states=all", "--format=%T", &format!("--jobs={id}")]);
-    let said = output_of(&mut command);
-    let word = match &said {
-        Ok(output) => output.split_whitespace().next().unwrap_or("unknown"),
-        Err(why) if why.contains("Invalid job id") => "unknown",
+/// Returns the state of a job. If SLURM does not answer, the job is waited for.
+fn state(id: u64) -> JobState {
+    match state_in_queue(ask_queue(id).output()) {
+        Ok(Some(state)) => state,
+        Ok(None) => state_in_accounts(&ask_accounts(id).output()),
         Err(why) => {
-            tracing::warn!(job = id, %why, "SLURM does not say how the job is");
-            return State::Active;
+            tracing::warn!(job = id, %why, "SLURM does not report the state of a job");
+            JobState::Waiting
         }
-    };
-    const ENDED: [&str; 12] = [
-        "COMPLETED",
-        "FAILED",
-        "CANCELLED",
-        "TIMEOUT",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "BOOT_FAIL",
-        "DEADLINE",
-        "LAUNCH_FAILED",
-        "RECONFIG_FAIL",
-        "REVOKED",
-        "unknown",
-    ];
-    match ENDED.contains(&word) {
-        true => State::Ended(word.to_owned()),
-        false => State::Active,
-    }
-}
-
-/// Returns what a command prints, or its error message if it fails.
-fn output_of(command: &mut Command) -> Result<String, String> {
-    let Output { status, stdout, stderr } =
-        command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
-    match status.success() {
-        true => Ok(String::from_utf8_lossy(&stdout).into_owned()),
-        false => Err(format!("{status}: {}", String::from_utf8_lossy(&stderr).trim())),
     }
 }

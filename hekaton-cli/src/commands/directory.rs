@@ -1,7 +1,7 @@
 //! `hekaton directory`: runs the program `hekaton-directory`, as cargo and git run theirs.
 
-use crate::exit::{self, Failure, OrFail};
 use crate::options::Directory;
+use hekaton_terminal::exit::{self, Failure, OrFail};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Options that several commands have, and how their values are written.
+//! Options that several commands share, and the forms of their values.
 
 use clap::Args;
 use hekaton_circuit::named::{ParameterMap, parameter_value};
@@ -40,8 +40,11 @@ pub(super) fn rows(text: &str) -> Result<u64, String> {
             .and_then(|(base, exponent)| base.checked_pow(exponent)),
         None => text.parse().ok(),
     };
-    let number = number.filter(|number| (8..=1 << 28).contains(number));
-    number.ok_or_else(|| "expected a number in 8..=2^28, or a power such as 2^17".to_owned())
+    // BLS12-381's scalar field has domains of up to 2^32 points; a prover of 2^28 rows already needs more memory than a
+    // node has.
+    number
+        .filter(|number| (8..=1 << 28).contains(number))
+        .ok_or_else(|| "expected a number in 8..=2^28, or a power such as 2^17".to_owned())
 }
 
 /// Keys that a setup makes.
@@ -55,6 +58,7 @@ pub(crate) struct NewKeys {
     #[arg(long)]
     pub(crate) no_zero_knowledge: bool,
     /// FOR TESTS ONLY: derive the trapdoors from a number, so that anyone can forge proofs
+    // Hidden, because only tests need the same keys twice.
     #[arg(long, value_name = "SEED", hide = true)]
     pub(crate) insecure_seed: Option<u64>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! The circuit of the machine's programs, as the rest of the program knows circuits.
+//! The circuit of the machine, as other commands know circuits.
 
-use crate::application::{Application, OpenCircuit, OpenFamily};
-use hekaton_circuit::named::{Description, InputFile, ParameterMap};
+use crate::application::{Application, OpenCircuit};
+use hekaton_circuit::named::{Description, Family, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, LayoutError, PreparedCircuit};
 use hekaton_vm::{Input, Isa, MachineCircuit, Sizes};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ impl OpenCircuit for OnInput {
         PreparedCircuit::new(&self.execution)
     }
 
+    // The input was read with the program, before the keys were opened.
     fn with_input(
         &self,
         _: &InputFile,
@@ -35,10 +36,12 @@ impl OpenCircuit for OnInput {
     }
 }
 
-/// Programs of the machine as far as their keys are concerned: everything else is in `hekaton vm`.
-pub(crate) struct Programs;
+// Registered so that `keys` and `inspect` know keys of the machine by their name. A run needs a program and up to two
+// inputs, which one input file cannot be, so proving has commands of its own.
+/// The circuits of the machine, as far as their keys are concerned; `hekaton vm` does everything else.
+pub(crate) struct VmCircuits;
 
-impl Application for Programs {
+impl Application for VmCircuits {
     fn description(&self) -> Description {
         Description {
             name: NAME,
@@ -54,55 +57,58 @@ impl Application for Programs {
         _: &ParameterMap,
         _: Option<&InputFile>,
     ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError> {
-        Err("the commands for programs are those of `hekaton vm`".into())
+        Err("use the commands of `hekaton vm` for programs".into())
     }
 
     fn family(
         &self,
         given: &ParameterMap,
         _: u64,
-    ) -> Result<(OpenFamily, ParameterMap), CircuitError> {
+    ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), CircuitError> {
         let kind = kind(&Value::Object(given.clone()))?;
         Ok((family(kind, 1), given.clone()))
     }
 }
 
-/// A circuit with all types of the machine, to make and to check families with.
-pub(crate) fn family(Kind { sizes, isa, .. }: Kind, instances: usize) -> OpenFamily {
-    let circuit =
-        OnInput { execution: MachineCircuit::of_family(isa, sizes), input: Input::default() };
-    OpenFamily { circuit: Box::new(circuit), instances }
+/// The family of all runs with up to `instances` subcircuits. Its circuit has every type of the machine once.
+pub(crate) fn family(kind: Kind, instances: usize) -> Family<Box<dyn OpenCircuit>> {
+    let execution = MachineCircuit::of_family(kind.isa, kind.sizes);
+    let circuit: Box<dyn OpenCircuit> = Box::new(OnInput { execution, input: Input::default() });
+    // Nothing is open by name: the counts of a run follow from its program and input.
+    Family { circuit, instances, open: &[] }
 }
 
-/// The parameters of a family: what its keys are for.
+/// The parameters of a family, which say which runs its keys serve.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(crate) struct Kind {
     #[serde(flatten)]
     pub(crate) sizes: Sizes,
-    /// The instruction set; left out for RV32IM, as in families from before there was another one.
+    // Not written for RV32IM: the parameters are part of a family's digest, and families from before TinyRAM have no such field.
+    /// The instruction set.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) isa: Isa,
     /// The version of the machine that the keys are for; 1 if no version is given.
     #[serde(default)]
-    machine: Machine,
+    machine: MachineVersion,
 }
 
 impl Kind {
     /// Returns the parameters for keys of this version of the machine.
     pub(crate) fn new(sizes: Sizes, isa: Isa) -> Self {
-        Self { sizes, isa, machine: Machine(MACHINE) }
+        Self { sizes, isa, machine: MachineVersion(MACHINE) }
     }
 }
 
-/// The version of the machine: of its types, and of what their constraints say.
+// The digests of the types would refuse keys of another version as well, but without naming the cause.
+/// The version of the machine's types and constraints.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(transparent)]
-struct Machine(u32);
+struct MachineVersion(u32);
 
 /// Version 2 has precompiles.
 const MACHINE: u32 = 2;
 
-impl Default for Machine {
+impl Default for MachineVersion {
     fn default() -> Self {
         Self(1)
     }

@@ -1,52 +1,48 @@
 //! The program: its name, and the circuits that it offers.
 
-use crate::application::{Application, OfType, OpenCircuit, OpenFamily};
-use crate::exit::{self, Failure, OrFail};
+use crate::application::{Application, OfType, OpenCircuit};
 use crate::hints::explain;
 use crate::imported::{self, ImportedCircuits, is_path};
+use crate::machine::VmCircuits;
 use crate::options;
-use crate::programs::{self, Programs};
 use hekaton_circuit::CircuitError;
-use hekaton_circuit::named::{Description, InputFile, NamedCircuit, ParameterError, ParameterMap};
+use hekaton_circuit::named::{
+    Description, Family, InputFile, NamedCircuit, ParameterError, ParameterMap,
+};
+use hekaton_terminal::exit::{self, Failure, OrFail};
 use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// A program for some circuits: setup, proving on threads and on MPI ranks, verification, checks,
-/// estimates and reports. Its `main` has three lines:
+/// The command line for some circuits: setup, proving on threads and on MPI ranks, verification, checks,
+/// estimates and reports. The `main` of such a program has three lines:
 ///
 /// ```no_run
-/// use hekaton_cli::Program;
+/// use hekaton_cli::App;
 ///
 /// fn main() -> std::process::ExitCode {
-///     Program::new("chain").circuit::<hekaton_standard::Chain>().run()
+///     App::new("chain").circuit::<hekaton_standard::Chain>().run()
 /// }
 /// ```
 ///
 /// A program with one circuit does not ask for its name: `chain setup --keys DIR`.
-pub struct Program {
+pub struct App {
     name: &'static str,
     applications: Vec<Box<dyn Application>>,
 }
 
-impl std::fmt::Debug for Program {
+/// The circuits that every program has. No list shows them, because they are not chosen by name: `import` and
+/// `vm` make their keys, and keys name them.
+static BUILT_IN: [&dyn Application; 2] = [&ImportedCircuits, &VmCircuits];
+
+impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let circuits: Vec<&str> = self.descriptions().iter().map(|d| d.name).collect();
-        f.debug_struct("Program").field("name", &self.name).field("circuits", &circuits).finish()
+        f.debug_struct("App").field("name", &self.name).field("circuits", &circuits).finish()
     }
 }
 
-/// The circuit that a command works with.
-pub(crate) struct Chosen {
-    pub(crate) name: String,
-    pub(crate) circuit: Box<dyn OpenCircuit>,
-    /// All parameters, also those that were not given.
-    pub(crate) parameters: ParameterMap,
-    /// The circuit directory of an imported circuit.
-    pub(crate) directory: Option<PathBuf>,
-}
-
-impl Program {
-    /// A program without circuits. The name is that of the executable, for help texts and hints.
+impl App {
+    /// A command line without circuits. Help texts and hints use the name of the executable.
     pub fn new(name: &'static str) -> Self {
         Self { name, applications: Vec::new() }
     }
@@ -70,43 +66,38 @@ impl Program {
 
     /// Looks up a circuit by name.
     pub(crate) fn get(&self, name: &str) -> Option<&dyn Application> {
-        if name == imported::NAME {
-            return Some(&ImportedCircuits);
-        }
-        if name == programs::NAME {
-            return Some(&Programs);
-        }
-        self.applications
-            .iter()
-            .find(|application| application.description().name == name)
-            .map(|a| &**a)
+        let own = self.applications.iter().map(|application| &**application);
+        // Built-in ones first: keys made by `import` must never open as a program's circuit of the same name.
+        let mut all = BUILT_IN.into_iter().chain(own);
+        all.find(|application| application.description().name == name)
     }
 
-    /// The circuit of a command, with its parameters, for an input if there is one.
+    /// The circuit of a command, for an input if there is one: its name, the circuit, and all of its
+    /// parameters, including those that were not given.
     pub(crate) fn choose(
         &self,
         options: &options::Circuit,
         input: Option<&InputFile>,
-    ) -> Result<Chosen, Failure> {
+    ) -> Result<(String, Box<dyn OpenCircuit>, ParameterMap), Failure> {
         if let Some(path) = options.circuit.as_ref().filter(|name| is_path(name)) {
             if let Some((name, _)) = options.parameters.parameters.first() {
                 let why = format!("-p {name}: imported circuits have no parameters");
                 return Err(Failure::new(exit::USAGE, why));
             }
             let (circuit, parameters) = imported::open(Path::new(path))?;
-            let directory = Some(PathBuf::from(path));
-            return Ok(Chosen { name: imported::NAME.to_owned(), circuit, parameters, directory });
+            return Ok((imported::NAME.to_owned(), circuit, parameters));
         }
         let name = self.name_of(options)?;
         let opened = self.open(&name, &options.parameters.map(), input);
         let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
-        Ok(Chosen { name, circuit, parameters, directory: None })
+        Ok((name, circuit, parameters))
     }
 
     /// The name of the circuit that a command works with.
-    fn name_of(&self, options: &options::Circuit) -> Result<String, Failure> {
+    pub(crate) fn name_of(&self, options: &options::Circuit) -> Result<String, Failure> {
         match (&options.circuit, &self.applications[..]) {
             (Some(name), _) => Ok(name.clone()),
+            // A program with one circuit need not ask for its name.
             (None, [only]) => Ok(only.description().name.to_owned()),
             (None, _) => {
                 let why = format!("name the circuit; this program has {}", self.known());
@@ -115,26 +106,20 @@ impl Program {
         }
     }
 
-    /// The family of a command's circuit for inputs of up to `bytes` bytes, with the name of the
-    /// circuit and the parameters that all circuits of the family share.
+    /// The family of the circuit of this name for inputs of up to `bytes` bytes, and the parameters that all
+    /// of its circuits share.
     pub(crate) fn family(
         &self,
-        options: &options::Circuit,
+        name: &str,
+        given: &ParameterMap,
         bytes: u64,
-    ) -> Result<(String, OpenFamily, ParameterMap), Failure> {
-        let name = self.name_of(options)?;
-        if is_path(&name) {
-            let why = "--up-to is for circuits of this program; an imported circuit has one size";
+    ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), Failure> {
+        if is_path(name) {
+            let why = "--up-to: an imported circuit has one size, so its keys are not a family";
             return Err(Failure::new(exit::USAGE, why));
         }
-        let application = self.get(&name).ok_or_else(|| ParameterError::NoSuchCircuit {
-            name: name.clone(),
-            known: self.known(),
-        });
-        let application = application.map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
-        let family = application.family(&options.parameters.map(), bytes);
-        let (family, shared) = family.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
-        Ok((name, family, shared))
+        let application = self.require(name).map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
+        application.family(given, bytes).map_err(|e| explain(&*e)).or_fail(exit::USAGE)
     }
 
     /// A circuit by name, with its parameters. Parameters that are not given have their defaults or
@@ -145,11 +130,15 @@ impl Program {
         given: &ParameterMap,
         input: Option<&InputFile>,
     ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError> {
-        let application = self.get(name).ok_or_else(|| ParameterError::NoSuchCircuit {
+        self.require(name)?.open(given, input)
+    }
+
+    /// Looks up a circuit by a name that the user chose.
+    fn require(&self, name: &str) -> Result<&dyn Application, ParameterError> {
+        self.get(name).ok_or_else(|| ParameterError::NoSuchCircuit {
             name: name.to_owned(),
             known: self.known(),
-        })?;
-        application.open(given, input)
+        })
     }
 
     fn known(&self) -> String {
