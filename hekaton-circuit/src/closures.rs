@@ -57,7 +57,7 @@ impl<P> std::fmt::Debug for Closures<P> {
 }
 
 impl<P> Closures<P> {
-    /// A circuit of these closures, which do what the methods of [`Circuit`] of these names do.
+    /// A circuit of these closures, which are the methods of [`Circuit`] with the same names.
     /// `layout` returns the wires that `execute` gets.
     pub fn new(
         layout: impl Fn(&mut LayoutBuilder) -> Result<Vec<WireId>, LayoutError> + Send + Sync + 'static,

@@ -315,7 +315,7 @@ fn identity_seed_and_proof_are_guarded() {
         mode(0o644);
         let process = bench.process(&path, &CIRCUIT, 0);
         assert!(
-            process.notices.iter().any(|n| n.contains("readable for others")),
+            process.notices.iter().any(|n| n.contains("readable by other users")),
             "{:?}",
             process.notices
         );

@@ -1,4 +1,4 @@
-//! Bits that switch something on (spec: buses#asserts).
+//! Bits that switch entries and accesses on (spec: buses#asserts).
 
 use crate::buses::mistake::Mistake;
 use crate::synthesis::subcircuit::Subcircuit;

@@ -84,7 +84,7 @@ pub(crate) fn notices(layout: &Layout, types: &[R1cs], are_stored: bool) -> Vec<
 
 fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
     let mut out = Vec::new();
-    // One pass over the instances, whatever the number of types.
+    // One pass over the instances, not one for each type.
     let mut unused: BTreeMap<(TypeId, usize), Vec<usize>> = BTreeMap::new();
     for instance in layout.instance_ids() {
         let kind = layout.type_of(instance);
@@ -121,7 +121,7 @@ fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
     out
 }
 
-/// The first instance of each type that reads what it writes.
+/// The first instance of each type that reads a wire that it writes.
 fn own_wires(layout: &Layout) -> Vec<Notice> {
     let mut out = Vec::new();
     let mut found = HashSet::new();

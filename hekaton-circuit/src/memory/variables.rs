@@ -76,7 +76,7 @@ impl VariableLayout {
         Self { slots, masks, shape }
     }
 
-    /// The same slots with what a type has for buses.
+    /// The same slots with a type's variables and entries for buses.
     pub const fn with(mut self, shape: BusShape) -> Self {
         self.shape = shape;
         self

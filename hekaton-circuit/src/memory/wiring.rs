@@ -140,7 +140,7 @@ impl Wiring {
     /// # Errors
     /// An address whose accesses do not form a star.
     pub fn check_stars(&self) -> Result<(), StarError> {
-        // The builder has checked the same with names. This check sees what the keys are made of, so it
+        // The builder has checked the same with names. This check sees the contents of the keys, so it
         // does not depend on the builder.
         let mut writers: BTreeMap<u64, i64> = BTreeMap::new();
         let mut readers: BTreeMap<u64, i64> = BTreeMap::new();
@@ -191,7 +191,7 @@ impl Wiring {
 
     /// The digest of the whole wiring, which keys and proofs are bound to.
     pub fn digest(&self) -> [u8; 32] {
-        // Few long pieces are hashed several times as fast as many short ones.
+        // BLAKE3 hashes long pieces several times as fast as short ones.
         self.digest_of(|see| {
             for slots in self.slots.chunks(PIECE) {
                 let mut bytes = Vec::new();

@@ -120,7 +120,7 @@ impl<I: ?Sized> Default for Wires<I> {
 }
 
 impl<I: ?Sized> Wires<I> {
-    /// Declares a table, for a field of the parts that look something up in it
+    /// Declares a table, for a field of the parts that use it
     /// ([`LayoutBuilder::table`]).
     pub fn table(&mut self, name: &str, table: Table) -> TableId {
         self.library.table(name, table)

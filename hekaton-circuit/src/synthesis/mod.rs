@@ -217,7 +217,7 @@ impl Synthesis<'_> {
         SynthesizeError::Gadget { kind: self.name(), source }
     }
 
-    /// Adds the memory check, runs the author's `synthesize`, and checks what it allocated.
+    /// Adds the memory check, runs the author's `synthesize`, and checks its allocations.
     pub(crate) fn run(
         &self,
         mode: SynthesisMode,
@@ -272,7 +272,7 @@ impl Synthesis<'_> {
         Ok(subcircuit)
     }
 
-    /// Turns the failure of a gadget into what the author did wrong, as far as that is known.
+    /// Turns the failure of a gadget into the mistake of the author, as far as it is known.
     fn failure(
         &self,
         failure: Failure<SynthesisError>,

@@ -41,9 +41,9 @@ pub enum CoordinatorError {
     },
     /// The prove round has other marked values than the commit round.
     #[error(
-        "instance {instance} of type '{kind}': its marked values are others than those that it \
-         committed to, so one of them depends on a challenge (the development mode names it) or \
-         the hardware is faulty; no proof was produced"
+        "instance {instance} of type '{kind}': its marked values differ from those that it committed \
+         to, so one of them depends on a challenge (the development mode names it) or the hardware \
+         is faulty; no proof was produced"
     )]
     Marked {
         /// The instance.
@@ -78,7 +78,7 @@ pub enum CoordinatorError {
     /// The circuit's `execute_range` has different values for one wire in different ranges.
     #[error(
         "execute_range of {range:?} has another value of {wire} in subcircuit {instance} than \
-         execute: its values must be the same, whatever the range"
+         execute: its values must not depend on the range"
     )]
     Slices {
         /// The wire.
@@ -91,8 +91,8 @@ pub enum CoordinatorError {
     /// Rank 0 executed a subcircuit of a rank's slice again, and got other values.
     #[error(
         "rank 0 has other values of subcircuit {instance} than the rank that executed it, though all \
-         ranks agreed: the circuit's execute_range gives other values for another range, or the \
-         memory of rank 0's machine is faulty"
+         ranks agreed: the values of the circuit's execute_range depend on the range, or the memory \
+         of rank 0's machine is faulty"
     )]
     OtherValues {
         /// The subcircuit.

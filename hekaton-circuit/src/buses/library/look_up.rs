@@ -1,4 +1,4 @@
-//! Look-ups: what subcircuits ask tables for (spec: buses#askers).
+//! Look-ups of subcircuits in tables (spec: buses#askers).
 
 use super::BusKind;
 use super::rows::constant;
@@ -36,7 +36,7 @@ pub struct LookUp<'a> {
 }
 
 impl Subcircuit {
-    /// A table, to look something up in it.
+    /// A table, for look-ups in it.
     ///
     /// # Errors
     /// If the layout has no such table.

@@ -144,7 +144,7 @@ impl RamSpec {
         Self { regions: vec![region], address_limbs: 1 }
     }
 
-    /// D: what a time is multiplied by in a key, above every address.
+    /// D, the factor of a time in a key, which is above every address.
     pub(crate) fn spacing(&self) -> Fr {
         power_of_two(LIMB * self.address_limbs)
     }

@@ -206,7 +206,7 @@ impl TableSpec {
         (rows, parts.iter().map(|part| part.start.min(self.len() - rows)).collect())
     }
 
-    /// The number of parameters and of pairs of an instance with as many rows.
+    /// The number of parameters and of pairs of an instance with `rows` rows.
     pub(crate) fn constants(&self, rows: usize) -> (usize, usize) {
         match &self.contents {
             Contents::Range(_) => (1, 0),
