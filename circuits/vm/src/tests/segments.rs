@@ -244,7 +244,11 @@ fn words_that_are_not_executed_say_what_they_are() {
         assert_eq!(reason, TrapReason::Illegal(word));
         let text = reason.to_string();
         assert!(text.starts_with(says), "{says}: {text}");
-        assert_eq!(text.contains("compile for rv32im"), text.contains("does not support"), "{text}");
+        assert_eq!(
+            text.contains("compile for rv32im"),
+            text.contains("does not support"),
+            "{text}"
+        );
     }
     // The immediate of a JAL: forward by 2, and back by 6 from 0x20008.
     for (code, target) in
