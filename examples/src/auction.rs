@@ -50,7 +50,7 @@ fn better(
     let right_wins = Boolean::new_witness(subcircuit.cs(), || {
         Ok(right.price.value()?.into_bigint() > left.price.value()?.into_bigint())
     })?;
-    // One of right - left - 1 and left - right is not negative, and the bit says which.
+    // One of right - left - 1 and left - right is not negative, and the bit selects it.
     let forward = &right.price - &left.price - Fr::from(1u64);
     let backward = &left.price - &right.price;
     let distance = FpVar::conditionally_select(&right_wins, &forward, &backward)?;
@@ -81,8 +81,9 @@ impl Part for Batch {
     type Private = Vec<u32>;
 
     fn run(&self, first: &Fr, prices: &Vec<u32>) -> Result<Bid<Fr>, CircuitError> {
-        let highest = prices.iter().copied().max().ok_or("a batch is empty")?;
-        let position = prices.iter().position(|price| *price == highest).unwrap_or_default();
+        // Of equal bids, the first wins: `max_by_key` would return the last, so the order is reversed.
+        let bids = prices.iter().copied().enumerate().rev();
+        let (position, highest) = bids.max_by_key(|(_, price)| *price).ok_or("a batch is empty")?;
         Ok(Bid { position: *first + Fr::from(position as u64), price: Fr::from(highest) })
     }
 

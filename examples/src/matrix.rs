@@ -193,7 +193,7 @@ mod tests {
         let engine = LocalEngine::new(None).unwrap();
         let keys = setup(&circuit, &engine, &SetupOptions::new("matrix")).unwrap();
         let run = prove(&circuit, &input, &keys, &engine, &ProveOptions::new()).unwrap();
-        // The constant 0 is in the verifying key: nobody supplies it.
+        // The constant 0 is in the verifying key, so it is not an input.
         assert_eq!(run.public_values, [total(&input)]);
         assert_eq!((run.public[0].name.as_str(), run.public[0].index), ("total", 0));
         let check = |value| verify(&keys.verifying, &[value], run.proof.as_bytes());

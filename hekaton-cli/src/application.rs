@@ -1,20 +1,22 @@
 //! Circuits behind one object-safe interface, so that commands work with any of them.
 
-use crate::exit::Failure;
 use hekaton_circuit::named::{
     Description, Family, InputFile, NamedCircuit, ParameterMap, create, create_family, describe,
 };
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
+use hekaton_terminal::exit::Failure;
 use std::borrow::Borrow;
 use std::marker::PhantomData;
+use std::path::Path;
 
+// `NamedCircuit` has associated types and constants, so it cannot be a trait object.
 /// A circuit that the program offers, before its parameters are known.
 pub(crate) trait Application: Sync {
     /// Its name, parameters, and help texts.
     fn description(&self) -> Description;
 
-    /// The circuit with these parameters, and all parameters: those not given have their defaults
-    /// or follow from the input.
+    /// The circuit with these parameters, and all parameters: those that are not given have their
+    /// defaults or follow from the input.
     fn open(
         &self,
         given: &ParameterMap,
@@ -27,7 +29,7 @@ pub(crate) trait Application: Sync {
         &self,
         given: &ParameterMap,
         bytes: u64,
-    ) -> Result<(OpenFamily, ParameterMap), CircuitError>;
+    ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), CircuitError>;
 
     /// Formats public values in the circuit's own text form, if it has one.
     fn show_public(&self, values: &[Fr]) -> Option<String> {
@@ -42,14 +44,6 @@ pub(crate) trait Application: Sync {
     }
 }
 
-/// A family of circuits.
-pub(crate) struct OpenFamily {
-    /// A circuit with all of its types.
-    pub(crate) circuit: Box<dyn OpenCircuit>,
-    /// The largest number of subcircuits.
-    pub(crate) instances: usize,
-}
-
 /// A circuit with its parameters.
 pub(crate) trait OpenCircuit: Sync {
     /// The circuit without an input.
@@ -60,6 +54,7 @@ pub(crate) trait OpenCircuit: Sync {
         None
     }
 
+    // A callback, because a prepared circuit borrows an input whose type is known only here.
     /// Opens an input, and calls `then` with the circuit on that input.
     fn with_input(
         &self,
@@ -71,15 +66,20 @@ pub(crate) trait OpenCircuit: Sync {
     fn sample(&self) -> InputFile;
 
     /// The names that the circuit's author gave its public values, if the layout does not have them:
-    /// one each and all distinct, or none.
+    /// one distinct name for each value, or an empty list.
     fn public_names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Reads everything of the circuit once that a check or a setup will need, and returns what is
-    /// allowed in it and probably not meant.
+    /// Reads once all files that a check or a setup needs. Returns notices about parts of the circuit
+    /// that are allowed but probably not intended.
     fn inspect(&self) -> Result<Vec<String>, Failure> {
         Ok(Vec::new())
+    }
+
+    /// The circuit directory of an imported circuit.
+    fn directory(&self) -> Option<&Path> {
+        None
     }
 }
 
@@ -92,9 +92,10 @@ impl dyn OpenCircuit + '_ {
     ) -> Result<R, CircuitError> {
         let (mut then, mut result) = (Some(then), None);
         self.with_input(input, &mut |prepared| {
-            let prepared = prepared.map_err(|e| CircuitError::from(format!("layout: {e}")));
-            result = then.take().map(|then| prepared.map(|prepared| then(&prepared)));
+            let laid_out = prepared.map_err(|e| CircuitError::from(format!("layout: {e}")));
+            result = then.take().map(|then| laid_out.map(|prepared| then(&prepared)));
         })?;
+        // A circuit that returns without an error and without a call would otherwise look like success.
         result.unwrap_or_else(|| Err("the circuit did not use its input".into()))
     }
 
@@ -125,9 +126,10 @@ impl<C: NamedCircuit> Application for OfType<C> {
         &self,
         given: &ParameterMap,
         bytes: u64,
-    ) -> Result<(OpenFamily, ParameterMap), CircuitError> {
-        let (Family { circuit, instances, .. }, shared) = create_family::<C>(given, bytes)?;
-        Ok((OpenFamily { circuit: Box::new(Opened(circuit)), instances }, shared))
+    ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), CircuitError> {
+        let (Family { circuit, instances, open }, shared) = create_family::<C>(given, bytes)?;
+        let circuit: Box<dyn OpenCircuit> = Box::new(Opened(circuit));
+        Ok((Family { circuit, instances, open }, shared))
     }
 
     fn show_public(&self, values: &[Fr]) -> Option<String> {

@@ -8,6 +8,7 @@ pub(crate) fn command_line(program: &'static str) -> clap::Command {
     named(Options::command(), program).name(program)
 }
 
+// clap puts its own name into usage lines, but examples are text.
 /// Replaces the name of the program in the examples of a command and its subcommands.
 fn named(mut command: clap::Command, name: &str) -> clap::Command {
     let replace = |text: Option<&clap::builder::StyledStr>| {

@@ -1,9 +1,9 @@
 //! Event files: one JSON object per line (docs/guide/events.md).
 
-use crate::exit::{self, Failure};
-use crate::terminal::output;
 use hekaton_core::events::Record;
 use hekaton_storage::RunDirectory;
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -48,6 +48,7 @@ impl EventFiles {
         };
         let file = open(path, append).map_err(failure)?;
         if let Ok(mut state) = self.state.lock() {
+            // Loading keys comes before the run directory is ours, and its events belong in the file, too.
             let backlog = state.backlog.iter().flatten().map(String::as_str).collect::<String>();
             let mut target = Target { path: path.to_owned(), file, run };
             target.file.write_all(backlog.as_bytes()).map_err(failure)?;
@@ -65,13 +66,15 @@ impl EventFiles {
 
     /// Writes an event; called from many threads.
     pub(crate) fn event(&self, record: &Record) {
-        let Ok(mut line) = serde_json::to_string(record) else { return };
+        let mut line = serde_json::to_string(record).expect("events are numbers and texts");
         line.push('\n');
+        // A thread that panicked while it wrote an event must not end the run.
         let Ok(mut state) = self.state.lock() else { return };
         let State { backlog, files } = &mut *state;
         files.retain_mut(|target| {
             if target.run.as_ref().is_some_and(|run| run.check_lease().is_err()) {
-                return false; // another process took the run over, and the file with it
+                // Another process took over the run, and the file with it.
+                return false;
             }
             // A run is worth more than its events: if they cannot be written, it continues.
             match target.file.write_all(line.as_bytes()) {

@@ -1,12 +1,12 @@
 //! Key families: their circuits, and keys derived from them.
 
+use crate::app::App;
 use crate::application::OpenCircuit;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
-use crate::program::Program;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey};
 use hekaton_storage::{FamilyError, FamilyManifest, FamilyStore, KeyStore, Manifest};
+use hekaton_terminal::exit::{self, Failure, OrFail};
 use std::path::{Path, PathBuf};
 
 /// A family on disk, whose files have been checked against each other.
@@ -31,7 +31,7 @@ impl OpenedFamily {
     /// The circuit with these open parameters, or for this input.
     pub(crate) fn circuit(
         &self,
-        program: &Program,
+        app: &App,
         given: &ParameterMap,
         input: Option<&InputFile>,
     ) -> Result<FamilyCircuit<'_>, Failure> {
@@ -40,10 +40,11 @@ impl OpenedFamily {
             let why = format!("-p {name}: all circuits of the family have {name}={}", shared[name]);
             return Err(Failure::new(exit::USAGE, why));
         }
+        // Shared parameters cannot be overridden: the types of the family were made for them.
         let all = shared.clone().into_iter().chain(given.clone()).collect();
-        let opened = program.open(&self.manifest.circuit, &all, input);
+        let opened = app.open(&self.manifest.circuit, &all, input);
         let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
-        // Before anything is laid out: the parameters may be somebody else's.
+        // Before anything is laid out: parameters from elsewhere could ask for a layout that fills the memory.
         let most = self.manifest.max_instances;
         if let Some(found) = circuit.subcircuits().filter(|found| *found > most) {
             return Err(Failure::new(exit::FAILED, DeriveError::TooMany { found, most }));
@@ -112,7 +113,8 @@ pub(crate) fn shared_parameters(manifest: &FamilyManifest) -> Result<ParameterMa
     serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)
 }
 
-/// A circuit that does not fit is the mistake of who named it; the rest is in the files.
+/// The failure for keys that cannot be derived: bad files have a code of their own, and a circuit that does not fit is an
+/// error of the command.
 pub(crate) fn failed(error: &FamilyError) -> Failure {
     match error {
         FamilyError::Store(error) => Failure::new(exit::BAD_FILE, explain(error)),

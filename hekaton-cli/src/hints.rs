@@ -1,5 +1,5 @@
-//! Hints on what to type next: the program adds them to errors of its libraries, which do not know
-//! the command line.
+//! Hints on the next command, which the program adds to errors of its libraries: these do not know the
+//! command line.
 
 use hekaton_circuit::named::ParameterError;
 use hekaton_core::distributed::RankError;
@@ -7,7 +7,10 @@ use hekaton_core::keys::KeyFileError;
 use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::protocol::worker::WorkerError;
 use hekaton_core::{ProofError, ProveError, SetupError, VerifyError};
+use hekaton_plan::NotEnoughMemory;
 use hekaton_storage::{KeyStoreError, RunError};
+use hekaton_terminal::exit::{self, Failure};
+use serde_json::json;
 use std::error::Error;
 
 /// The command that finds a constraint that is not satisfied.
@@ -21,6 +24,8 @@ pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
     }
 }
 
+// Downcasts instead of `Error::source`: a variant decides whether the inner error has the remedy, and some inner errors are
+// shown as part of the outer text.
 /// The hint for an error, or for the error that it wraps.
 fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<ProveError>() {
@@ -49,7 +54,7 @@ fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
         .or_else(|| of_mpi(error))
 }
 
-/// The errors of other ranks arrive as text.
+/// A hint for an error of another rank, which arrives as text.
 fn of_rank(error: &RankError) -> Option<&'static str> {
     match error {
         RankError::Lost { why, .. } if why.contains("exceeded its deadline") => {
@@ -79,7 +84,9 @@ fn of_mpi(_: &(dyn Error + 'static)) -> Option<&'static str> {
 fn of_key_store(error: &KeyStoreError) -> Option<&'static str> {
     match error {
         KeyStoreError::NotAKeyStore { .. } => Some("`hekaton setup` writes one"),
-        KeyStoreError::Family { .. } => Some("`hekaton keys derive DIR --for FILE --out DIR` does"),
+        KeyStoreError::Family { .. } => {
+            Some("`hekaton keys derive DIR --for FILE --out DIR` derives a key store from it")
+        }
         KeyStoreError::KeyFile(error) => of_key_file(error),
         _ => None,
     }
@@ -93,8 +100,8 @@ fn of_parameter(error: &ParameterError) -> Option<&'static str> {
     match error {
         ParameterError::NoSuchCircuit { .. } => Some("`hekaton circuits` describes them"),
         ParameterError::Missing { .. } => Some(
-            "pass it with -p NAME=VALUE, let --for FILE say it, or make keys for every value with \
-             `hekaton setup --up-to SIZE`",
+            "pass it with -p NAME=VALUE, take it from an input with --for FILE, or make keys for every \
+             value with `hekaton setup --up-to SIZE`",
         ),
         _ => None,
     }
@@ -103,4 +110,17 @@ fn of_parameter(error: &ParameterError) -> Option<&'static str> {
 fn of_run(error: &RunError) -> Option<&'static str> {
     matches!(error, RunError::Exists { .. })
         .then_some("pass --resume to resume it, or use another directory")
+}
+
+/// The failure for a memory limit that is too small; reports the smallest workable one.
+pub(crate) fn not_enough_memory(e: NotEnoughMemory) -> Failure {
+    // rounded up, so that the figure can be passed to --memory-limit as it is
+    let smallest = e.smallest.div_ceil(1 << 20);
+    let message = format!(
+        "--memory-limit: the limit of {} bytes is too small; the smallest workable limit is \
+         {smallest}M (of 2^20 bytes)",
+        e.limit
+    );
+    let details = json!({ "smallest_bytes": smallest << 20 });
+    Failure { code: exit::USAGE, message, details }
 }

@@ -1,19 +1,17 @@
 //! Imported circuits, which are directories and have no name in the program.
 
-use crate::application::{Application, OpenCircuit, OpenFamily};
-use crate::exit::{self, Failure, OrFail};
+use crate::application::{Application, OpenCircuit};
 use crate::public_values::distinct;
-use crate::terminal::output::one_line;
-use hekaton_circuit::named::{Description, InputFile, ParameterMap};
+use hekaton_circuit::named::{Description, Family, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
 use hekaton_core::VerifyingKey;
 use hekaton_r1cs::directory::{BundleError, PROVING_FILES, Summary};
 use hekaton_r1cs::{CircuitBundle, FileError, ImportError, Imported, Monolith, WitnessFile};
 use hekaton_storage::{KeyStore, Manifest};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::one_line;
 use serde_json::{Value, json};
-use std::path::Path;
-#[cfg(feature = "mpi")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The name of the circuit in keys, if it was imported.
 pub(crate) const NAME: &str = "r1cs";
@@ -23,12 +21,14 @@ const IN_KEYS: &str = "circuit";
 /// The stand-in for a witness file in estimates: a witness of ones.
 const SAMPLE: &[u8] = b"hekaton: a witness of ones";
 
-/// Reports whether what was given as a circuit's name is a path: names have neither `/` nor `.`.
+/// Reports whether the name of a circuit is a path: names have neither `/` nor `.`.
 pub(crate) fn is_path(name: &str) -> bool {
     name.contains(['/', '.'])
 }
 
-/// Imported circuits as far as their public values are concerned.
+// Registered so that keys of imported circuits open by the name in them. The circuit itself is a directory, which a user
+// names by its path, so there is nothing to open or to list by name.
+/// Imported circuits, as far as their public values are concerned.
 pub(crate) struct ImportedCircuits;
 
 impl Application for ImportedCircuits {
@@ -50,8 +50,12 @@ impl Application for ImportedCircuits {
         Err("an imported circuit is named by its directory, for example ./sha.hk".into())
     }
 
-    fn family(&self, _: &ParameterMap, _: u64) -> Result<(OpenFamily, ParameterMap), CircuitError> {
-        Err("an imported circuit has one size, and its keys are for that".into())
+    fn family(
+        &self,
+        _: &ParameterMap,
+        _: u64,
+    ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), CircuitError> {
+        Err("an imported circuit has one size, so its keys are not a family".into())
     }
 
     fn show_public(&self, values: &[Fr]) -> Option<String> {
@@ -60,11 +64,14 @@ impl Application for ImportedCircuits {
 }
 
 /// An opened circuit directory.
-struct Opened(Imported);
+struct Opened {
+    imported: Imported,
+    path: PathBuf,
+}
 
 impl OpenCircuit for Opened {
     fn prepared(&self) -> Result<PreparedCircuit<'_>, LayoutError> {
-        PreparedCircuit::new(&self.0)
+        PreparedCircuit::new(&self.imported)
     }
 
     fn with_input(
@@ -72,7 +79,7 @@ impl OpenCircuit for Opened {
         input: &InputFile,
         then: &mut dyn FnMut(Result<PreparedCircuit<'_>, LayoutError>),
     ) -> Result<(), CircuitError> {
-        let wires = self.0.directory().summary().source.wires;
+        let wires = self.imported.directory().summary().source.wires;
         let witness = match (input.path(), input.length()?) {
             (Some(path), _) => WitnessFile::open(path)?,
             (None, length) if length == SAMPLE.len() as u64 && input.read()? == SAMPLE => {
@@ -81,9 +88,9 @@ impl OpenCircuit for Opened {
             (None, _) => WitnessFile::from_bytes(input.read()?)?,
         };
         witness.check_wires(wires)?;
-        // Now, and not when the first part with a damaged value is proven.
+        // Now, and not hours into a run, when the part with a damaged value is proven.
         witness.check_values()?;
-        then(PreparedCircuit::with_input(&self.0, &witness));
+        then(PreparedCircuit::with_input(&self.imported, &witness));
         Ok(())
     }
 
@@ -92,13 +99,17 @@ impl OpenCircuit for Opened {
     }
 
     fn public_names(&self) -> Vec<String> {
-        names_in(self.0.directory().summary())
+        names_in(self.imported.directory().summary())
     }
 
     fn inspect(&self) -> Result<Vec<String>, Failure> {
-        let directory = self.0.directory();
+        let directory = self.imported.directory();
         directory.check_files().or_fail(exit::BAD_FILE)?;
         directory.notices().or_fail(exit::BAD_FILE)
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 }
 
@@ -112,34 +123,39 @@ fn names_in(summary: &Summary) -> Vec<String> {
     distinct(summary.public_names.iter().enumerate().map(name).collect())
 }
 
-/// The names of public values that lie next to a verifying key in its key store, if the key says that
-/// they are its own: its parameters have the digest of the file with them. A key elsewhere has no
-/// names.
+/// The names of public values that are stored next to a verifying key in its key store. Empty for a key
+/// elsewhere.
 pub(crate) fn names_beside(path: &Path, key: &VerifyingKey) -> Vec<String> {
     if key.circuit != NAME {
         return Vec::new();
     }
-    let path = path.parent().unwrap_or(Path::new("")).join(IN_KEYS).join("circuit.json");
-    let parameters: Value = serde_json::from_str(&key.parameters).unwrap_or(Value::Null);
-    let names = exit::read_at_most(&path, exit::KEY_LIMIT).ok().and_then(|text| {
-        let digest = blake3::hash(&text).to_hex().to_string();
-        if parameters["directory"].as_str() != Some(digest.as_str()) {
-            return None;
-        }
-        serde_json::from_slice(&text).ok().map(|summary| names_in(&summary))
-    });
-    names.filter(|names| names.len() == key.public.len()).unwrap_or_default()
+    let keys = path.parent().unwrap_or(Path::new(""));
+    // Names are for readers only: without them, values have the numbers that the key itself gives them.
+    match bound_summary(&keys.join(IN_KEYS).join("circuit.json"), key).map(|s| names_in(&s)) {
+        Some(names) if names.len() == key.public.len() => names,
+        _ => Vec::new(),
+    }
 }
 
-/// Describes for people the circuit that keys are for: its name and parameters, or the file that was
+/// The summary of a circuit directory, if there is one and a verifying key names its digest. A file that the key does not
+/// bind could swap the names of two public values.
+fn bound_summary(path: &Path, key: &VerifyingKey) -> Option<Summary> {
+    let parameters: Value = serde_json::from_str(&key.parameters).ok()?;
+    let text = exit::read_at_most(path, exit::KEY_LIMIT).ok()?;
+    let digest = blake3::hash(&text).to_hex();
+    (parameters["directory"].as_str() == Some(digest.as_str()))
+        .then(|| serde_json::from_slice(&text).ok())?
+}
+
+/// Describes the circuit of some keys for people: its name and parameters, or the file that was
 /// imported.
 pub(crate) fn describe(circuit: &str, parameters: &Value) -> String {
     let field = |name: &str| parameters[name].as_str();
-    // All of it may be somebody else's text.
+    // Keys may come from anyone, so their text can have any length and any characters.
     let text = match (circuit == NAME, field("source"), field("directory")) {
         (true, Some(source), Some(directory)) => {
             let short = |digest: &str| digest.chars().take(16).collect::<String>();
-            let name = field("name").map(|name| format!(" {name}")).unwrap_or_default();
+            let name = field("name").map_or_else(String::new, |name| format!(" {name}"));
             format!(
                 "imported circuit{name} (source {}, circuit {})",
                 short(source),
@@ -162,10 +178,10 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn OpenCircuit>, ParameterMap), 
     parameters.insert("source".to_owned(), Value::String(source.digest.clone()));
     let digest = hex::encode(directory.digest());
     parameters.insert("directory".to_owned(), Value::String(digest));
-    Ok((Box::new(Opened(imported)), parameters))
+    Ok((Box::new(Opened { imported, path: path.to_owned() }), parameters))
 }
 
-/// The circuit in a key store, whose manifest says which one it must be.
+/// The circuit in a key store. It must be the one that the manifest names.
 pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCircuit>, Failure> {
     let path = keys.join(IN_KEYS);
     let (circuit, parameters) = open(&path)?;
@@ -181,6 +197,7 @@ pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCi
     }
 }
 
+// Keys commit to constraints that only this comparison ties to a source: a directory from someone else may have others.
 /// Compares a circuit directory with its source before keys are made from it.
 pub(crate) fn compare(directory: &Path, source: &Path) -> Result<(), Failure> {
     let monolith = Monolith::read(source, None, |_, _| {}).or_fail(exit::BAD_FILE)?;
@@ -189,7 +206,7 @@ pub(crate) fn compare(directory: &Path, source: &Path) -> Result<(), Failure> {
     let imported = &opened.summary().source;
     let same_file = imported.digest == monolith.source().digest;
     let remedy = match same_file {
-        true => "import it again, or get the circuit from somebody you trust".to_owned(),
+        true => "import it again, or get the circuit from someone you trust".to_owned(),
         false => format!("pass the file {} that was imported, or import this one", imported.name),
     };
     let refuse = |why: String| Failure::new(exit::BAD_FILE, format!("{name}: {why}; {remedy}"));
@@ -208,13 +225,15 @@ pub(crate) fn compare(directory: &Path, source: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Copies into unfinished keys what proving needs of a circuit directory.
+/// Copies the part of a circuit directory that proving needs into unfinished keys, so that keys can be used without the
+/// directory, and a directory that changes later cannot disagree with them.
 pub(crate) fn copy_into(store: &KeyStore, directory: &Path) -> Result<(), Failure> {
     let Some(building) = store.unfinished_path() else { return Ok(()) };
     let to = building.join(IN_KEYS);
     let copy = |name: &str| -> std::io::Result<()> {
         std::fs::create_dir_all(&to)?;
         std::fs::copy(directory.join(name), to.join(name))?;
+        // Before the keys get their final name: after a crash, complete keys must not lack a file.
         std::fs::File::open(to.join(name))?.sync_all()
     };
     PROVING_FILES.iter().try_for_each(|name| {

@@ -1,13 +1,13 @@
 //! `hekaton` with the standard circuits.
 
-use hekaton_cli::Program;
+use hekaton_cli::App;
 use hekaton_directory_circuit::Epochs;
 use hekaton_standard::{Chain, Merkle};
 use hekaton_witness::StateWitness;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    Program::new("hekaton")
+    App::new("hekaton")
         .circuit::<Merkle>()
         .circuit::<Chain>()
         .circuit::<Epochs>()

@@ -1,18 +1,18 @@
-//! The parts of a key store that a run takes.
+//! The parts of a key store that a run uses.
 
+use crate::app::App;
 use crate::application::OpenCircuit;
-use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
-use crate::program::Program;
-use crate::terminal::{output, shell};
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
 use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;
 use hekaton_storage::{FamilyStore, KeyCheckReport, KeyStore, Manifest, TypeEntry};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::{output, shell};
 use serde_json::Value;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -34,23 +34,24 @@ pub(crate) struct OpenedKeys {
     pub(crate) key: String,
 }
 
-/// A store's manifest, its keys, the circuit that they are for, and what `verify --key` takes for them.
+/// The manifest, the keys, their circuit, and the value of `verify --key`.
 pub(crate) type Parts = (Manifest, ProverKeys, Box<dyn OpenCircuit>, String);
 
 impl OpenedKeys {
     /// Opens a key store for a run on this number of threads, within this memory limit; or derives
     /// the keys for an input from those of a family.
     pub(crate) fn open(
-        program: &Program,
+        app: &App,
         path: &Path,
         threads: Option<NonZeroUsize>,
         limit: Option<u64>,
         input: Option<&InputFile>,
     ) -> Result<Self, Failure> {
         Self::with(threads, limit, |engine| match input {
+            // Without an input, only a key store will do: the number of subcircuits follows from the input.
             Some(input) if FamilyStore::is_one(path) => {
                 let family = OpenedFamily::open(path)?;
-                let circuit = family.circuit(program, &ParameterMap::new(), Some(input))?;
+                let circuit = family.circuit(app, &ParameterMap::new(), Some(input))?;
                 let (manifest, keys) = circuit.derive(engine)?;
                 let key = format!("{}{}", shell::path(path), circuit.options);
                 Ok((manifest, keys, circuit.circuit, key))
@@ -58,14 +59,14 @@ impl OpenedKeys {
             _ => {
                 let opened = KeyStore::open(path).map_err(|e| explain(&e));
                 let (manifest, keys) = opened.or_fail(exit::BAD_FILE)?;
-                let circuit = circuit_of(program, path, &manifest)?;
+                let circuit = circuit_of(app, path, &manifest)?;
                 let key = shell::path(&path.join("verifying.key"));
                 Ok((manifest, keys, circuit, key))
             }
         })
     }
 
-    /// The keys and the circuit that `open` opens, and what `verify --key` takes for them.
+    /// Opens keys with `open`, and plans the memory of a run with them.
     pub(crate) fn with(
         threads: Option<NonZeroUsize>,
         limit: Option<u64>,
@@ -74,11 +75,13 @@ impl OpenedKeys {
         let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
         let (manifest, mut keys, circuit, key) = open(&engine)?;
         let mut sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
+        // Imported parts keep slots and variables in memory for the whole run; circuits with code do not.
         if manifest.circuit == imported::NAME {
             sizes = sizes.into_iter().map(TypeSize::imported).collect();
         }
-        let plan =
-            MemoryPlan::new(&sizes, engine.threads(), limit).map_err(output::not_enough_memory)?;
+        let plan = MemoryPlan::new(&sizes, engine.threads(), limit)
+            .map_err(crate::hints::not_enough_memory)?;
+        // Mapped keys count against the limit of a job until their pages are dropped.
         if plan.release {
             keys.release_after_use();
         }
@@ -87,9 +90,9 @@ impl OpenedKeys {
     }
 }
 
-/// The circuit that keys say they are for.
+/// The circuit that a manifest names.
 pub(crate) fn circuit_of(
-    program: &Program,
+    app: &App,
     keys: &Path,
     manifest: &Manifest,
 ) -> Result<Box<dyn OpenCircuit>, Failure> {
@@ -98,7 +101,7 @@ pub(crate) fn circuit_of(
     }
     let parameters: ParameterMap =
         serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
-    let opened = program.open(&manifest.circuit, &parameters, None);
+    let opened = app.open(&manifest.circuit, &parameters, None);
     opened.map(|(circuit, _)| circuit).map_err(|e| explain(&*e)).or_fail(exit::BAD_FILE)
 }
 
@@ -114,6 +117,7 @@ fn digest_of<'a>(types: &[TypeEntry], own: impl IntoIterator<Item = &'a String>)
     {
         hasher.update(digest.as_bytes());
     }
+    // Half a digest is enough to name the directory of staged keys; key files have whole digests of their own.
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
@@ -139,9 +143,9 @@ pub(crate) fn files(path: &Path) -> Result<(Vec<PathBuf>, String), KeyStoreError
     Ok((files, digest(&manifest)))
 }
 
-/// The remark on what a check of keys does not replace.
+/// The remark that a check of keys does not replace trust.
 pub(crate) const DIGEST_MATTERS: &str =
-    "this does not show who chose the secrets: compare the digest with the one that you were told";
+    "this does not show who chose the secrets: compare the digest with a published one";
 
 /// Elements that no relation covers, one per line.
 pub(crate) fn not_covered(report: &KeyCheckReport) -> String {
@@ -149,7 +153,7 @@ pub(crate) fn not_covered(report: &KeyCheckReport) -> String {
     lines.chain(report.only_provers.iter().map(|what| format!("not checked: {what}\n"))).collect()
 }
 
-/// Prints what a check of keys has found. Fails if no relation covers something that verifiers use.
+/// Prints the result of a check of keys. Fails if no relation covers an element that verifiers use.
 pub(crate) fn checked(
     json: bool,
     path: &Path,
@@ -165,8 +169,8 @@ pub(crate) fn checked(
     }
     object["ok"] = false.into();
     let why = format!(
-        "{}: what was checked is correct, but no relation covers some elements that verifiers use ({}): \
-         use these keys only if their digest is the one that you were told",
+        "{}: all checks passed, but no relation covers some elements that verifiers use ({}): use these keys \
+         only if their digest is the published one",
         path.display(),
         report.not_covered.join("; ")
     );

@@ -1,25 +1,18 @@
 //! The command line.
 
-#[cfg(feature = "directory")]
-mod directory;
 mod prove;
 mod shared;
 mod vm;
 
-#[cfg(feature = "directory")]
-pub(crate) use directory::{
-    Asked, Directory, DirectoryAudit, DirectoryEpoch, DirectoryErase, DirectoryFolder,
-    DirectoryHead, DirectoryInit, DirectoryInsert, DirectoryLookUp, DirectoryProve, DirectoryPrune,
-    DirectoryServe, ExpectedOption, Proving, Serving, ToOrchestrator,
-};
 pub(crate) use prove::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};
 pub(crate) use vm::{MachineInput, Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
 
-use crate::exit;
 use clap::{Args, Parser, Subcommand};
 use hekaton_plan::simulate::Design;
-use shared::{THREADS, Threads, key_digest, rows, size, threads};
+use hekaton_terminal::exit;
+use hekaton_terminal::options::{THREADS, Threads, size, threads};
+use shared::{key_digest, rows};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -32,6 +25,7 @@ use std::path::PathBuf;
 ///   hekaton prove FILE --keys merkle.keys --proof FILE.proof
 ///   hekaton verify FILE.proof --key merkle.keys --for FILE \
 ///       --public $(hekaton hash FILE --keys merkle.keys)
+// Verbatim, so that the example keeps its line breaks.
 #[derive(Debug, Parser)]
 #[command(name = "hekaton", version, verbatim_doc_comment, after_help = exit::HELP)]
 pub(crate) struct Options {
@@ -46,25 +40,23 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// List the circuits and their parameters
     Circuits,
-    /// Show what cutting a circuit of circom into parts would cost, before anything is written
-    Analyse(Analyse),
     /// Import a circuit of circom: cut it into parts that can be proven on many machines
     Import(Import),
     /// Generate the keys of a circuit (anyone who runs this could forge proofs under them)
     Setup(Setup),
-    /// Estimate what proving takes on this machine: sizes, memory, time. Needs no keys
+    /// Estimate sizes, memory and time of a proof on this machine, without keys
     Estimate(Estimate),
     /// Prove a file
     Prove(Prove),
     /// Verify a proof against the public values and the small verifying key
     Verify(Verify),
-    /// Run all subcircuits without proving, and name the constraint that fails
+    /// Run all subcircuits without proving, and report the first constraint that fails
     Check(Check),
     /// Compute the public values of a file without proving
     Hash(Hash),
-    /// Show what is in a proof, a key file, or a key store
+    /// Show the contents of a proof, a key file, or a key store
     Inspect(Inspect),
-    /// Verify and list key stores
+    /// Derive, verify and list keys
     #[command(subcommand)]
     Keys(Keys),
     /// Print completions for a shell
@@ -73,52 +65,28 @@ pub(crate) enum Command {
     Man(Man),
     /// Summarize the events of a run: phases, times, memory, slowest subcircuits
     Report(Report),
-    /// Prove runs of programs for RISC-V: one set of keys serves all programs and all lengths
+    /// Prove runs of RISC-V programs: one set of keys serves all programs and all lengths
     #[command(subcommand)]
     Vm(Vm),
     /// A verifiable key directory: serve it, look labels up, prove and audit its epochs
-    #[cfg(feature = "directory")]
-    #[command(subcommand)]
+    #[command(disable_help_flag = true)]
     Directory(Directory),
     /// Check whether this machine and this job can prove, and report what to fix: MPI, SLURM,
     /// processor, limits
     Doctor(Doctor),
 }
 
-/// A circuit in one piece.
 #[derive(Debug, Args)]
-pub(crate) struct Source {
-    /// The constraints, as `circom --r1cs --prime bls12381` writes them
-    pub(crate) file: PathBuf,
-    /// The names of wires, as `circom --sym` writes them, for messages about constraints
-    #[arg(long, value_name = "FILE")]
-    pub(crate) sym: Option<PathBuf>,
-    /// The most rows of a part: a number, or a power such as 2^17 [default: the one of 2^14 to 2^20
-    /// that costs least; more only where smaller parts share nearly everything]
-    #[arg(long, value_name = "N", value_parser = rows)]
-    pub(crate) rows: Option<u64>,
-    /// The number of provers that will take part [default: the cores of this machine]
-    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "rows")]
-    pub(crate) provers: Option<NonZeroUsize>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton analyse sha.r1cs --sym sha.sym --provers 128
-
-With --sym, it also lists the templates that repeat: how many components there are,
-how many constraints each has, and how many wires these share with others.
-
-A part has a row for each of its constraints, and one more for each wire that it
-shares with other parts.")]
-pub(crate) struct Analyse {
-    #[command(flatten)]
-    pub(crate) source: Source,
+pub(crate) struct Directory {
+    /// A command of hekaton-directory with its arguments; `hekaton directory --help` lists them
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   circom sha.circom --r1cs --wasm --sym --prime bls12381 --O1
+  hekaton import sha.r1cs --sym sha.sym --provers 128 --dry-run   # compare the sizes of parts
   hekaton import sha.r1cs --sym sha.sym --out sha.hk
   hekaton check sha.hk sha.wtns
   hekaton setup sha.hk --keys sha.keys
@@ -126,15 +94,33 @@ pub(crate) struct Analyse {
   hekaton hash sha.wtns --keys sha.keys > public.json
   hekaton verify sha.wtns.proof --key sha.keys/verifying.key --public @public.json
 
-docs/guide/circom.md has all the steps.")]
+A part has one row for each of its constraints, and one more row for each wire that it
+shares with other parts. With --sym, --dry-run also lists templates that repeat: the
+number of components, the constraints of each, and the wires that it shares with others.
+
+docs/guide/circom.md explains all steps.")]
 pub(crate) struct Import {
-    #[command(flatten)]
-    pub(crate) source: Source,
+    /// The constraints, as `circom --r1cs --prime bls12381` writes them
+    pub(crate) file: PathBuf,
+    /// The names of wires, as `circom --sym` writes them, for messages about constraints
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sym: Option<PathBuf>,
+    /// The maximum number of rows of a part, or a power such as 2^17 [default: the cheapest of 2^14 to
+    /// 2^20; more only where smaller parts share nearly all wires]
+    #[arg(long, value_name = "N", value_parser = rows)]
+    pub(crate) rows: Option<u64>,
+    /// The number of provers that will prove the circuit [default: the cores of this machine]
+    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "rows")]
+    pub(crate) provers: Option<NonZeroUsize>,
     /// The circuit directory to write; it must be new or empty
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
-    /// Import a circuit also if the cut more than doubles its constraints and one part alone would be
-    /// faster
+    // Without --out and without --dry-run, a user has forgotten one of them: nothing is assumed.
+    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
+    pub(crate) out: Option<PathBuf>,
+    /// Only show what the cut would cost: parts, keys, memory and time for each size of parts
+    #[arg(long, conflicts_with_all = ["out", "force"])]
+    pub(crate) dry_run: bool,
+    /// Import the circuit even if the cut more than doubles its constraints and one part alone would
+    /// be faster
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -161,11 +147,12 @@ them and forge proofs, so run it where the verifiers trust it.")]
 pub(crate) struct Setup {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
-    /// Derive missing parameters from this file (for merkle: the number of leaves)
+    /// Take missing parameters from this file (for merkle: the number of leaves)
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Make the keys of a family, which serve every input of up to this size, for example 16M (of
-    /// 2^20 bytes): `prove` and `verify` derive from them what they need
+    /// Generate a key family for all inputs of up to this size, for example 16M (of 2^20 bytes):
+    /// `prove` and `verify` derive the keys of one input from it
+    // An input has one size, and so has an imported circuit: neither has a family.
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with_all = ["file", "r1cs"])]
     pub(crate) up_to: Option<u64>,
     /// For an imported circuit: first compare it with this source, constraint by constraint
@@ -188,8 +175,8 @@ trust: those who ran it could forge proofs under it.",
 pub(crate) struct Verify {
     /// The proof
     pub(crate) proof: PathBuf,
-    /// The verifying key, verifying.key in the key store; or a key family (of which verifiers need
-    /// family.json and family.key), with the parameters that it leaves open
+    /// The verifying key, verifying.key in the key store; or the directory of a key family (verifiers
+    /// need its family.json and family.key), with the open parameters
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
     #[command(flatten)]
@@ -197,21 +184,22 @@ pub(crate) struct Verify {
     /// With a key family: take open parameters from this input
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// The public values: as `hash` prints them, as a JSON object with a value for each name or a JSON array, or
-    /// @FILE to read either from a file, such as the one of `prove --public`. Numbers are decimal
+    /// The public values: as `hash` prints them, as a JSON object with a value for each name, as a JSON
+    /// array, or @FILE to read them from a file, such as that of `prove --public`. Numbers are decimal
     /// without leading zeros, or hexadecimal with 0x
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,
-    /// Refuse every verifying key but the one with this digest, as setup printed it; with a key
-    /// family, every family but the one with this digest. The circuit name
-    /// and parameters in a key are unverified: the digest is what to compare
+    /// Refuse any verifying key, or any key family, without this digest, which setup printed. Compare
+    /// digests, because a key's circuit name and parameters are unverified
     #[arg(long, value_name = "HEX", value_parser = key_digest)]
     pub(crate) key_digest: Option<[u8; 32]>,
     /// Accept keys made for tests, under which anyone can forge proofs
+    // Hidden: a user who looks for a way around a refusal must not find this one in --help.
     #[arg(long, hide = true)]
     pub(crate) accept_test_keys: bool,
 }
 
+// The circuit comes before the file, but a program with one circuit does not need it.
 #[derive(Debug, Args)]
 #[command(
     allow_missing_positional = true,
@@ -226,8 +214,8 @@ pub(crate) struct Check {
     #[arg(required = true)]
     pub(crate) file: PathBuf,
     /// Also change the value in one slot at a time, and report slots whose change no constraint
-    /// notices: values that subcircuits share, and public ones, but none inside a subcircuit. This
-    /// synthesizes each subcircuit several times per slot
+    /// notices. Slots are the values that subcircuits share, and public values; values inside a
+    /// subcircuit are not changed. This synthesizes each subcircuit several times per slot
     #[arg(long)]
     pub(crate) mutate: bool,
 }
@@ -239,12 +227,13 @@ pub(crate) struct Check {
 pub(crate) struct Hash {
     /// The input
     pub(crate) file: PathBuf,
-    /// Name of the circuit [default: the first one of the program]
+    /// Name of the circuit [default: the first circuit of the program]
     #[arg(long)]
     pub(crate) circuit: Option<String>,
     #[command(flatten)]
     pub(crate) parameters: Parameters,
     /// Take the circuit and its parameters from this key store
+    // Keys determine both, and values of another circuit would verify under no key.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["circuit", "parameters"])]
     pub(crate) keys: Option<PathBuf>,
 }
@@ -266,7 +255,7 @@ pub(crate) struct Inspect {
 pub(crate) struct Report {
     /// A run directory, or a file written by `prove --events`
     pub(crate) path: PathBuf,
-    /// Also write a page with a chart of phases and provers, memory over time, and the slowest
+    /// Also write an HTML page with a chart of phases and provers, memory over time, and the slowest
     /// subcircuits
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -274,18 +263,14 @@ pub(crate) struct Report {
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
-  hekaton keys family merkle --up-to 16M --keys merkle.keys
   hekaton keys derive merkle.keys --for FILE --out FILE.keys
   hekaton keys verify FILE.keys
   hekaton keys list DIR")]
 pub(crate) enum Keys {
-    /// Generate the keys of a family, which serve every input up to a size: the same as `setup
-    /// --up-to`
-    Family(Box<Setup>),
-    /// Derive the keys of one circuit from those of a family. This needs no secret, and its result
-    /// depends on the family and the circuit only
+    /// Derive the keys of one circuit from a key family. This needs no secret, and the result depends
+    /// only on the family and the circuit
     Derive(KeysDerive),
-    /// Check keys from elsewhere: every digest, every point, and every pairing relation that can be
+    /// Check keys from another source: all digests, all points, and all pairing relations that can be
     /// checked without the trapdoors
     Verify(KeysVerify),
     /// List key stores
@@ -296,15 +281,15 @@ pub(crate) enum Keys {
 #[command(after_help = "Example:
   hekaton keys verify FILE.keys
 
-This shows that the keys have the form of keys of this circuit. It does not show
-who chose their secrets: whoever did can forge proofs. Compare the digest that it
-prints with the one that those whom you trust have published. Exit code 1 means that
-no relation covers some elements that verifiers use; they are listed.")]
+This shows that the keys have the form of keys of this circuit. It does not show who
+chose their secrets, and those who did can forge proofs: compare the printed digest
+with the one that a party you trust has published. Exit code 1 means that no relation
+covers some elements that verifiers use; they are listed.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct KeysVerify {
     /// The key store or key family
     pub(crate) keys: PathBuf,
-    /// For keys of an imported circuit: also check that they are those of this source
+    /// For keys of an imported circuit: also compare their constraints with this source
     #[arg(long, value_name = "FILE")]
     pub(crate) r1cs: Option<PathBuf>,
     #[command(flatten)]
@@ -316,10 +301,9 @@ pub(crate) struct KeysVerify {
   hekaton keys derive merkle.keys --for FILE --out FILE.keys
   hekaton keys derive merkle.keys -p leaves=17 --out leaves-17.keys
 
-`prove`, `hash` and `verify` derive keys by themselves. Keys that are derived once
-are for provers on many ranks, and for verifiers who want the small file
-verifying.key. Proving keys are links to those of the family where the file
-system allows it.")]
+`prove`, `hash` and `verify` derive keys by themselves. Derive them once for provers on
+many ranks, and for verifiers who want the small file verifying.key. If the file system
+allows it, proving keys are links to those of the family.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct KeysDerive {
     /// The key family
@@ -338,7 +322,7 @@ pub(crate) struct KeysDerive {
 
 #[derive(Debug, Args)]
 pub(crate) struct KeysList {
-    /// Key stores, or directories that directly contain some
+    /// Key stores, or directories that directly contain key stores
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
 }
@@ -350,11 +334,11 @@ pub(crate) struct KeysList {
   hekaton estimate --calibrate node.json          # on a node of the cluster
   hekaton estimate merkle -p leaves=1024 -p leaf-bytes=4096 --cores 4096 --calibration node.json
 
-docs/guide/scaling.md explains what is measured and what is assumed.")]
+docs/guide/scaling.md explains measurements and assumptions.")]
 pub(crate) struct Estimate {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
-    /// Derive missing parameters from this file, and run the circuit on its content
+    /// Take missing parameters from this file, and run the circuit on its content
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Assume at most this much memory (per rank), for example 8G or 512M (powers of 1024)
@@ -364,6 +348,7 @@ pub(crate) struct Estimate {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) ranks: Option<NonZeroUsize>,
     /// Provers per rank [default: the threads of this process]
+    // For one rank, --threads has this number, and sets what is measured as well.
     #[arg(long, value_name = "N", value_parser = threads, requires = "ranks")]
     pub(crate) provers_per_rank: Option<NonZeroUsize>,
     /// Estimate proofs that are not zero-knowledge, without the two mask wires per subcircuit
@@ -380,6 +365,8 @@ pub(crate) struct Estimate {
 #[command(next_help_heading = "On a cluster (docs/guide/scaling.md)")]
 pub(crate) struct PredictionOptions {
     /// Also predict a run on N cores by simulating it, with coordinator, network and file system
+    // The simulation has a rule for each design and no measurement of its own, so it needs constants from a node, and it
+    // cannot be combined with the estimate for a network without delay.
     #[arg(
         long,
         value_name = "N",
@@ -391,14 +378,14 @@ pub(crate) struct PredictionOptions {
     /// The constants of a node of the cluster, measured there with --calibrate
     #[arg(long, value_name = "FILE", requires = "cores")]
     pub(crate) calibration: Option<PathBuf>,
-    /// Read known properties of the cluster from this TOML file; the rest is assumed
+    /// Read known properties of the cluster from this TOML file; others are assumed
     #[arg(long, value_name = "FILE", requires = "cores")]
     pub(crate) cluster: Option<PathBuf>,
-    /// The way in which the coordinator works: flat, pool, slices or tree [default: pool with up to 8 ranks,
+    /// The design of the coordinator: flat, pool, slices or tree [default: pool with up to 8 ranks,
     /// slices with up to 256, then tree]
     #[arg(long, value_name = "NAME", requires = "cores", value_parser = Design::named)]
     pub(crate) design: Option<Design>,
-    /// Predict N subcircuits of the same mean size, instead of the circuit's own number
+    /// Predict N subcircuits of the same mean size, instead of the circuit's number
     #[arg(
         long,
         value_name = "N",
@@ -406,7 +393,7 @@ pub(crate) struct PredictionOptions {
         value_parser = clap::value_parser!(u64).range(1..=1 << 31)
     )]
     pub(crate) subcircuits: Option<u64>,
-    /// Measure the constants of this machine and write them to FILE; takes a circuit's place
+    /// Measure the constants of this machine and write them to FILE, instead of estimating a circuit
     #[arg(long, value_name = "FILE", conflicts_with_all = ["circuit", "parameters", "file"])]
     pub(crate) calibrate: Option<PathBuf>,
 }

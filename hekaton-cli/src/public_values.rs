@@ -1,19 +1,19 @@
-//! Public values on a terminal and in files. There may be very many: a terminal shows the first few, a
-//! file has all.
+//! Public values on a terminal and in files. There may be a great number of them: a terminal shows the first few, a file
+//! has all.
 
-use crate::terminal::output;
 use hekaton_circuit::Fr;
+use hekaton_terminal::output;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The longest text that is printed whole, in bytes. It also fits a command, of which a word may have
-/// 131,072 bytes on Linux, and a page.
+/// The longest text that is printed whole, in bytes. It also fits on a page and in a command, whose words may have at
+/// most 131,072 bytes on Linux.
 const SHOWN_WHOLE: usize = 1024;
-/// The number of values that are shown of more.
+/// The number of values that are shown if there are more.
 const SHOWN: usize = 4;
 
-/// Reports whether public values in this text are printed whole, and given to `verify` in the command.
+/// Reports whether this text of public values is printed whole, and passed to `verify` in the command.
 pub(crate) fn is_short(text: &str) -> bool {
     text.len() <= SHOWN_WHOLE
 }
@@ -25,14 +25,15 @@ pub(crate) fn default_file(proof: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The names of public values, if each has one and no two are equal: no names otherwise.
+// As keys of a JSON object, equal names would lose values.
+/// The names of public values; empty if two of them are equal.
 pub(crate) fn distinct(names: Vec<String>) -> Vec<String> {
     let all: BTreeSet<&String> = names.iter().collect();
     if all.len() == names.len() { names } else { Vec::new() }
 }
 
-/// Public values for people: by name where the circuit's author named them, else `text`, which is the
-/// circuit's own form of them; the first few where there are many. `others` are names from the key.
+/// Formats public values for people: by name if the circuit's author named them, otherwise as `text`, the
+/// circuit's own form; only the first few of a long list. `others` are names from the key.
 pub(crate) fn for_people(
     text: &str,
     names: &[String],

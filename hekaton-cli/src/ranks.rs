@@ -1,10 +1,9 @@
 //! Proving on many ranks, over any network: the handshake, the coordinator's side and the worker's.
 
-use crate::exit::{self, Failure};
 use crate::hints::explain;
+use crate::machine;
 use crate::opened_keys::OpenedKeys;
 use crate::options::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
-use crate::programs;
 #[cfg(feature = "mpi")]
 use crate::subject::Subject;
 use hekaton_circuit::PreparedCircuit;
@@ -15,16 +14,17 @@ use hekaton_core::distributed::{
 use hekaton_core::events::{Event, Recorder};
 use hekaton_mpi::launch::Launch;
 use hekaton_plan::simulate::Design;
+use hekaton_terminal::exit::{self, Failure};
 #[cfg(feature = "mpi")]
 use std::num::NonZeroUsize;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// The largest number of ranks with which rank 0 also proves, and executes the circuit, unless an
-/// option says otherwise.
+// With few ranks, a core that only coordinates is a large part of all cores. With many, rank 0 is the bottleneck.
+/// The largest number of ranks with which rank 0 also proves, and executes the circuit, by default.
 const FEW: usize = 8;
-/// The largest number of ranks without leaders, unless an option says otherwise. With more, each
-/// leader has `PER_LEADER` ranks.
+// Rank 0 handles the messages of all others on one thread, so there is a number of ranks beyond which it must have help.
+/// The largest number of ranks without leaders, by default. With more, each leader has `PER_LEADER` ranks.
 const MANY: usize = 256;
 #[cfg(feature = "mpi")]
 const PER_LEADER: usize = 32;
@@ -41,7 +41,7 @@ pub(crate) struct Place {
 }
 
 /// Refuses a launch without `--mpi` under mpirun or srun: each of those processes would prove
-/// everything, into the same files.
+/// the whole input, and write the same files.
 pub(crate) fn check_launch(command: &Prove) -> Result<(), Failure> {
     let ranks = Launch::of_environment().announced();
     if command.ranks.mpi || ranks == 1 {
@@ -62,13 +62,15 @@ fn hello(
     provers: usize,
     input: Option<[u8; 32]>,
 ) -> Result<Hello, Failure> {
-    let hello = Hello::new(circuit, &keys.keys, provers, &*keys.engine);
-    let hello = hello.map_err(|e| Failure::new(exit::BAD_FILE, e))?;
-    let hello = hello
+    let hello = Hello::new(circuit, &keys.keys, provers, &*keys.engine)
+        .map_err(|e| Failure::new(exit::BAD_FILE, e))?
+        // Two builds may compute different values for one wire, and the bad proof would be blamed on a rank.
         .fact("build", build())
         .fact("proving keys", &keys.digest)
+        // Another processor can make a rank slow, but not wrong.
         .note("processor", processor());
     Ok(match input {
+        // As a secret: an error that showed this digest could confirm a guess of a private input.
         Some(digest) => hello.secret("input", &digest),
         None => hello,
     })
@@ -84,6 +86,7 @@ pub(crate) fn build() -> String {
     format!(
         "hekaton {} ({})",
         env!("CARGO_PKG_VERSION"),
+        // Its file may have been replaced while it runs. All ranks then agree on "unknown", or refuse each other.
         program.unwrap_or_else(|_| "unknown".into())
     )
 }
@@ -128,7 +131,7 @@ fn root_role(options: &Ranks, size: usize) -> Result<RootRole, Failure> {
     if size == 1 && role == RootRole::Coordinates {
         return Err(Failure::new(
             exit::USAGE,
-            "--root-proves no: there is no other rank that could prove; start more ranks",
+            "--root-proves no: no other rank can prove; start more ranks",
         ));
     }
     Ok(role)
@@ -141,11 +144,11 @@ pub(crate) fn fanout(options: &Ranks, size: usize) -> Option<NonZeroUsize> {
     NonZeroUsize::new(options.ranks_per_leader.unwrap_or(default))
 }
 
-/// The design that the program has with this many ranks, unless options say otherwise.
+/// The default design for this number of ranks.
 pub(crate) fn design(ranks: u64) -> Design {
-    match usize::try_from(ranks).unwrap_or(usize::MAX) {
-        ranks if ranks > MANY => Design::TREE,
-        ranks if ranks > FEW => Design::SLICES,
+    match ranks {
+        ranks if ranks > MANY as u64 => Design::TREE,
+        ranks if ranks > FEW as u64 => Design::SLICES,
         _ => Design::POOL,
     }
 }
@@ -163,8 +166,8 @@ fn executes(
         _ if options.witness_on_ranks => Executes::Ranks,
         ExecuteOption::Root => Executes::Root,
         ExecuteOption::Ranks => Executes::Ranks,
-        // Its first pass takes each rank less than what rank 0 would have to send.
-        ExecuteOption::Auto if keys.name == programs::NAME => Executes::Ranks,
+        // Executing a program takes each rank less time than receiving the trace from rank 0.
+        ExecuteOption::Auto if keys.name == machine::NAME => Executes::Ranks,
         ExecuteOption::Auto if size > FEW && circuit.executes_ranges() => Executes::Ranks,
         ExecuteOption::Auto => Executes::Root,
     }
@@ -185,6 +188,7 @@ fn serve_on_root(
         Ok(Err(error)) => error.to_string(),
         Err(_) => "its worker panicked".to_owned(),
     };
+    // If the coordinator is gone, the run has already failed for another reason.
     let _ = inbox.send(Incoming::Lost { rank: 0, why });
 }
 
@@ -204,8 +208,9 @@ pub(crate) fn coordinate<R>(
         ScheduleOption::Static => Scheduling::Static,
     };
     let executes = executes(options, circuit, keys, endpoint.size());
-    let input = input.filter(|_| executes == Executes::Ranks);
-    let own = hello(circuit, keys, provers, input)?;
+    // Only ranks that execute the circuit have read the input and can compare it.
+    let compared = input.filter(|_| executes == Executes::Ranks);
+    let own = hello(circuit, keys, provers, compared)?;
     let (endpoint, worker) = if role == RootRole::Proves {
         let (endpoint, worker) = endpoint.with_own_worker();
         (endpoint, Some(worker))
@@ -213,7 +218,7 @@ pub(crate) fn coordinate<R>(
         (endpoint, None)
     };
     std::thread::scope(|scope| {
-        // rank 0's own worker speaks the same protocol as the others, over a channel
+        // Rank 0's own worker speaks the same protocol as the others, over a channel.
         if let Some(worker) = worker {
             let (inbox, hello) = (endpoint.inbox(), own.clone());
             std::thread::Builder::new()
@@ -221,16 +226,18 @@ pub(crate) fn coordinate<R>(
                 .spawn_scoped(scope, move || serve_on_root(&worker, circuit, keys, hello, &inbox))
                 .map_err(|e| Failure::new(exit::FAILED, e))?;
         }
-        let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, role, schedule);
-        let engine = engine.map_err(failure).inspect_err(|failure| fail(failure))?;
-        let engine = engine.executes(executes);
-        let engine = engine.round_deadline(options.round_timeout.map(Duration::from_secs));
+        let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, role, schedule)
+            .map_err(failure)
+            .inspect_err(|failure| fail(failure))?
+            .executes(executes)
+            .round_deadline(options.round_timeout.map(Duration::from_secs));
         for note in engine.notes() {
             recorder.emit(Event::Notice {
                 message: format!("{note}; this can affect speed, but not the proof"),
             });
         }
-        // after a failure nothing waits for the jobs in progress, not even this rank's own worker
+        // Nothing waits for the jobs in progress after a failure, not even this rank's own worker. A run that was asked to
+        // stop ends in order, so that all answers get into the log.
         run(&engine).inspect_err(|failure| {
             if failure.code != exit::STOPPED {
                 fail(failure)
@@ -244,7 +251,7 @@ pub(crate) fn coordinate<R>(
 pub(crate) fn work(
     place: &Place,
     command: &Prove,
-    subject: &Subject<'_>,
+    subject: &dyn Subject,
     keys: &OpenedKeys,
 ) -> Result<(), Failure> {
     let circuit = keys.circuit.prepared().map_err(|e| Failure::new(exit::FAILED, e))?;
@@ -252,13 +259,7 @@ pub(crate) fn work(
         Executes::Root => work_on(place, &circuit, keys, None),
         Executes::Ranks => {
             drop(circuit);
-            let hint = match subject {
-                Subject::File(_) => {
-                    "each rank executes its part here and reads the input; with --execute root, \
-                     only rank 0 does"
-                }
-                Subject::Machine(_) => "every rank reads program and input",
-            };
+            let hint = subject.read_by_ranks();
             let unreadable = |why: String| Failure::new(exit::BAD_FILE, format!("{why}; {hint}"));
             let input = subject.input(&command.file).map_err(|e| unreadable(e.message))?;
             let unread = |e| unreadable(format!("{}: {e}", command.file.display()));
@@ -278,7 +279,7 @@ fn work_on(
     input: Option<[u8; 32]>,
 ) -> Result<(), Failure> {
     let hello = hello(circuit, keys, place.provers, input)?;
-    // a failed rank ends all others at once, because nothing waits for the jobs in progress
+    // A failed rank ends all others at once, because nothing waits for the jobs in progress.
     let fail = &place.fail;
     let failed = |error: &RankError| fail(&failure(error.clone()));
     let (keys, pool) = (&keys.keys, &*keys.engine);

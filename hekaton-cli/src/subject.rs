@@ -1,83 +1,80 @@
 //! The subject that a run proves: a file under the keys of a circuit, or the run of a program.
 
-use crate::exit::{self, Failure};
-use crate::machine::Machine;
+use crate::app::App;
 use crate::opened_keys::OpenedKeys;
-use crate::program::Program;
-use crate::terminal::shell;
 use hekaton_circuit::Fr;
 use hekaton_circuit::named::InputFile;
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::shell;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+// Sync, because the coordinator uses it while the thread that started MPI only moves messages.
 /// The subject that a run proves.
-pub(crate) enum Subject<'a> {
-    /// A file, whose circuit the keys name.
-    File(&'a Program),
-    /// The run of a program of the machine.
-    Machine(&'a Machine),
+pub(crate) trait Subject: Sync {
+    /// Everything that the proof depends on in addition to the keys. Its digest identifies a run.
+    fn input(&self, file: &Path) -> Result<InputFile, Failure>;
+
+    /// Further files that must not be overwritten.
+    fn files(&self) -> Vec<&Path> {
+        Vec::new()
+    }
+
+    /// Opens the keys. Where the input can be read, they may be derived for it.
+    fn open(
+        &self,
+        keys: &Path,
+        threads: Option<NonZeroUsize>,
+        limit: Option<u64>,
+        input: Option<&InputFile>,
+    ) -> Result<OpenedKeys, Failure>;
+
+    /// Explains to the user of a rank that cannot read the input why it must.
+    fn read_by_ranks(&self) -> &'static str;
+
+    /// Reports whether the file of a proof has other content in addition to the proof.
+    fn wraps(&self) -> bool {
+        false
+    }
+
+    /// The file of a proof.
+    fn file(&self, proof: &[u8]) -> Vec<u8> {
+        proof.to_vec()
+    }
+
+    /// Formats public values in the form of the circuit of this name, if it has one.
+    fn show_public(&self, circuit: &str, values: &[Fr]) -> Option<String>;
+
+    /// The arguments of the command that verifies a proof. `key` is the value of `--key` there, and
+    /// `public` the public values, or `@` and their file.
+    fn verify_command(&self, proof: &Path, key: &str, public: &str) -> String;
 }
 
-impl Subject<'_> {
-    /// The input, on which everything depends that the proof is about.
-    pub(crate) fn input(&self, file: &Path) -> Result<InputFile, Failure> {
-        match self {
-            Self::File(_) => exit::input(file),
-            Self::Machine(machine) => Ok(machine.everything()),
-        }
+/// A file. The keys name its circuit, which is one of the program's.
+impl Subject for App {
+    fn input(&self, file: &Path) -> Result<InputFile, Failure> {
+        exit::input(file)
     }
 
-    /// Further files that must not be written to.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        let files = match self {
-            Self::File(_) => None,
-            Self::Machine(machine) => Some(machine.files()),
-        };
-        files.into_iter().flatten()
-    }
-
-    /// Opens the keys. Those of a circuit may be derived for the input, where it can be read.
-    pub(crate) fn open(
+    fn open(
         &self,
         keys: &Path,
         threads: Option<NonZeroUsize>,
         limit: Option<u64>,
         input: Option<&InputFile>,
     ) -> Result<OpenedKeys, Failure> {
-        match self {
-            Self::File(program) => OpenedKeys::open(program, keys, threads, limit, input),
-            Self::Machine(machine) => machine.with_keys(keys, threads, limit),
-        }
+        OpenedKeys::open(self, keys, threads, limit, input)
     }
 
-    /// Reports whether a file with the proof has more in it than the proof.
-    pub(crate) fn wraps(&self) -> bool {
-        matches!(self, Self::Machine(_))
+    fn read_by_ranks(&self) -> &'static str {
+        "each rank executes its part here and reads the input; with --execute root, only rank 0 does"
     }
 
-    /// The file of a proof.
-    pub(crate) fn file(&self, proof: &[u8]) -> Vec<u8> {
-        match self {
-            Self::File(_) => proof.to_vec(),
-            Self::Machine(machine) => machine.file(proof),
-        }
+    fn show_public(&self, circuit: &str, values: &[Fr]) -> Option<String> {
+        self.get(circuit)?.show_public(values)
     }
 
-    /// Formats public values in the form of the circuit of this name, if it has one.
-    pub(crate) fn show_public(&self, circuit: &str, values: &[Fr]) -> Option<String> {
-        match self {
-            Self::File(program) => program.get(circuit)?.show_public(values),
-            Self::Machine(machine) => Some(machine.show()),
-        }
-    }
-
-    /// The arguments of the command that verifies a proof. `key` is what follows `--key` there, and
-    /// `public` the public values, or `@` and their file.
-    pub(crate) fn verify_command(&self, proof: &Path, key: &str, public: &str) -> String {
-        let proof = shell::path(proof);
-        match self {
-            Self::File(_) => format!("verify {proof} --key {key} --public {}", shell::word(public)),
-            Self::Machine(machine) => machine.verify_command(&proof, key),
-        }
+    fn verify_command(&self, proof: &Path, key: &str, public: &str) -> String {
+        format!("verify {} --key {key} --public {}", shell::path(proof), shell::word(public))
     }
 }

@@ -135,11 +135,11 @@ fn from_r1cs_to_a_verified_proof() {
 #[test]
 fn what_a_cut_would_cost() {
     let f = fixture();
-    let found = json(&["analyse", &f.path("a.r1cs"), "--rows", "16"]);
+    let found = json(&["import", &f.path("a.r1cs"), "--rows", "16", "--dry-run"]);
     let cut = &found["cuts"][0];
     assert_eq!((&cut["parts"], &cut["types"], &cut["slots"]), (&4.into(), &3.into(), &7.into()));
     assert_eq!(cut["chosen"], true);
-    let whole = json(&["analyse", &f.path("a.r1cs")]);
+    let whole = json(&["import", &f.path("a.r1cs"), "--dry-run"]);
     assert_eq!(whole["cuts"][0]["parts"], 1);
     assert!(!Path::new(&f.path("nothing")).exists());
 }

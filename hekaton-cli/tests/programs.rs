@@ -167,9 +167,13 @@ fn other_statements_are_refused() {
     let public = with(2, f.write("long-public", &[3; 5]));
     fails(1, "a public input of 1 words, expected 2", &verify(proof(), &public, &[]));
     let wants_zero = &verify(proof(), &own, &[])[..9];
-    fails(1, "exits with code 759, not 0", wants_zero);
+    fails(1, "exits with code 759, expected 0", wants_zero);
     let output = f.write("other-output", &[1]);
-    fails(1, "another output: exit code 759", &verify(proof(), &own, &["--output", &output]));
+    fails(
+        1,
+        "another output than expected: exit code 759",
+        &verify(proof(), &own, &["--output", &output]),
+    );
     // What the proof says is part of what is verified, also what nobody asks for.
     let good = std::fs::read(proof()).unwrap();
     let place = good.windows(2).position(|bytes| bytes == [0xfd, 0x01]).unwrap();

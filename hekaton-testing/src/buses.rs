@@ -9,10 +9,10 @@ use hekaton_circuit::{
     WireId, WireValues,
 };
 
-/// Shelves give secret values under their numbers to a bus, and tills take them in an order of the
+/// Shelves add secret values under their numbers to a bus, and tills take them in an order of the
 /// prover's choice. Each till looks a price up in a list that the keys fix.
 ///
-/// Shelf i gives two values and publishes their sum; till i takes two, u0 and u1, looks up the price p
+/// Shelf i adds two values to the bus and publishes their sum; till i takes two, u0 and u1, looks up the price p
 /// of an article, and publishes `u0 + 2 u1 + p`.
 #[derive(Clone, Copy, Debug)]
 pub struct Shop {
@@ -170,13 +170,13 @@ impl Circuit for Shop {
             goods.add(&key_a?, &a, &minus_one)?;
             goods.add(&key_b?, &b, &open.negate()?)?;
             prices.add(&article?, &price, &minus_one)?;
-            // A variable that is neither marked nor a slot.
-            let double = subcircuit.cs().new_witness_variable(|| {
+            // A variable that is neither marked nor a slot: both would be committed, and tests need a column of each kind.
+            let variable = subcircuit.cs().new_witness_variable(|| {
                 let b = private.and_then(|list| list.get(3));
                 b.map(|b| Fr::from(2 * b)).ok_or(SynthesisError::AssignmentMissing)
             })?;
             let value = private.and_then(|list| list.get(3)).map(|b| Fr::from(2 * b));
-            let double = FpVar::Var(AllocatedFp::new(value, double, subcircuit.cs()));
+            let double = FpVar::Var(AllocatedFp::new(value, variable, subcircuit.cs()));
             (&b + &b).enforce_equal(&double)?;
             (a + double + price).enforce_equal(subcircuit.slot(0)?)
         } else {

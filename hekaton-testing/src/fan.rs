@@ -7,7 +7,7 @@ use hekaton_circuit::{
     WireValues,
 };
 
-/// A public input that as many subcircuits read as the field says.
+/// A public input with this number of readers.
 #[derive(Clone, Copy, Debug)]
 pub struct Readers(pub usize);
 

@@ -51,7 +51,7 @@ impl Circuit for Squares {
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<Vec<Option<WireId>>, LayoutError> {
         let types: Vec<_> =
             (0..self.types()).map(|t| layout.subcircuit_type(&format!("squares-{t}"), 3)).collect();
-        // The third slot costs a row of the memory check, and nothing more is said about it.
+        // The third slot costs a row of the memory check and is in no other constraint.
         types.iter().for_each(|kind| layout.unconstrained(*kind, 2));
         let n = self.kinds.len();
         let input = self.public.then(|| layout.public_input("w", 0));

@@ -6,9 +6,9 @@ export interface KeyDescription {
   reason?: string;
   /** BLAKE3 of the key, as 64 hexadecimal digits: compare it with the one that you trust. */
   keyDigest?: string;
-  /** The name of the circuit: the words of whoever made the key, which nothing checks. */
+  /** The name of the circuit: an unverified claim of the author of the key. */
   circuit?: string;
-  /** The parameters of the circuit: the words of whoever made the key, which nothing checks. */
+  /** The parameters of the circuit: an unverified claim of the author of the key. */
   parameters?: unknown;
   /** The number of subcircuits. */
   subcircuits?: number;
@@ -16,7 +16,7 @@ export interface KeyDescription {
   zeroKnowledge?: boolean;
   /** Who must be trusted, in one sentence. */
   trust?: string;
-  /** Whether it is a test key, under which anybody can forge proofs. */
+  /** True for a test key, under which anyone can forge proofs. */
   testKey?: boolean;
   /** The names of the public values, in the key's order. */
   publicNames?: string[];
@@ -33,7 +33,7 @@ export interface Verdict extends KeyDescription {
 export interface VerifyOptions {
   /** Refuses every key but the one with this digest (64 hexadecimal digits). Always set it, unless the key comes with your program. */
   keyDigest?: string;
-  /** For tests only: accepts keys from a known seed, under which anybody can forge proofs. */
+  /** For tests only: accepts keys from a known seed, under which anyone can forge proofs. */
   acceptTestKeys?: boolean;
 }
 
@@ -41,7 +41,7 @@ type PublicValue = string | number | bigint;
 
 /**
  * Loads the verifier; call it once, before anything else.
- * @param source the WebAssembly module, its bytes, or a response with them; by default `hekaton_wasm.wasm` beside this file
+ * @param source the WebAssembly module, its bytes, or a response with them; by default `hekaton_wasm.wasm` in the folder of this file
  */
 export default function init(
   source?: WebAssembly.Module | BufferSource | Response | Promise<Response | BufferSource>,
@@ -61,7 +61,7 @@ export function verify(
 
 /** A look-up in a key directory: what the caller holds, and what a service has answered. */
 export interface LookUp {
-  /** The content of parameters.json, from somebody you trust and not from the service. */
+  /** The content of parameters.json, from a source that you trust, not from the service. */
   parameters: object;
   /** The label. */
   label: string;
@@ -69,9 +69,9 @@ export interface LookUp {
   epoch?: number;
   /** The last signed record that you have seen, as base64: with it, a service that shows an older state or another history is found out. */
   seen?: string;
-  /** Verifying keys of the epochs' proofs, one per number of subcircuits, from somebody you trust and not from the service. */
+  /** Verifying keys of the epochs' proofs, one per number of subcircuits, from a source that you trust, not from the service. */
   keys?: (Uint8Array | ArrayBuffer)[];
-  /** For tests only: accepts keys from a known seed, under which anybody can forge proofs. */
+  /** For tests only: accepts keys from a known seed, under which anyone can forge proofs. */
   acceptTestKeys?: boolean;
   /** What GET /v1/keys/LABEL answered. */
   answer: object;

@@ -10,7 +10,7 @@
 let compiled; // the WebAssembly.Module
 let code; // the exports of its instance
 
-/** Loads the verifier. Without an argument, hekaton_wasm.wasm beside this file. */
+/** Loads the verifier. Without an argument, hekaton_wasm.wasm in the folder of this file. */
 export default async function init(source) {
   if (code) return;
   source = await (source ?? beside());

@@ -1,4 +1,4 @@
-//! Looking labels up in a key directory.
+//! Look-ups of labels in a key directory.
 
 use crate::{refusal, verdict};
 use hekaton_core::{Fr, VerifyingKey, verify, verify_with_test_keys};
@@ -10,42 +10,43 @@ use hekaton_directory_http::{Base64, Found, ParametersFile};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// A look-up that is to be verified: what the caller holds, and what a service has answered.
+/// A look-up to verify: the caller's own data, and the answers of the service.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct LookUp {
-    /// The parameters of the directory, not from its service.
+    // A service could sign with any key. Only parameters from elsewhere say whose signature counts.
+    /// The parameters of the directory, from another source than its service.
     parameters: ParametersFile,
     label: String,
-    /// The epoch that was asked for; without it, the last one.
+    /// The epoch in the question; the last epoch if absent.
     #[serde(default)]
     epoch: Option<u32>,
     /// The last record that the caller has seen.
     #[serde(default)]
     seen: Option<Base64>,
-    /// Verifying keys of proofs, not from the service.
+    /// Verifying keys of proofs, from another source than the service.
     #[serde(default)]
     keys: Vec<Base64>,
-    /// A switch for tests only: accepts keys under which anybody can forge proofs.
+    /// **For tests only:** accepts keys under which anyone can forge proofs.
     #[serde(default)]
     accept_test_keys: bool,
     /// The answer of `/v1/keys/LABEL`.
     answer: KeyBody,
-    /// Signed records of epochs in a row, with that of the answer, those at the ends of the proof, and the one that was seen.
+    /// Signed records of consecutive epochs: among them those of the answer, of both ends of the proof, and `seen`.
     records: Vec<Base64>,
     /// The proof of the answer's epoch, if it is proven.
     #[serde(default)]
     proof: Option<ProofBody>,
 }
 
-/// Verifies a look-up: the path of the label, the record, the chain of records from the one that was seen, and the proof of
-/// the epoch.
+/// Verifies a look-up: the path of the label, the record, the chain of records from `seen` on, and the proof of the
+/// epoch.
 ///
 /// `request` is a JSON object with `parameters`, `label`, `epoch`, `seen`, `keys`, `answer`, `records`, `proof` and
-/// `acceptTestKeys`; bytes are base64. The answer is a JSON object: `ok`, `reason` if not, and the content of the label.
+/// `acceptTestKeys`; bytes are base64. The answer is a JSON object: `ok`, `reason` of a refusal, and the content of the label.
 ///
-/// `proof.state` is `proven` if the proof was verified here, `unproven` if there is not yet a proof, and `unverified` if
-/// there is no verifying key for it. A proof that does not hold is a refusal.
+/// `proof.state` is `proven` if the proof was verified, `unproven` if the epoch has no proof yet, and `unverified` if
+/// no verifying key fits. A proof that does not hold is a refusal.
 #[must_use]
 pub fn verify_look_up(request: &str) -> Value {
     let request: LookUp = match serde_json::from_str(request) {
@@ -61,75 +62,79 @@ pub fn verify_look_up(request: &str) -> Value {
 impl LookUp {
     fn verify(&self) -> Result<Map<String, Value>, String> {
         let parameters = self.parameters.parameters().map_err(|e| e.to_string())?;
-        let found = self.answer.verify(&parameters, self.label.as_bytes(), self.epoch);
-        let found = found.map_err(|e| e.to_string())?;
-        let records = self.chain(&parameters, &found.record)?;
-        let proof = self.proven(&parameters, &found.record, &records)?;
+        let found = self
+            .answer
+            .verify(&parameters, self.label.as_bytes(), self.epoch)
+            .map_err(|e| e.to_string())?;
+        let chain = self.chain(&parameters, &found.record)?;
+        let proof = self.proven(&parameters, &found.record, &chain)?;
         Ok(described(&parameters, &found, proof))
     }
 
-    /// Verifies that all records are those of one history, the answer's and the seen one among them.
-    fn chain(
-        &self,
-        parameters: &Parameters,
-        answer: &Checked,
-    ) -> Result<Vec<SignedRecord>, String> {
-        let records = self.records.iter().map(|bytes| decode(&bytes.0));
-        let records: Vec<SignedRecord> = records.collect::<Result<_, _>>()?;
+    /// Verifies that all records are of one history, with the record of the answer and `seen` among them.
+    fn chain(&self, parameters: &Parameters, answer: &Checked) -> Result<Chain, String> {
+        let records: Vec<SignedRecord> =
+            self.records.iter().map(|bytes| decode(&bytes.0)).collect::<Result<_, _>>()?;
         let mut chain: Vec<Checked> = Vec::with_capacity(records.len());
         for record in &records {
-            let record = record.verify(parameters).map_err(|e| e.to_string())?;
+            let checked = record.verify(parameters).map_err(|e| e.to_string())?;
             if let Some(last) = chain.last() {
-                record.check_after(last).map_err(|e| e.to_string())?;
+                checked.check_after(last).map_err(|e| e.to_string())?;
             }
-            chain.push(record);
+            chain.push(checked);
         }
         let is_in = |wanted: &Checked| chain.iter().any(|known| known.record() == wanted.record());
         let epoch = answer.record().epoch;
-        if !is_in(answer) {
-            return Err(format!(
-                "the record of epoch {epoch} is not among the records: the service shows two histories"
-            ));
-        }
-        let Some(seen) = &self.seen else { return Ok(records) };
-        let seen = decode(&seen.0)?.verify(parameters);
-        let seen = seen.map_err(|e| format!("the record that was seen before: {e}"))?;
+        let first = match chain.first() {
+            Some(first) if is_in(answer) => first.record().epoch,
+            _ => {
+                return Err(format!(
+                    "the record of epoch {epoch} is not among the records: the service shows two histories"
+                ));
+            }
+        };
+        let Some(bytes) = &self.seen else { return Ok(Chain { records, first }) };
+        let seen = decode(&bytes.0)?
+            .verify(parameters)
+            .map_err(|e| format!("the record that was seen before: {e}"))?;
         let last = seen.record().epoch;
+        // A valid answer can be old. For the last epoch, one older than a record that the caller has seen hides a change.
         if self.epoch.is_none() && epoch < last {
             return Err(format!(
-                "the service answers with epoch {epoch}, but epoch {last} was seen before: it hides what came after"
+                "the service answers with epoch {epoch}, but epoch {last} was seen before: it hides later epochs"
             ));
         }
         match is_in(&seen) {
-            true => Ok(records),
+            true => Ok(Chain { records, first }),
             false => Err(format!(
                 "the records do not continue that of epoch {last}, which was seen before: the service shows another history"
             )),
         }
     }
 
-    /// Verifies the proof of the answer's epoch. The records are known to follow each other.
+    /// Verifies the proof of the answer's epoch.
     fn proven(
         &self,
         parameters: &Parameters,
         answer: &Checked,
-        records: &[SignedRecord],
+        chain: &Chain,
     ) -> Result<Value, String> {
-        let Some(proof) = self.proof.clone() else {
+        let Some(body) = self.proof.clone() else {
             return Ok(json!({ "state": "unproven" }));
         };
-        let proof = EpochProof::from(proof);
+        let proof = EpochProof::from(body);
         let (from, to, subcircuits) = (proof.from, proof.to, proof.subcircuits);
         let epoch = answer.record().epoch;
         if !(from < epoch && epoch <= to) {
             return Err(format!("the proof from epoch {from} to {to} is not of epoch {epoch}"));
         }
         let mut about = json!({ "from": from, "to": to, "subcircuits": subcircuits });
-        let keys = self.keys.iter().map(|bytes| {
-            VerifyingKey::from_bytes(&bytes.0).map_err(|e| format!("a verifying key: {e}"))
-        });
-        let keys: Vec<VerifyingKey> = keys.collect::<Result<_, _>>()?;
-        // A key's family is the key's own claim: the caller must trust where the key comes from.
+        let keys: Vec<VerifyingKey> = (self.keys.iter())
+            .map(|bytes| {
+                VerifyingKey::from_bytes(&bytes.0).map_err(|e| format!("a verifying key: {e}"))
+            })
+            .collect::<Result<_, _>>()?;
+        // The family in a key is an unverified claim, so the caller must trust the source of the key.
         let fits = |key: &&VerifyingKey| {
             key.instances == u64::from(subcircuits) + 1 && key.family == Some(parameters.proofs)
         };
@@ -140,13 +145,12 @@ impl LookUp {
             ));
             return Ok(about);
         };
-        // They follow each other, so the first one's number says that of all.
-        let start = records.first().and_then(|first| first.verify(parameters).ok());
-        let start = start.map_or(u32::MAX, |first| first.record().epoch);
-        let at = |epoch: u32| usize::try_from(epoch.checked_sub(start)?).ok();
+        // The epochs of a chain are consecutive, so the first one determines the place of every other.
+        let Chain { records, first } = chain;
+        let at = |epoch: u32| Some(epoch.checked_sub(*first)? as usize);
         let ends = at(from).zip(at(to)).filter(|(_, last)| *last < records.len());
         let Some((first, last)) = ends else {
-            return Err(format!("the records from epoch {from} to {to} are not all there"));
+            return Err(format!("some of the records from epoch {from} to {to} are missing"));
         };
         let checked = || -> Result<(), AuditError> {
             let mut audit = Audit::begin(parameters, &records[first], from)?;
@@ -154,10 +158,10 @@ impl LookUp {
                 audit.record(record)?;
             }
             audit.proof(&proof, |proof, values| {
-                let values = values.map(Fr::from);
+                let public = values.map(Fr::from);
                 match self.accept_test_keys {
-                    true => verify_with_test_keys(key, &values, &proof.proof)?,
-                    false => verify(key, &values, &proof.proof)?,
+                    true => verify_with_test_keys(key, &public, &proof.proof)?,
+                    false => verify(key, &public, &proof.proof)?,
                 }
                 Ok(())
             })
@@ -168,6 +172,13 @@ impl LookUp {
         about["trust"] = json!(key.trust.statement());
         Ok(about)
     }
+}
+
+/// Verified records of consecutive epochs.
+struct Chain {
+    records: Vec<SignedRecord>,
+    /// The epoch of the first record.
+    first: u32,
 }
 
 fn decode(bytes: &[u8]) -> Result<SignedRecord, String> {
@@ -183,6 +194,7 @@ fn described(parameters: &Parameters, found: &Found, proof: Value) -> Map<String
         "present": found.leaf.is_some(),
         "version": found.leaf.map(|leaf| leaf.version),
         "since": found.leaf.map(|leaf| u64::from(leaf.epoch) + 1),
+        // Values are bytes; those that are not text have only the other form.
         "value": value.and_then(|value| std::str::from_utf8(value).ok()),
         "valueHex": value.map(hex::encode),
         "epoch": record.epoch,
@@ -191,10 +203,8 @@ fn described(parameters: &Parameters, found: &Found, proof: Value) -> Map<String
         "record": hex::encode(record.digest()),
         "proof": proof,
     });
-    match object {
-        Value::Object(about) => about,
-        _ => Map::new(),
-    }
+    let Value::Object(about) = object else { unreachable!("the macro was given an object") };
+    about
 }
 
 #[cfg(test)]
@@ -275,7 +285,7 @@ mod tests {
             (&json!(1), &json!("other"), &json!(2), &json!(2))
         );
         assert_eq!(found["proof"], json!({ "state": "unproven" }));
-        // From a record that was seen on, and an older epoch for who asks for it.
+        // The chain may start at a record that was seen, and an older epoch is an answer to a question about it.
         let seen = json!({ "seen": all.records[0] });
         assert_eq!(request(&all, 1, &[0, 1, 2], &seen)["ok"], true);
         let older = json!({ "seen": all.records[2], "epoch": 1 });

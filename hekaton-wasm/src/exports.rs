@@ -1,10 +1,10 @@
 //! Exports of the WebAssembly module to `js/hekaton.js`: numbers and one buffer each way, because
 //! WebAssembly functions take nothing else.
 //!
-//! The caller reserves the input with [`hekaton_input`], writes its parts one after the other there,
+//! The caller reserves the input with [`hekaton_input`], writes its parts there one after the other,
 //! and calls [`hekaton_verify`], [`hekaton_inspect_key`] or [`hekaton_look_up`], which leave a JSON text at
-//! [`hekaton_answer`]. Nothing here reads memory through a pointer: only JavaScript does, with the addresses that it
-//! gets.
+//! [`hekaton_answer`]. This module does not read memory through pointers: only JavaScript does, with the addresses that
+//! these functions return.
 
 // `no_mangle` counts as unsafe, because a symbol could collide with one of another library; the only
 // other symbols of this module are those of the C library blst.
@@ -13,7 +13,9 @@
 use crate::{Options, inspect_key, verify, verify_look_up};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The buffers of the one call that is under way.
+// Static, so that addresses stay valid after a call returns. A module has one thread, so there is one call at a time, and a
+// poisoned lock is one of a call that has trapped.
+/// The buffers of the current call.
 #[derive(Default)]
 struct Buffers {
     input: Vec<u8>,
@@ -26,11 +28,12 @@ fn buffers() -> MutexGuard<'static, Buffers> {
     BUFFERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reserves `length` bytes for the input and returns their address, or 0 if there is no room.
+/// Reserves `length` bytes for the input and returns their address, or 0 if there is not enough memory.
 #[unsafe(no_mangle)]
 extern "C" fn hekaton_input(length: usize) -> *mut u8 {
     let mut buffers = buffers();
     let mut input = Vec::new();
+    // An allocation that fails otherwise aborts the module, and the page with it could not verify anything more.
     if input.try_reserve_exact(length).is_err() {
         return std::ptr::null_mut();
     }
@@ -58,6 +61,7 @@ extern "C" fn hekaton_verify(
     let input = std::mem::take(&mut buffers().input);
     let mut rest = &input[..];
     let mut part = |length: usize| {
+        // Lengths come from JavaScript. A wrong one leads to a refusal, not to a trap.
         let (part, after) = rest.split_at(length.min(rest.len()));
         rest = after;
         part

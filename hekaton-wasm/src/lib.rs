@@ -1,10 +1,10 @@
 //! The Hekaton verifier for browsers and Node.
 //!
-//! [`verify`] and [`inspect_key`] take bytes and text from anywhere and answer with a JSON object,
-//! whatever the bytes: a refusal has `"ok": false` and a `reason`. [`verify_look_up`] does so for what the service of a key
-//! directory answers. On WebAssembly the module
-//! `exports` offers all to `js/hekaton.js`, which JavaScript programs import. The WebAssembly
-//! module imports nothing: it has no access to the network, files, clocks or random numbers.
+//! [`verify`] and [`inspect_key`] accept any bytes and text, and answer with a JSON object: a refusal has
+//! `"ok": false` and a `reason`. [`verify_look_up`] does the same for the answers of a key directory's
+//! service. On WebAssembly, the module `exports` offers these functions to `js/hekaton.js`, which
+//! JavaScript programs import. The WebAssembly module imports nothing: it has no access to the network,
+//! files, clocks or random numbers.
 
 mod directory;
 #[cfg(target_arch = "wasm32")]
@@ -20,14 +20,14 @@ use serde_json::{Map, Value, json};
 pub struct Options {
     /// The digest that the verifying key must have, as 64 hexadecimal digits.
     pub key_digest: Option<String>,
-    /// **For tests only:** accepts keys from a known seed, under which anybody can forge proofs.
+    /// **For tests only:** accepts keys from a known seed, under which anyone can forge proofs.
     pub accept_test_keys: bool,
 }
 
 /// Verifies a proof and returns the verdict as a JSON object.
 ///
-/// `ok` says whether the proof holds for these public values under this key, and `reason` why not.
-/// The other members describe the key, as in [`inspect_key`], and are there if the key can be read.
+/// `ok` is `true` if the proof holds for these public values under this key; otherwise, `reason` explains the
+/// refusal. The other members describe the key, as in [`inspect_key`], if it can be read.
 /// `public` is the JSON form of public values: an object by name, or an array in the key's order.
 #[must_use]
 pub fn verify(key: &[u8], proof: &[u8], public: &str, options: &Options) -> Value {
@@ -42,8 +42,8 @@ pub fn verify(key: &[u8], proof: &[u8], public: &str, options: &Options) -> Valu
     }
 }
 
-/// Reads a verifying key and returns a JSON object: `ok`, `reason` if it cannot be read, and what
-/// the key says.
+/// Reads a verifying key and returns a JSON object: `ok`, `reason` if it cannot be read, and the
+/// contents of the key.
 ///
 /// `keyDigest`, `subcircuits`, `zeroKnowledge`, `trust`, `testKey`, `publicNames` and `constants`
 /// follow from the key; `circuit` and `parameters` are unverified text in it.
@@ -55,14 +55,14 @@ pub fn inspect_key(key: &[u8]) -> Value {
     }
 }
 
-/// Everything that can refuse a proof, once the key is read.
+/// Verifies a proof under a key that could be read.
 fn check(key: &VerifyingKey, proof: &[u8], public: &str, options: &Options) -> Result<(), String> {
-    // The digest comes first: under another key, nothing below means what the caller thinks.
+    // The digest comes first: under another key, a valid proof is about another statement.
     if let Some(expected) = &options.key_digest {
         let found = hex::encode(key.digest());
         if expected.trim().to_ascii_lowercase() != found {
             return Err(format!(
-                "the verifying key is not the required one: its digest is {found}, required is {}",
+                "the verifying key is not the required one: its digest is {found}, expected {}",
                 shortened(expected.trim())
             ));
         }
@@ -75,7 +75,8 @@ fn check(key: &VerifyingKey, proof: &[u8], public: &str, options: &Options) -> R
     verdict.map_err(|e| e.to_string())
 }
 
-/// A text of the caller's for an error message.
+// It comes from a form of a web page, where a whole file can be pasted by mistake.
+/// A text of the caller, shortened for an error message.
 fn shortened(text: &str) -> String {
     match text.chars().count() {
         0..=80 => text.to_owned(),
@@ -88,6 +89,7 @@ fn describe(key: &VerifyingKey) -> Map<String, Value> {
     let object = json!({
         "keyDigest": hex::encode(key.digest()),
         "circuit": key.circuit,
+        // Text of the key's author, which need not be JSON.
         "parameters": serde_json::from_str::<Value>(&key.parameters)
             .unwrap_or_else(|_| Value::String(key.parameters.clone())),
         "subcircuits": key.instances,
@@ -97,10 +99,8 @@ fn describe(key: &VerifyingKey) -> Map<String, Value> {
         "publicNames": key.public_names(),
         "constants": key.constants.len(),
     });
-    match object {
-        Value::Object(about) => about,
-        _ => Map::new(),
-    }
+    let Value::Object(about) = object else { unreachable!("the macro was given an object") };
+    about
 }
 
 fn refusal(about: Map<String, Value>, reason: impl ToString) -> Value {

@@ -99,7 +99,7 @@ async function ask(service, path) {
   return answer;
 }
 
-// The JSON of an answer, null if it is none.
+// The JSON of an answer; null if it is not JSON.
 async function parsed(response, path) {
   const [parts, reader] = [[], response.body.getReader()];
   let size = 0;
@@ -220,13 +220,13 @@ function show(label, verdict, seen, isKept) {
   const range = proof.from === proof.to - 1 ? `epoch ${proof.to}` : `epochs ${proof.from + 1} to ${proof.to}`;
   const proofs = {
     proven: `holds for ${range}: every change inserted a label or raised its version by one`,
-    unproven: "there is none of this epoch yet: it is signed, not proven",
+    unproven: "this epoch has no proof yet: it is signed, not proven",
     unverified: `of ${range}, not verified: ${proof.reason}`,
   };
   if (proof.state !== "proven") {
     say("unpinned", title, sentence(`the record is signed and the answer is its own. The proof: ${proofs[proof.state]}`));
   } else if (at("test-keys").checked) {
-    say("unpinned", title, "The proof holds, but test keys are accepted: anybody can make such proofs.");
+    say("unpinned", title, "The proof holds, but test keys are accepted: anyone can make such proofs.");
   } else {
     say("holds", title, `The answer is that of a signed record, and the proof of its epoch holds.`);
   }

@@ -1,8 +1,8 @@
 //! `auction`: the whole program for one circuit. Try `cargo run --release -p hekaton-examples --bin
 //! auction -- --help`.
 
-use hekaton_cli::Program;
+use hekaton_cli::App;
 
 fn main() -> std::process::ExitCode {
-    Program::new("auction").circuit::<hekaton_examples::auction::Auction>().run()
+    App::new("auction").circuit::<hekaton_examples::auction::Auction>().run()
 }

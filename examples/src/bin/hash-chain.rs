@@ -1,8 +1,8 @@
 //! `hash-chain`: the whole program for one circuit. Try `cargo run --release -p hekaton-examples --bin
 //! hash-chain -- --help`.
 
-use hekaton_cli::Program;
+use hekaton_cli::App;
 
 fn main() -> std::process::ExitCode {
-    Program::new("hash-chain").circuit::<hekaton_examples::hash_chain::HashChain>().run()
+    App::new("hash-chain").circuit::<hekaton_examples::hash_chain::HashChain>().run()
 }

@@ -1,8 +1,8 @@
 //! `histogram`: the whole program for one circuit. Try `cargo run --release -p hekaton-examples --bin
 //! histogram -- --help`.
 
-use hekaton_cli::Program;
+use hekaton_cli::App;
 
 fn main() -> std::process::ExitCode {
-    Program::new("histogram").circuit::<hekaton_examples::histogram::Histogram>().run()
+    App::new("histogram").circuit::<hekaton_examples::histogram::Histogram>().run()
 }

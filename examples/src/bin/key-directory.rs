@@ -46,7 +46,7 @@ fn main() -> Result<(), Error> {
     let arguments = Arguments::parse();
     let engine = LocalEngine::new(None)?;
 
-    // Keys once for all epochs, by somebody who is not the server: who knows the setup's secrets can prove anything.
+    // Keys once for all epochs, by a party other than the server: the secrets of a setup allow false proofs.
     let since = Instant::now();
     let most = 64 * (arguments.keys as usize + 2 * arguments.changes as usize) + 8;
     let template = circuit(&arguments, 1);

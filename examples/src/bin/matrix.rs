@@ -1,8 +1,8 @@
 //! `matrix`: the whole program for one circuit. Try `cargo run --release -p hekaton-examples --bin
 //! matrix -- --help`.
 
-use hekaton_cli::Program;
+use hekaton_cli::App;
 
 fn main() -> std::process::ExitCode {
-    Program::new("matrix").circuit::<hekaton_examples::matrix::Matrix>().run()
+    App::new("matrix").circuit::<hekaton_examples::matrix::Matrix>().run()
 }

@@ -36,6 +36,6 @@ impl NamedCircuit for Matrix {
     fn sample(&self) -> InputFile {
         let lines = |n| vec![vec![3u16; self.inner]; n];
         let sample = Matrices { a: lines(self.rows), b: lines(self.columns) };
-        InputFile::from_bytes(serde_json::to_vec(&sample).unwrap_or_default())
+        InputFile::from_bytes(serde_json::to_vec(&sample).expect("lists of numbers are JSON"))
     }
 }

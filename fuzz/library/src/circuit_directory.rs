@@ -24,7 +24,7 @@ type Row = [Vec<(u32, u64)>; 3];
 impl Good {
     /// A circuit with one public wire and a satisfying witness, in parts whose last rows are at `ends`.
     fn new(rows: &[Row], values: Vec<Fr>, ends: &[usize], derived: [u64; 2]) -> Self {
-        let wires = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        let wires = u32::try_from(values.len()).expect("inputs are short");
         let mut system = SystemBuilder::new(wires, 1);
         for (number, row) in (0u32..).zip(rows) {
             for side in row {
@@ -44,7 +44,7 @@ impl Good {
         for (part, end) in (0u32..).zip(ends) {
             part_of.resize(*end, part);
         }
-        let cut = Cut { part_of, parts: u32::try_from(ends.len()).unwrap_or(u32::MAX) };
+        let cut = Cut { part_of, parts: u32::try_from(ends.len()).expect("inputs are short") };
         let parts = derived_parts(&system, &Occurrences::new(&system), &cut, Order::Source, 100);
         assert_eq!((parts.types.len(), parts.derived.counts()), (2, derived));
         let (folder, _) = scratch();

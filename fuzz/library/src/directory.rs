@@ -62,7 +62,7 @@ pub fn answers() -> &'static [Vec<u8>; 5] {
     &golden().answers
 }
 
-/// Checks an answer to a client: it has one encoding, and says nothing but the truth.
+/// Checks an answer to a client: an accepted one has one encoding, and is true.
 pub fn answer(data: &[u8]) {
     let golden = golden();
     let which = usize::from(data.first().copied().unwrap_or(0)) / 2 % 5;
@@ -102,7 +102,7 @@ pub fn answer(data: &[u8]) {
         3 => {
             let Ok(witness) = Witness::decode(&bytes) else { return };
             assert!(witness.encode() == bytes, "another encoding of a witness is accepted");
-            // Whatever it says, the prover says what is wrong with it.
+            // The prover refuses a wrong witness with an error.
             let _ = CIRCUIT.run(&witness);
         }
         _ => {

@@ -392,7 +392,7 @@ fn with_file(bytes: &[u8], f: impl FnOnce(&std::path::Path)) {
     f(&path);
 }
 
-/// Checks an `.r1cs` file: rows of an accepted one are canonical, and are as many as it says.
+/// Checks an `.r1cs` file: an accepted one has canonical rows, and their number is that in its header.
 pub fn r1cs(data: &[u8]) {
     with_file(&file(data, R1CS, &[]), |path| {
         let Ok(opened) = R1csFile::open(path) else { return };
@@ -412,7 +412,7 @@ pub fn r1cs(data: &[u8]) {
     });
 }
 
-/// Checks a `.wtns` file: an accepted one has as many values as it says, and the first is 1.
+/// Checks a `.wtns` file: an accepted one has the number of values in its header, and the first is 1.
 pub fn wtns(data: &[u8]) {
     with_file(&file(data, WTNS, &[]), |path| {
         let Ok(opened) = WitnessFile::open(path) else { return };

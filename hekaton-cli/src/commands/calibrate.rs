@@ -1,12 +1,12 @@
 //! `hekaton estimate --calibrate`.
 
-use crate::exit::{self, Failure, OrFail};
-use crate::terminal::output;
-use crate::terminal::progress::Display;
 use hekaton_core::LocalEngine;
 use hekaton_core::files::write_file;
 use hekaton_core::system;
 use hekaton_plan::simulate::{Source, calibrate};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -16,12 +16,13 @@ pub(crate) fn run(path: &Path, threads: Option<NonZeroUsize>, json: bool) -> Res
     let engine = LocalEngine::new(threads).or_fail(exit::FAILED)?;
     let display = Display::new();
     let step = |what: &str| display.line(&format!("measuring {what}"));
-    let constants = calibrate(&engine, env!("CARGO_PKG_VERSION"), &system::processor(), &step);
-    let constants = constants.or_fail(exit::FAILED)?;
+    let constants = calibrate(&engine, env!("CARGO_PKG_VERSION"), &system::processor(), &step)
+        .or_fail(exit::FAILED)?;
     let text = format!("{:#}\n", constants.to_json());
     let failure = |e| Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display()));
     write_file(path, text.as_bytes()).map_err(failure)?;
     drop(display);
+    // A prediction whose design needs one of these refuses the file, so the user should state them now.
     let absent: Vec<&str> = constants.absent().into_iter().map(|c| c.name()).collect();
     let mut object = constants.to_json();
     object["ok"] = Value::Bool(true);

@@ -1,27 +1,30 @@
 //! `hekaton check`.
 
-use crate::exit::{self, Failure};
+use crate::app::App;
 use crate::imported;
 use crate::options::Check;
-use crate::program::{Chosen, Program};
 use crate::public_values;
-use crate::terminal::output;
 use hekaton_circuit::{
     CheckError, CheckOptions, CheckReport, SynthesizeError, Violation, check_with,
 };
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
-pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
-    let Chosen { name, circuit, .. } = program.choose(&command.circuit, Some(&input))?;
+    // With the input, so that parameters such as the number of leaves need not be given.
+    let (name, circuit, _) = app.choose(&command.circuit, Some(&input))?;
     let notices = circuit.inspect()?;
+    // In a log file, a line that is overwritten would be one line per subcircuit.
     let terminal = std::io::stderr().is_terminal();
     let options = CheckOptions::new().mutate(command.mutate);
-    let report = circuit.on_input(&input, |prepared| {
+    let checked = circuit.on_input(&input, |prepared| {
         check_with(prepared, &options, &mut |done, all| {
             if terminal {
+                // A closed terminal must not end the check.
                 let _ = write!(std::io::stderr(), "\rchecked {done} of {all} subcircuits");
             }
         })
@@ -29,8 +32,8 @@ pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), 
     if terminal {
         output::say("");
     }
-    let report = report.map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED));
-    let report = report?.map_err(|e| {
+    let ran = checked.map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED))?;
+    let report = ran.map_err(|e| {
         // A circuit that is wrong for every input is refused, like a violated constraint.
         let code = match e {
             CheckError::Differs { .. }
@@ -65,11 +68,11 @@ pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), 
         return Err(Failure { code: exit::REFUSED, message, details });
     }
     let checked = Checked { report, notices, names: circuit.public_names(), name };
-    result(&checked, program, command.mutate, json)
+    result(&checked, app, command.mutate, json)
 }
 
-/// A violation for people. The constraints of an imported circuit have the numbers of their source, and
-/// no others are shown.
+/// Describes a violation for people. The constraints of an imported circuit have the numbers of their source;
+/// numbers in a part are not shown.
 fn shown(violation: &Violation, circuit: &str) -> String {
     let Violation { instance, kind, label, sides, .. } = violation;
     if circuit != imported::NAME || label.trim() == "memory check" {
@@ -82,20 +85,21 @@ fn shown(violation: &Violation, circuit: &str) -> String {
 /// A check without violations.
 struct Checked {
     report: CheckReport,
-    /// The notices in addition to those of the report.
+    /// Notices in addition to those of the report.
     notices: Vec<String>,
-    /// The names of public values, if the circuit has others than the layout.
+    /// The author's names of public values, if the layout does not have them.
     names: Vec<String>,
     name: String,
 }
 
 /// Prints the report of a check without violations.
-fn result(checked: &Checked, program: &Program, mutated: bool, json: bool) -> Result<(), Failure> {
+fn result(checked: &Checked, app: &App, mutated: bool, json: bool) -> Result<(), Failure> {
     let Checked { report, notices, names, name } = checked;
     let values = &report.public_values;
-    let public = program.get(name).and_then(|application| application.show_public(values));
-    let public = public
-        .unwrap_or_else(|| values.iter().map(hekaton_circuit::show).collect::<Vec<_>>().join(", "));
+    let public = match app.get(name).and_then(|application| application.show_public(values)) {
+        Some(text) => text,
+        None => values.iter().map(hekaton_circuit::show).collect::<Vec<_>>().join(", "),
+    };
     let numbered = || (0..values.len()).map(|i| format!("public[{i}]")).collect();
     let shown = public_values::for_people(&public, names, numbered, values);
     let text = |list: &[&dyn std::fmt::Display]| -> Vec<String> {
@@ -103,12 +107,13 @@ fn result(checked: &Checked, program: &Program, mutated: bool, json: bool) -> Re
     };
     let mut all_notices = text(&report.notices.iter().map(|n| n as _).collect::<Vec<_>>());
     all_notices.extend_from_slice(notices);
-    // Public values have the author's names, where there are some.
-    let unnoticed = report.unnoticed.iter().map(|slot| {
-        let name = slot.public.and_then(|index| names.get(index));
-        name.map_or_else(|| slot.to_string(), |name| format!("{slot} ({name})"))
-    });
-    let unnoticed: Vec<String> = unnoticed.collect();
+    // A slot's number means nothing to the author of an imported circuit, but the name of its public value does.
+    let unnoticed: Vec<String> = (report.unnoticed.iter())
+        .map(|slot| {
+            let name = slot.public.and_then(|index| names.get(index));
+            name.map_or_else(|| slot.to_string(), |name| format!("{slot} ({name})"))
+        })
+        .collect();
     let object = json!({
         "ok": true, "subcircuits": report.instances, "constraints": report.constraints,
         "public": public, "notices": all_notices, "mutated": mutated, "unnoticed": unnoticed,
@@ -129,8 +134,8 @@ fn result(checked: &Checked, program: &Program, mutated: bool, json: bool) -> Re
         lines += match report.not_mutated {
             0 => "\na constraint noticed the change of every slot".to_owned(),
             n => format!(
-                "\na constraint noticed the change of every slot but {n} of types, which the circuit \
-                 declares to be in no constraint and which were not changed"
+                "\na constraint noticed the change of every slot except {n}, which the circuit declares to \
+                 be in no constraint and which were not changed"
             ),
         }
         .as_str();

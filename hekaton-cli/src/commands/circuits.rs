@@ -1,13 +1,13 @@
 //! `hekaton circuits`.
 
-use crate::exit::Failure;
-use crate::program::Program;
-use crate::terminal::output;
+use crate::app::App;
 use hekaton_circuit::named::Description;
+use hekaton_terminal::exit::Failure;
+use hekaton_terminal::output;
 use serde_json::{Value, json};
 
-pub(crate) fn run(program: &Program, json: bool) -> Result<(), Failure> {
-    let all = program.descriptions();
+pub(crate) fn run(app: &App, json: bool) -> Result<(), Failure> {
+    let all = app.descriptions();
     let object: Vec<Value> = all.iter().map(describe).collect();
     let mut lines = Vec::new();
     for d in &all {
@@ -21,8 +21,8 @@ pub(crate) fn run(program: &Program, json: bool) -> Result<(), Failure> {
         lines.push(String::new());
     }
     lines.push(
-        "`setup` and `estimate` derive missing parameters from --for FILE; `hekaton hash FILE` \
-         prints the public values"
+        "`setup` and `estimate` take missing parameters from --for FILE; `hash FILE` prints the \
+         public values"
             .to_owned(),
     );
     output::result(json, &json!({ "ok": true, "circuits": object }), &lines.join("\n"))

@@ -1,11 +1,11 @@
 //! `hekaton doctor`: checks this machine and this job, and reports what to fix.
 
-use crate::exit::{self, Failure};
 use crate::options::Doctor;
 use crate::ranks::{build, processor};
-use crate::terminal::output;
 use hekaton_core::Backend;
 use hekaton_mpi::launch::{Launch, default_provers};
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-/// A fact that was checked, with the result and the way to mend it.
+/// A fact that was checked, with the result and a remedy.
 struct Finding {
     what: &'static str,
     state: State,
@@ -90,8 +90,9 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
         .output()
         .ok()
         .filter(|output| output.status.success())?;
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    // Some programs print their version on standard error.
+    let both = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&both).into_owned();
     Some(text.lines().find(|line| !line.trim().is_empty())?.trim().to_owned())
 }
 
@@ -121,10 +122,10 @@ fn mpi() -> Finding {
 }
 
 fn process_manager() -> Finding {
-    let output = Command::new("srun").arg("--mpi=list").output().ok();
-    let Some(output) = output else {
+    let Ok(output) = Command::new("srun").arg("--mpi=list").output() else {
         return finding("srun", State::Note, "not found", "without SLURM, start ranks with mpirun");
     };
+    // Without PMIx, srun starts processes that do not find each other: each is the only rank of its own job.
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     let kinds: Vec<&str> =
         text.split_whitespace().filter(|word| word.starts_with("pmi") || *word == "none").collect();
@@ -181,15 +182,17 @@ fn launch() -> Finding {
 
 fn cores() -> Finding {
     let provers = default_provers(1);
-    let load = std::fs::read_to_string("/proc/loadavg").ok();
-    let load = load
-        .and_then(|text| text.split_whitespace().next().map(str::to_owned))
-        .unwrap_or_else(|| "?".into());
+    // Only Linux has this file.
+    let load = match std::fs::read_to_string("/proc/loadavg") {
+        Ok(text) => text.split_whitespace().next().unwrap_or("unknown").to_owned(),
+        Err(_) => "unknown".to_owned(),
+    };
     finding("cores", State::Good, format!("{provers} for one rank here (load {load})"), "")
 }
 
 fn features() -> Finding {
     let found = processor();
+    // Without these, Montgomery multiplication has one chain of carries instead of two.
     let old = !found.contains("adx") || !found.contains("bmi2");
     let fastest = Backend::fastest();
     if found.starts_with("x86_64") && old {
@@ -199,6 +202,7 @@ fn features() -> Finding {
             found,
             "without adx and bmi2, proving takes about twice as long",
         )
+    // A variable that was set for a test may have been forgotten in a profile.
     } else if Backend::choose() != Ok(fastest) {
         let hint = format!("unset HEKATON_ARITH: the {fastest} kernels are faster here");
         finding("processor", State::Note, found, &hint)
@@ -208,11 +212,18 @@ fn features() -> Finding {
 }
 
 fn locked_memory() -> Finding {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let limits = match std::fs::read_to_string("/proc/self/limits") {
+        Ok(limits) => limits,
+        Err(e) => {
+            let found = format!("the limit cannot be read: {e}");
+            return finding("locked memory", State::Note, found, "");
+        }
+    };
     let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
     let soft = line.and_then(|line| line.split_whitespace().next());
     match soft.map(|soft| (soft, soft.parse::<u64>())) {
         None => finding("locked memory", State::Note, "the limit cannot be read", ""),
+        // The default of most distributions is 64 kB to 8 MB; verbs register the buffers of each connection.
         Some((_, Ok(bytes))) if bytes < 64 << 20 => finding(
             "locked memory",
             State::Note,
@@ -224,39 +235,48 @@ fn locked_memory() -> Finding {
     }
 }
 
-/// The kind of file system that a path is on: that of the longest mount point above it.
-fn file_system(path: &Path) -> Finding {
-    let Ok(path) = path.canonicalize() else {
-        return finding(
-            "file system",
-            State::Bad,
-            format!("{} does not exist", path.display()),
-            "create it, or pass the directory that the run will use",
-        );
-    };
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let mount = mounts.lines().filter_map(|line| {
+/// File systems that nodes of a cluster usually share, as Linux names them.
+const SHARED: [&str; 11] = [
+    "nfs",
+    "nfs4",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "fuse.sshfs",
+    "afs",
+    "cifs",
+    "panfs",
+    "wekafs",
+];
+
+/// The kind of file system of a path: that of the longest mount point above it.
+fn kind_of_file_system(path: &Path) -> String {
+    // Other systems do not have this file.
+    let Ok(mounts) = std::fs::read_to_string("/proc/mounts") else { return "unknown".to_owned() };
+    let above = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ');
         let (_, at, kind) = (words.next()?, words.next()?, words.next()?);
         path.starts_with(at).then(|| (at.len(), kind.to_owned()))
     });
-    let kind = mount
-        .max_by_key(|(length, _)| *length)
-        .map_or_else(|| "unknown".to_owned(), |(_, kind)| kind);
-    let shared = [
-        "nfs",
-        "nfs4",
-        "lustre",
-        "gpfs",
-        "beegfs",
-        "ceph",
-        "fuse.sshfs",
-        "afs",
-        "cifs",
-        "panfs",
-        "wekafs",
-    ];
+    above.max_by_key(|(length, _)| *length).map_or_else(|| "unknown".to_owned(), |(_, kind)| kind)
+}
+
+fn file_system(path: &Path) -> Finding {
+    let path = match path.canonicalize() {
+        Ok(path) => path,
+        Err(e) => {
+            return finding(
+                "file system",
+                State::Bad,
+                format!("{}: {e}", path.display()),
+                "create it, or pass the directory that the run will use",
+            );
+        }
+    };
+    let kind = kind_of_file_system(&path);
     let found = format!("{} is on {kind}", path.display());
+    // Mount options and permissions do not show quotas or root squash: only writing does.
     let writable = tempfile::NamedTempFile::new_in(if path.is_dir() {
         &path
     } else {
@@ -270,15 +290,15 @@ fn file_system(path: &Path) -> Finding {
             "fine for keys; a run directory must be writable",
         );
     }
-    if shared.contains(&kind.as_str()) {
+    if SHARED.contains(&kind.as_str()) {
         finding("file system", State::Good, format!("{found}, which nodes usually share"), "")
     } else {
         finding(
             "file system",
             State::Note,
             found,
-            "if nodes don't share it: use --keys-from-root for the keys, and put the run directory \
-             where rank 0 of the next job can see it",
+            "unless nodes share it: use --keys-from-root for the keys, and put the run directory \
+             where rank 0 of the next job can read it",
         )
     }
 }

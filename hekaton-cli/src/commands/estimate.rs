@@ -1,32 +1,27 @@
 //! `hekaton estimate`.
 
 use super::predict::PredictionInputs;
-use crate::exit::{self, Failure, OrFail};
+use crate::app::App;
 use crate::imported;
 use crate::options;
-use crate::program::{Chosen, Program};
-use crate::terminal::output::{self, bytes, count, seconds_f64};
-use crate::terminal::progress::Display;
 use hekaton_circuit::Masking;
 use hekaton_core::events::Phase;
 use hekaton_core::{LocalEngine, Pool};
 use hekaton_plan::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, bytes, count, seconds_f64};
+use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 
-pub(crate) fn run(
-    command: &options::Estimate,
-    program: &Program,
-    json: bool,
-) -> Result<(), Failure> {
+pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<(), Failure> {
     if let Some(path) = &command.prediction.calibrate {
         return super::calibrate::run(path, command.threads.threads, json);
     }
-    // refuse wrong files before the two seconds of measuring
+    // Wrong files are refused before the two seconds of measuring.
     let prediction = PredictionInputs::read(&command.prediction)?;
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let Chosen { name, circuit, parameters, .. } =
-        program.choose(&command.circuit, input.as_ref())?;
+    let (name, circuit, parameters) = app.choose(&command.circuit, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     if let (Some(path), Some(input)) = (&command.file, &input) {
         let fits = circuit.check_input(input);
@@ -34,7 +29,7 @@ pub(crate) fn run(
     }
     let display = Display::new();
     display.line("measuring this machine for two seconds");
-    // A prediction starts from an idle core: its own constants say what a busy node costs.
+    // A prediction starts from an idle core: constants of its own describe a busy node.
     let calibration = match &prediction {
         Some(_) => {
             let one = LocalEngine::new(NonZeroUsize::new(1)).or_fail(exit::FAILED)?;
@@ -46,14 +41,16 @@ pub(crate) fn run(
     let threads = command.provers_per_rank.map_or(engine.threads(), NonZeroUsize::get);
     let workers = Workers { ranks: command.ranks.map_or(1, NonZeroUsize::get), threads };
     let masking = Masking::new(!command.no_zero_knowledge);
-    let input = input.unwrap_or_else(|| circuit.sample());
-    let found = circuit.on_input(&input, |prepared| {
+    // Estimates count constraints, which do not depend on the values of an input of the right size.
+    let measured = input.unwrap_or_else(|| circuit.sample());
+    let estimated = circuit.on_input(&measured, |prepared| {
         estimate(prepared, masking, &calibration, workers, command.memory_limit)
     });
-    let found = found.or_fail(exit::USAGE)?.map_err(|e| match e {
-        EstimateError::Memory(e) => output::not_enough_memory(e),
+    let found = estimated.or_fail(exit::USAGE)?.map_err(|e| match e {
+        EstimateError::Memory(e) => crate::hints::not_enough_memory(e),
         e => Failure::new(exit::FAILED, e),
     })?;
+    // Progress must be gone before the table is printed.
     drop(display);
     let mut object = object(&found, &name, workers);
     object["parameters"] = json!(parameters);
@@ -66,10 +63,10 @@ pub(crate) fn run(
     output::result(json, &object, &text)
 }
 
-/// The free part of the processors below which the machine is called busy.
+/// If a smaller fraction of the processors was free, the estimate also has the time at this load.
 const BUSY: f64 = 0.9;
 
-/// The part of the evaluation domain, on which time and memory depend, that constraints fill.
+/// The fraction of the evaluation domain that constraints fill. Time and memory depend on the domain.
 fn filled(kind: &TypeEstimate) -> f64 {
     kind.size.constraints as f64 / kind.size.domain as f64
 }

@@ -1,21 +1,21 @@
-//! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
+//! Key families: `hekaton setup --up-to`, `hekaton vm setup` and `hekaton keys derive`.
 
-use crate::application::OpenFamily;
-use crate::exit::{self, Failure, OrFail};
+use crate::app::App;
+use crate::application::OpenCircuit;
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
 use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
-use crate::program::Program;
-use crate::terminal::progress::Display;
-use crate::terminal::{output, signals};
-use hekaton_circuit::named::ParameterMap;
+use hekaton_circuit::named::{Family, ParameterMap};
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{LocalEngine, Pool, SetupError, SetupOptions, setup_family};
 use hekaton_storage::{
     FamilyManifest, FamilyStore, KeyCheckError, KeyStore, KeyStoreError, check_family,
 };
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::progress::Display;
+use hekaton_terminal::{output, signals};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -30,7 +30,7 @@ pub(crate) fn remove_on_interrupt(unfinished: PathBuf, json: bool) -> Result<(),
         .start()
 }
 
-/// Says that keys with trapdoors from a seed are for tests.
+/// Warns that keys with trapdoors from a seed are for tests.
 pub(crate) fn warn_of_seed() {
     output::say(
         "WARNING: trapdoors derived from a seed: anyone can forge proofs under these keys; for tests \
@@ -39,13 +39,9 @@ pub(crate) fn warn_of_seed() {
 }
 
 /// The setup of a family, for inputs of up to `bytes` bytes.
-pub(crate) fn setup(
-    command: &Setup,
-    bytes: u64,
-    program: &Program,
-    json: bool,
-) -> Result<(), Failure> {
-    let (name, family, parameters) = program.family(&command.circuit, bytes)?;
+pub(crate) fn setup(command: &Setup, bytes: u64, app: &App, json: bool) -> Result<(), Failure> {
+    let name = app.name_of(&command.circuit)?;
+    let (family, parameters) = app.family(&name, &command.circuit.parameters.map(), bytes)?;
     let serves = |most: &str| {
         let inputs = output::bytes(bytes);
         format!("keys for every {name} of up to {most} subcircuits (inputs of up to {inputs})")
@@ -57,14 +53,14 @@ pub(crate) fn setup(
 pub(crate) fn setup_of(
     new: &NewKeys,
     name: &str,
-    family: &OpenFamily,
+    family: &Family<Box<dyn OpenCircuit>>,
     parameters: &ParameterMap,
     serves: &dyn Fn(&str) -> String,
     json: bool,
 ) -> Result<(), Failure> {
     let start = Instant::now();
-    let prepared = family.circuit.prepared().map_err(|e| format!("layout: {e}"));
-    let prepared = prepared.or_fail(exit::USAGE)?;
+    let prepared =
+        family.circuit.prepared().map_err(|e| format!("layout: {e}")).or_fail(exit::USAGE)?;
     let mut options =
         SetupOptions::new(name).parameters(parameters).zero_knowledge(!new.no_zero_knowledge);
     if let Some(seed) = new.insecure_seed {
@@ -79,6 +75,7 @@ pub(crate) fn setup_of(
         SetupError::Keys(_) | SetupError::Sink(_) => Failure::new(exit::BAD_FILE, explain(&e)),
         e => Failure::new(exit::FAILED, e),
     };
+    // Written one by one: all proving keys together may not fit in memory.
     let keep = |key: ProvingKey| store.proving_key(&key);
     let key = setup_family(&prepared, family.instances, &engine, &options, keep, |step| {
         display.line(step);
@@ -107,8 +104,9 @@ pub(crate) fn setup_of(
     output::result(json, &object, &lines)
 }
 
-/// The bytes of all proving keys of a family, as its manifest has them.
+/// The bytes of all proving keys of a family, as its manifest states them.
 pub(crate) fn bytes_of(manifest: &FamilyManifest) -> u64 {
+    // The manifest may come from anyone, and this is only shown.
     manifest.types.iter().fold(0, |sum, t| sum.saturating_add(t.bytes))
 }
 
@@ -123,12 +121,12 @@ fn table(manifest: &FamilyManifest) -> String {
 }
 
 /// Derives the keys of one circuit.
-pub(crate) fn derive(command: &KeysDerive, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn derive(command: &KeysDerive, app: &App, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
     let given = command.parameters.map();
     let family = OpenedFamily::open(&command.family)?;
-    let circuit = family.circuit(program, &given, input.as_ref())?;
+    let circuit = family.circuit(app, &given, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let store = KeyStore::create(&command.out).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
@@ -160,7 +158,7 @@ pub(crate) fn derive(command: &KeysDerive, program: &Program, json: bool) -> Res
 pub(crate) fn verify(
     path: &Path,
     engine: &LocalEngine,
-    program: &Program,
+    app: &App,
     json: bool,
 ) -> Result<(), Failure> {
     let start = Instant::now();
@@ -168,20 +166,22 @@ pub(crate) fn verify(
     display.line("checking digests of all files and sections");
     let opened = FamilyStore::open(path);
     let (manifest, family) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    let types = FamilyStore::proving_keys(path, &manifest);
-    let types = types.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let types = FamilyStore::proving_keys(path, &manifest)
+        .map_err(|e| explain(&e))
+        .or_fail(exit::BAD_FILE)?;
     let inside = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-    let report = check_family(&family, &types, engine, |step| display.line(step));
-    let report = report.map_err(|e| match e {
-        KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
-        e => Failure::new(exit::BAD_FILE, inside(&e)),
-    })?;
-    let code = match program.get(&manifest.circuit) {
+    let report =
+        check_family(&family, &types, engine, |step| display.line(step)).map_err(|e| match e {
+            KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
+            e => Failure::new(exit::BAD_FILE, inside(&e)),
+        })?;
+    let code = match app.get(&manifest.circuit) {
         None => "not compared: this program does not have the circuit",
         Some(application) => {
             display.line("comparing with the circuit's code");
-            let template = application.family(&shared_parameters(&manifest)?, 0);
-            let (template, _) = template.map_err(|e| explain(&*e)).or_fail(exit::BAD_FILE)?;
+            // The types of a family do not depend on its bound, so any size will do.
+            let family_of_code = application.family(&shared_parameters(&manifest)?, 0);
+            let (template, _) = family_of_code.map_err(|e| explain(&*e)).or_fail(exit::BAD_FILE)?;
             let prepared = template.circuit.prepared().or_fail(exit::BAD_FILE)?;
             check_family_circuit(&prepared, &family, &types, engine, engine.threads())
                 .map_err(|e| inside(&e))

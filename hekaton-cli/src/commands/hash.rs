@@ -1,24 +1,25 @@
 //! `hekaton hash`.
 
+use crate::app::App;
 use crate::application::OpenCircuit;
-use crate::exit::{self, Failure, OrFail};
 use crate::family::{FamilyCircuit, OpenedFamily};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Hash;
-use crate::program::Program;
 use crate::public_values::by_name;
-use crate::terminal::output;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_circuit::{ExecutionError, Masking};
 use hekaton_core::verifier::values_to_json;
 use hekaton_storage::{FamilyStore, KeyStore};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use serde_json::json;
 use std::path::Path;
 
-pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Hash, app: &App, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
-    let (name, circuit, parameters) = open(command, program, &input)?;
+    let (name, circuit, parameters) = open(command, app, &input)?;
+    // Public values do not depend on how often tables are looked up, so look-ups are not counted.
     let values = circuit.on_input(&input, |prepared| {
         let execution = prepared.execute_uncounted()?;
         let public = prepared.layout().wiring_without_slots(Masking::Unmasked).public;
@@ -34,8 +35,10 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
         true => by_name(&names, &values),
         false => values_to_json(&public, &values).or_fail(exit::FAILED)?,
     };
-    let text = program.get(&name).and_then(|application| application.show_public(&values));
-    let text = text.unwrap_or_else(|| by_name.to_string());
+    let text = app
+        .get(&name)
+        .and_then(|application| application.show_public(&values))
+        .unwrap_or_else(|| by_name.to_string());
     output::result(
         json,
         &json!({
@@ -46,16 +49,23 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
     )
 }
 
-/// The circuit that keys are for, or that was named, or the first one.
+/// The circuit of the keys, or the named one, or the program's first one.
 fn open(
     command: &Hash,
-    program: &Program,
+    app: &App,
     input: &InputFile,
 ) -> Result<(String, Box<dyn OpenCircuit>, ParameterMap), Failure> {
     let (name, given): (String, ParameterMap) = match &command.keys {
         None => {
-            let first = program.descriptions().first().map(|d| d.name.to_owned());
-            let name = command.circuit.clone().or(first).unwrap_or_default();
+            let descriptions = app.descriptions();
+            let name = match (&command.circuit, descriptions.first()) {
+                (Some(name), _) => name.clone(),
+                (None, Some(first)) => first.name.to_owned(),
+                (None, None) => {
+                    let why = "this program has no circuits: pass --keys or --circuit DIR";
+                    return Err(Failure::new(exit::USAGE, why));
+                }
+            };
             if imported::is_path(&name) {
                 let (circuit, parameters) = imported::open(Path::new(&name))?;
                 return Ok((imported::NAME.to_owned(), circuit, parameters));
@@ -65,14 +75,16 @@ fn open(
         Some(keys) if FamilyStore::is_one(keys) => {
             let family = OpenedFamily::open(keys)?;
             let FamilyCircuit { circuit, parameters, .. } =
-                family.circuit(program, &ParameterMap::new(), Some(input))?;
+                family.circuit(app, &ParameterMap::new(), Some(input))?;
             return Ok((family.manifest.circuit.clone(), circuit, parameters));
         }
         Some(keys) => {
-            let manifest = KeyStore::manifest(keys);
-            let manifest = manifest.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-            let parameters = serde_json::from_value(manifest.parameters.clone());
-            let parameters = parameters.or_fail(exit::BAD_FILE)?;
+            // The manifest alone, as public values need no keys: those of a large circuit take long to check.
+            let manifest =
+                KeyStore::manifest(keys).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+            let parameters = serde_json::from_value(manifest.parameters.clone())
+                .map_err(|e| format!("{}: manifest.json: parameters: {e}", keys.display()))
+                .or_fail(exit::BAD_FILE)?;
             if manifest.circuit == imported::NAME {
                 return Ok((
                     manifest.circuit.clone(),
@@ -83,7 +95,7 @@ fn open(
             (manifest.circuit, parameters)
         }
     };
-    let opened = program.open(&name, &given, Some(input));
+    let opened = app.open(&name, &given, Some(input));
     let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
     Ok((name, circuit, parameters))
 }

@@ -1,23 +1,24 @@
 //! `hekaton inspect`: shows what any Hekaton file contains.
 
+use crate::app::App;
 use crate::commands::family;
-use crate::exit::{self, BAD_FILE, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Inspect;
-use crate::program::Program;
-use crate::terminal::output::{self, one_line};
 use hekaton_core::files::open_regular;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
 use hekaton_r1cs::CircuitBundle;
 use hekaton_storage::{FamilyStore, KeyStore};
+use hekaton_terminal::exit::{self, BAD_FILE, Failure, OrFail};
+use hekaton_terminal::output::{self, one_line};
 use serde_json::{Value, json};
+use std::io::Read;
 use std::path::Path;
 
-pub(crate) fn run(command: &Inspect, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Inspect, app: &App, json: bool) -> Result<(), Failure> {
     let path = &command.path;
-    let (object, lines) = if path.is_dir() { directory(path)? } else { file(path, program)? };
+    let (object, lines) = if path.is_dir() { directory(path)? } else { file(path, app)? };
     output::result(json, &object, &lines)
 }
 
@@ -35,7 +36,7 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
     if FamilyStore::is_one(path) {
         return family::inspect(path);
     }
-    // reads all files and compares them with the manifest, so what is shown is true of the keys
+    // Reads all files and compares them with the manifest, so what is shown is true of the keys.
     let (manifest, _) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(BAD_FILE)?;
     let mut lines = vec![
         format!(
@@ -93,28 +94,29 @@ fn circuit(path: &Path) -> Result<(Value, String), Failure> {
     Ok((json!({ "ok": true, "kind": "circuit directory", "circuit": summary }), lines.join("\n")))
 }
 
-fn file(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
-    let mut head = [0; 8];
-    {
-        use std::io::Read;
-        let open = open_regular(path);
-        let mut file =
-            open.map_err(|e| Failure::new(BAD_FILE, format!("{}: {e}", path.display())))?;
-        let _ = file.read(&mut head).or_fail(BAD_FILE)?;
+/// The first eight bytes of a file; fewer of a shorter one.
+fn magic(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failure = |e: std::io::Error| Failure::new(BAD_FILE, format!("{}: {e}", path.display()));
+    let mut magic = Vec::new();
+    // A pipe or a device would block here, or have no end: only regular files are opened.
+    open_regular(path).and_then(|file| file.take(8).read_to_end(&mut magic)).map_err(failure)?;
+    Ok(magic)
+}
+
+fn file(path: &Path, app: &App) -> Result<(Value, String), Failure> {
+    let magic = magic(path)?;
+    // JSON files have no magic. What they describe is the directory that they are in.
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_named = |name: &str| path.file_name().is_some_and(|found| found == name);
+    if is_named("manifest.json") || is_named("family.json") {
+        return directory(parent);
     }
-    if path.file_name().is_some_and(|name| name == "manifest.json" || name == "family.json") {
-        return directory(
-            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-        );
+    if is_named("circuit.json") {
+        return circuit(parent);
     }
-    if path.file_name().is_some_and(|name| name == "circuit.json") {
-        return circuit(
-            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-        );
-    }
-    match &head {
+    match &magic[..] {
         b"HEKATNPF" => proof(path),
-        b"HEKATNVK" => verifying_key(path, program),
+        b"HEKATNVK" => verifying_key(path, app),
         b"HEKATNKY" => key_file(path),
         _ => Err(Failure::new(
             BAD_FILE,
@@ -133,6 +135,7 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
         .map_err(|e| format!("{}: {e}", path.display()))
         .or_fail(BAD_FILE)?;
     let digest = hex::encode(digest);
+    // A proof does not state the number of subcircuits, but its length depends on the GIPA rounds alone.
     let rounds = (0..=40).find(|rounds| Proof::encoded_len(*rounds) == bytes.len());
     let size = match rounds {
         Some(0) => "1 subcircuit".to_owned(),
@@ -141,10 +144,11 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
             format!("{least} to {most} subcircuits ({l} GIPA rounds)")
         }
         None => {
-            let why = "is not the length of any proof: the file is truncated or has trailing data";
+            let why = "no proof has this length, so it is cut off or has trailing data";
+            let found = bytes.len();
             return Err(Failure::new(
                 BAD_FILE,
-                format!("{}: {} bytes {why}", path.display(), bytes.len()),
+                format!("{}: {found} bytes: {why}", path.display()),
             ));
         }
     };
@@ -162,12 +166,12 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
     ))
 }
 
-fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
+fn verifying_key(path: &Path, app: &App) -> Result<(Value, String), Failure> {
     let bytes = exit::read_at_most(path, exit::KEY_LIMIT)?;
     let named = |e: VerifyingKeyError| format!("{}: {e}", path.display());
     let key = VerifyingKey::from_bytes(&bytes).map_err(named).or_fail(BAD_FILE)?;
     let digest = hex::encode(key.digest());
-    let known = program.get(&key.circuit).is_some();
+    let known = app.get(&key.circuit).is_some();
     let digests: String = (key.types.iter())
         .map(|t| format!("type {:<10} constraints {}\n", t.name, hex::encode(t.r1cs)))
         .collect();
@@ -183,7 +187,7 @@ fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Fail
         key.types.len(),
         key.public.len(),
         hex::encode(key.layout),
-        key.family.map(|f| format!("family          {}\n", hex::encode(f))).unwrap_or_default(),
+        key.family.map_or_else(String::new, |f| format!("family          {}\n", hex::encode(f))),
         if key.zero_knowledge { "yes" } else { "NO" },
         digests,
         key.trust.statement(),
@@ -216,6 +220,7 @@ fn key_file(path: &Path) -> Result<(Value, String), Failure> {
             s.offset
         ));
     }
+    // The listing comes with the error: it shows which sections are intact.
     let damaged = sections.iter().filter(|s| !s.intact).map(|s| s.name.clone()).collect::<Vec<_>>();
     if !damaged.is_empty() {
         let message = format!(

@@ -1,40 +1,33 @@
 //! `hekaton keys`: verifies and lists key stores.
 
+use crate::app::App;
 use crate::commands::family;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::opened_keys::{DIGEST_MATTERS, checked, circuit_of, not_covered};
 use crate::options::{Keys, KeysList, KeysVerify};
-use crate::program::Program;
-use crate::terminal::output;
-use crate::terminal::progress::Display;
 use hekaton_circuit::prover::VariableLayout;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
 use hekaton_core::{LocalEngine, Pool, ProverKeys, Trust};
 use hekaton_r1cs::{Imported, Monolith, PartitionError, check_partition};
 use hekaton_storage::{FamilyStore, KeyCheckError, KeyStore, Manifest, check_keys};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub(crate) fn run(command: &Keys, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Keys, app: &App, json: bool) -> Result<(), Failure> {
     match command {
-        Keys::Family(command) => match command.up_to {
-            Some(bytes) => family::setup(command, bytes, program, json),
-            None => {
-                let why = "a family needs --up-to SIZE, the largest input that its keys serve";
-                Err(Failure::new(exit::USAGE, why))
-            }
-        },
-        Keys::Derive(command) => family::derive(command, program, json),
-        Keys::Verify(command) => verify(command, program, json),
+        Keys::Derive(command) => family::derive(command, app, json),
+        Keys::Verify(command) => verify(command, app, json),
         Keys::List(command) => list(command, json),
     }
 }
 
-fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Failure> {
+fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let path = &command.keys;
     if FamilyStore::is_one(path) {
@@ -43,7 +36,7 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
             return Err(Failure::new(exit::USAGE, why));
         }
         let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-        return family::verify(path, &engine, program, json);
+        return family::verify(path, &engine, app, json);
     }
     let display = Display::new();
     display.line("checking digests of all files and sections");
@@ -51,12 +44,14 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     // Addresses and multiplicities are those of a layout. Without the circuit there is no layout to
     // compare with.
-    let circuit = match program.get(&manifest.circuit) {
+    let circuit = match app.get(&manifest.circuit) {
         None => None,
-        Some(_) => Some(circuit_of(program, path, &manifest)?),
+        Some(_) => Some(circuit_of(app, path, &manifest)?),
     };
-    let prepared = circuit.as_ref().map(|circuit| circuit.prepared().or_fail(exit::BAD_FILE));
-    let prepared = prepared.transpose()?;
+    let prepared = match &circuit {
+        Some(circuit) => Some(circuit.prepared().or_fail(exit::BAD_FILE)?),
+        None => None,
+    };
     let code = match &prepared {
         None => "not compared: this program does not have the circuit",
         Some(_) if manifest.circuit == imported::NAME => {
@@ -69,7 +64,7 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
     let step = |step: &str| display.line(step);
     // A circuit is synthesized on one thread per type; the check that runs at the same time makes up
     // for that.
-    let (compared, report) = std::thread::scope(|scope| {
+    let (compared, checked_keys) = std::thread::scope(|scope| {
         let compared = prepared.as_ref().map(|prepared| {
             display.line("comparing with the circuit's code");
             scope.spawn(|| check_circuit(prepared, &keys, &engine, engine.threads()))
@@ -84,16 +79,19 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
         }
         None => {}
     }
-    let mut report = report.map_err(|e| match e {
+    let mut report = checked_keys.map_err(|e| match e {
         KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
         e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
     })?;
-    let source = command.r1cs.as_deref().map(|source| {
-        display.line("comparing with the source, constraint by constraint");
-        compare(source, path, &manifest, &keys)
-    });
-    let source = source.transpose()?;
+    let source = match &command.r1cs {
+        Some(source) => {
+            display.line("comparing with the source, constraint by constraint");
+            Some(compare(source, path, &manifest, &keys)?)
+        }
+        None => None,
+    };
     if manifest.circuit == imported::NAME && source.is_none() {
+        // The layout was read from the keys themselves, so comparing with it proves nothing about wiring.
         let what = "addresses and multiplicities, as the layout is the keys' own: pass --r1cs FILE";
         report.not_covered.push(what.to_owned());
         display.line("comparing matrices with the digests in the verifying key");
@@ -141,9 +139,9 @@ fn compare(
     // What is compared below is the layout that the verifying key commits to, and the circuit that
     // the manifest names.
     let digest = hex::encode(circuit.directory().digest());
-    let claimed = |name: &str| manifest.parameters[name].as_str().unwrap_or_default();
+    let claimed = |name: &str| manifest.parameters[name].as_str();
     if prepared.layout().wiring_digest(masking) != keys.verifying.layout
-        || claimed("directory") != digest
+        || claimed("directory") != Some(digest.as_str())
     {
         let why = format!("{}: the circuit in the keys is not theirs", path.display());
         return Err(Failure::new(exit::BAD_FILE, why));
@@ -159,11 +157,12 @@ fn compare(
         }
         stored_constraints(keys, kind).map_err(|e| wrong(e.to_string()))
     };
-    let report = check_partition(monolith.system(), circuit.directory(), &wiring, rows);
     let name = source.display();
-    let report = report.map_err(|e| format!("{}: not the keys of {name}: {e}", path.display()));
-    let report = report.or_fail(exit::BAD_FILE)?;
-    if monolith.source().digest != claimed("source") {
+    let report = check_partition(monolith.system(), circuit.directory(), &wiring, rows)
+        .map_err(|e| format!("{}: not the keys of {name}: {e}", path.display()))
+        .or_fail(exit::BAD_FILE)?;
+    // Equal constraints are not enough: the verifying key names the file, and readers of a proof look it up.
+    if claimed("source") != Some(monolith.source().digest.as_str()) {
         let why = "the keys have its constraints, but name another file as their source";
         return Err(Failure::new(exit::BAD_FILE, format!("{name}: {why}")));
     }
@@ -179,10 +178,12 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
         if is_store(path) {
             found.push(path.clone());
         } else {
-            let entries = std::fs::read_dir(path);
-            let entries = entries
-                .map_err(|e| Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())))?;
-            let mut below: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+            let failure = |e: std::io::Error| {
+                Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display()))
+            };
+            let entries = std::fs::read_dir(path).map_err(failure)?;
+            let mut below: Vec<PathBuf> =
+                entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(failure)?;
             below.retain(|p| is_store(p));
             below.sort();
             found.extend(below);
@@ -215,12 +216,12 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
         lines.clear();
     }
     output::result(json, &json!({ "ok": !damaged, "keys": Value::Array(objects) }), &lines)?;
-    // the list is a result, printed in any case: no error message follows it
+    // The list is printed in any case, so no error message follows it.
     if damaged { std::process::exit(exit::BAD_FILE.into()) } else { Ok(()) }
 }
 
-/// The line and the object of a key store or a key family. Whom to trust is what the key itself says: a
-/// manifest alone could call test keys others.
+/// The line and the object of a key store or a key family. Test keys are recognized by the key itself, because
+/// anyone can edit a manifest.
 fn entry(path: &Path) -> Result<(String, Value), String> {
     if FamilyStore::is_one(path) {
         let (manifest, family) = FamilyStore::open(path).map_err(|e| e.to_string())?;

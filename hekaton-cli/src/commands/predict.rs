@@ -1,8 +1,6 @@
 //! `hekaton estimate --cores`: a run on a cluster, predicted by simulating it.
 
-use crate::exit::{self, Failure, OrFail};
 use crate::options::PredictionOptions;
-use crate::terminal::output::{bytes, count, seconds_f64};
 use hekaton_circuit::Masking;
 use hekaton_core::system;
 use hekaton_plan::Estimate;
@@ -10,6 +8,8 @@ use hekaton_plan::simulate::{
     Cluster, ClusterFile, Constant, ConstantError, ConstantValue, Constants, Design, Load,
     Prediction, Source, predict,
 };
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{bytes, count, seconds_f64};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -26,12 +26,12 @@ pub(crate) struct PredictionInputs {
     subcircuits: Option<u64>,
 }
 
-/// A prediction with what its reader must know about it.
+/// A prediction, and the facts that a reader needs to judge it.
 pub(crate) struct Predicted {
     inputs: PredictionInputs,
     load: Load,
     prediction: Prediction,
-    /// The same run with all that was measured at its fastest, and at its slowest.
+    /// The same run with every measured constant at its fastest, and at its slowest.
     bounds: [Prediction; 2],
 }
 
@@ -59,13 +59,16 @@ impl PredictionInputs {
         let (Some(cores), Some(calibration)) = (options.cores, &options.calibration) else {
             return Ok(None);
         };
-        let file = options.cluster.as_deref();
-        let file = file.map(|path| parsed(path, ClusterFile::from_toml)).transpose()?;
-        let file = file.unwrap_or_default();
+        // Without a cluster file, all of its values are assumed, and the result says so.
+        let file = match &options.cluster {
+            Some(path) => parsed(path, ClusterFile::from_toml)?,
+            None => ClusterFile::default(),
+        };
         let cluster = file.cluster.with_cores(cores).or_fail(exit::USAGE)?;
         let mut constants = parsed(calibration, Constants::from_json)?;
         file.assumed.iter().for_each(|(constant, value)| constants.assume(*constant, *value));
         let design = options.design.unwrap_or_else(|| crate::ranks::design(cluster.ranks()));
+        // Now, and not after the circuit was measured.
         for constant in Constant::of_design(&design) {
             constants.get(constant).map_err(with_hint)?;
         }
@@ -108,15 +111,15 @@ impl Predicted {
                 "the constants were measured by version {program}, this is version {version}"
             ));
         }
-        let measured = self.prediction.constants.iter();
-        let mut measured = measured.filter(|(_, found)| found.source != Source::Assumed);
-        if measured.any(|(_, found)| found.interval.is_none()) {
+        let mut constants = self.prediction.constants.iter();
+        let is_measured = |found: &ConstantValue| found.source != Source::Assumed;
+        if constants.any(|(_, found)| is_measured(found) && found.interval.is_none()) {
             notes.push("the calibration has constants without an interval: measure again".into());
         }
         notes
     }
 
-    /// The values of the cluster by name, with whether the cluster file states them.
+    /// The values of the cluster by name; `true` if the cluster file states them.
     fn cluster(&self) -> impl Iterator<Item = (&'static str, f64, bool)> {
         let stated = |name: &str| self.inputs.file.stated.contains(name);
         self.inputs.cluster.values().map(move |(name, value)| (name, value, stated(name)))
@@ -125,7 +128,7 @@ impl Predicted {
     /// The lowest and the highest prediction of a time.
     fn interval(&self, of: impl Fn(&Prediction) -> f64) -> [f64; 2] {
         let found = [of(&self.bounds[0]), of(&self.prediction), of(&self.bounds[1])];
-        // Rounds are simulated: a faster subcircuit may by chance not end its round earlier.
+        // Rounds are simulated: by chance, a round of faster subcircuits can end later.
         found.into_iter().fold([f64::INFINITY, 0.0], |[low, high], t| [low.min(t), high.max(t)])
     }
 

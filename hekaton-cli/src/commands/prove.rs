@@ -1,7 +1,6 @@
 //! `hekaton prove`.
 
 use crate::event_files::EventFiles;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::{CHECK, explain};
 use crate::imported;
 use crate::opened_keys::OpenedKeys;
@@ -10,9 +9,6 @@ use crate::public_values;
 use crate::ranks::{self, Place};
 use crate::report::{self, Summary};
 use crate::subject::Subject;
-use crate::terminal::output::{self, Inputs};
-use crate::terminal::progress::Display;
-use crate::terminal::signals;
 use hekaton_circuit::named::InputFile;
 use hekaton_circuit::{InstanceId, Masking, PreparedCircuit};
 use hekaton_core::distributed::{RankEngine, RankError};
@@ -25,6 +21,10 @@ use hekaton_core::{
     prove_prepared,
 };
 use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, Inputs};
+use hekaton_terminal::progress::Display;
+use hekaton_terminal::signals;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ struct Listeners {
     files: EventFiles,
 }
 
-pub(crate) fn run(command: &Prove, subject: &Subject<'_>, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Prove, subject: &dyn Subject, json: bool) -> Result<(), Failure> {
     ranks::check_launch(command)?;
     if command.ranks.mpi {
         return Err(Failure::new(exit::USAGE, WITHOUT_MPI));
@@ -55,7 +55,7 @@ const WITHOUT_MPI: &str = "this hekaton was built without MPI. On Debian: sudo a
 #[cfg(feature = "mpi")]
 pub(crate) fn on_root(
     command: &Prove,
-    subject: &Subject<'_>,
+    subject: &dyn Subject,
     keys: &Path,
     json: bool,
     place: Place,
@@ -67,7 +67,7 @@ pub(crate) fn on_root(
 #[cfg(feature = "mpi")]
 pub(crate) fn on_worker(
     command: &Prove,
-    subject: &Subject<'_>,
+    subject: &dyn Subject,
     keys: &Path,
     mut place: Place,
 ) -> Result<(), Failure> {
@@ -90,7 +90,7 @@ pub(crate) fn on_worker(
 /// Proves, and turns the events into progress, event files, the table, and the report.
 fn with_listeners(
     command: &Prove,
-    subject: &Subject<'_>,
+    subject: &dyn Subject,
     keys: &Path,
     json: bool,
     place: Option<Place>,
@@ -107,20 +107,18 @@ fn with_listeners(
     let result =
         Session { command, subject, keys, json, listeners: &listeners, recorder: &recorder }
             .prove(place);
+    // The recorder borrows the listeners.
     drop(recorder);
     let Listeners { display, summary, .. } = listeners;
     drop(display);
     result?;
-    let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    summary.end();
-    // What earlier processes did belongs to the run. If their events were lost, the summary of this
-    // process has to do.
-    if let Some(run) = command.run.as_ref().filter(|_| command.resume)
-        && let Ok(all) = report::summarize(&run.join("events.jsonl"), drop)
-        && all.written.is_some()
-    {
-        summary = all;
-    }
+    // A listener that panicked left a summary that lacks an event; the proof is written, and that matters.
+    let mut own = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    own.end();
+    // The work of earlier processes belongs to the run. If their events were lost, the report covers this process only.
+    let earlier = command.run.as_ref().filter(|_| command.resume);
+    let all = earlier.and_then(|run| report::summarize(&run.join("events.jsonl"), drop).ok());
+    let summary = all.filter(|all| all.written.is_some()).unwrap_or(own);
     output::result(json, &summary.object(), &summary.table())?;
     if let Some(run) = &command.run {
         let report = summary.object().to_string() + "\n";
@@ -134,7 +132,7 @@ fn with_listeners(
 /// One `hekaton prove`.
 struct Session<'a> {
     command: &'a Prove,
-    subject: &'a Subject<'a>,
+    subject: &'a dyn Subject,
     /// where this process finds the keys
     keys: &'a Path,
     json: bool,
@@ -152,13 +150,13 @@ impl Session<'_> {
         // The input is checked before a run directory is touched, so that a wrong file leaves no
         // run behind.
         let run = opened.circuit.on_input(&input, |circuit| {
-            let digest = input.digest();
-            let digest = digest.map_err(|e| format!("{}: {e}", command.file.display()));
-            let digest = digest.or_fail(exit::BAD_FILE)?;
+            let digest = (input.digest())
+                .map_err(|e| format!("{}: {e}", command.file.display()))
+                .or_fail(exit::BAD_FILE)?;
             let directory = open_run(command, &opened.keys, digest)?.map(Arc::new);
             let cancellation = self.attach(directory.as_ref())?;
-            let place = place.map(|place| Place { input: Some(digest), ..place });
-            let run = self.run(circuit, &opened, directory.as_deref(), &cancellation, place)?;
+            let rank = place.map(|place| Place { input: Some(digest), ..place });
+            let run = self.run(circuit, &opened, directory.as_deref(), &cancellation, rank)?;
             exit::finish();
             self.write(proof, directory.as_deref(), &opened, &run)
         });
@@ -172,7 +170,7 @@ impl Session<'_> {
         let in_run = command.run.as_ref().map(|run| run.join("proof"));
         let same = |proof: &Path| in_run.as_ref().is_some_and(|run| output::same_place(proof, run));
         let path = match (&command.proof, &command.run) {
-            // There the run keeps the proof as it is.
+            // The run keeps the bare proof there, and `resume` reads it: a file with a claim around it would be refused.
             (Some(proof), _) if same(proof) && self.subject.wraps() => {
                 let why = "the run itself keeps a file there; choose another one";
                 let why = format!("--proof {}: {why}", proof.display());
@@ -190,9 +188,10 @@ impl Session<'_> {
         if let (Some(proof), Some(events)) = (&path, &command.events)
             && output::same_place(proof, events)
         {
-            let events = events.display();
-            let why =
-                format!("--events {events}: that is where the proof goes; choose another file");
+            let why = format!(
+                "--events {}: that is where the proof goes; choose another file",
+                events.display()
+            );
             return Err(Failure::new(exit::BAD_FILE, why));
         }
         let outputs = [
@@ -204,9 +203,9 @@ impl Session<'_> {
         if let Some(public) = &command.public
             && others.into_iter().flatten().any(|other| output::same_place(public, other))
         {
-            let public = public.display();
             let why = format!(
-                "--public {public}: that is where the proof or the events go; choose another file"
+                "--public {}: that is where the proof or the events go; choose another file",
+                public.display()
             );
             return Err(Failure::new(exit::BAD_FILE, why));
         }
@@ -226,7 +225,7 @@ impl Session<'_> {
             Some(place) => NonZeroUsize::new(place.provers),
             None => command.threads.threads,
         };
-        // Other ranks may be unable to read the input, so they cannot derive keys for it.
+        // All ranks need the same keys, and other ranks may be unable to read the input and derive keys for it.
         let input = Some(input).filter(|_| place.is_none());
         let limit = command.memory_limit;
         let opened = self.subject.open(self.keys, threads, limit, input)?;
@@ -323,18 +322,19 @@ impl Session<'_> {
         if let Some(path) = &path {
             output::write(path, &self.subject.file(run.proof.as_bytes()))?;
         }
-        let path = path.or_else(|| directory.map(RunDirectory::proof_path)).unwrap_or_default();
-        let shown = self.subject.show_public(&opened.name, &run.public_values);
-        let public = match shown {
+        let written = path
+            .or_else(|| directory.map(RunDirectory::proof_path))
+            .expect("without a path, the run directory has the proof");
+        let public = match self.subject.show_public(&opened.name, &run.public_values) {
             Some(text) => text,
             None => {
                 let by_name = opened.keys.verifying.values_to_json(&run.public_values);
                 by_name.or_fail(exit::FAILED)?.to_string()
             }
         };
-        // A command with very many values would be refused by the system, and read by nobody.
+        // The system limits the length of a command's words, and no reader wants thousands of values.
         let is_short = public_values::is_short(&public);
-        let default = || (!is_short).then(|| public_values::default_file(&path));
+        let default = || (!is_short).then(|| public_values::default_file(&written));
         let file = self.command.public.clone().or_else(default);
         if let Some(file) = &file {
             output::write(file, (public.clone() + "\n").as_bytes())?;
@@ -342,9 +342,9 @@ impl Session<'_> {
         let of_file = |file: &PathBuf| format!("@{}", file.display());
         let argument = file.as_ref().map_or_else(|| public.clone(), of_file);
         let key = opened.key.clone();
-        let verify = self.subject.verify_command(&path, &key, &argument);
+        let verify = self.subject.verify_command(&written, &key, &argument);
         let bytes = run.proof.as_bytes().len() as u64;
-        let (path, values) = (path.display().to_string(), &run.public_values);
+        let (path, values) = (written.display().to_string(), &run.public_values);
         let of_key = || opened.keys.verifying.public_names();
         let names = opened.circuit.public_names();
         let shown = public_values::for_people(&public, &names, of_key, values);
@@ -375,7 +375,7 @@ fn open_run(
         let failed = matches!(&e, RunError::Io { source, .. } if full.contains(&source.kind()));
         let code = match &e {
             _ if failed => exit::FAILED,
-            // Later, the same command may succeed.
+            // Another process holds the directory. Later, the same command may succeed, so batch scripts retry it.
             RunError::Held { .. } => exit::LOST,
             _ => exit::BAD_FILE,
         };
@@ -420,6 +420,7 @@ fn failure(error: &ProveError, place: Option<String>, has_journal: bool) -> Fail
             Failure::new(exit::LOST, format!("{why}; {kept}"))
         }
         ProveError::Journal(error) => match error.kind() {
+            // Most often a full disk, after which everything in the log is still good.
             JournalErrorKind::Io => Failure::new(
                 exit::FAILED,
                 format!(
@@ -435,7 +436,8 @@ fn failure(error: &ProveError, place: Option<String>, has_journal: bool) -> Fail
     }
 }
 
-/// The path of `file` with a suffix appended.
+/// The path of `file` with a suffix appended. Unlike `with_extension`, it keeps the extension, so that proofs of `a.txt` and
+/// `a.bin` are two files.
 fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);

@@ -1,33 +1,34 @@
 //! `hekaton prove --mpi`: starts MPI, places the keys, and runs as rank 0 or as a worker rank.
 
 use crate::commands::prove;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::opened_keys::files;
 use crate::options::Prove;
 use crate::ranks::{self, Place};
 use crate::subject::Subject;
-use crate::terminal::output;
 use hekaton_mpi::launch::default_provers;
 use hekaton_mpi::{Mpi, MpiError, Watch};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use std::io::ErrorKind;
-use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) fn run(command: &Prove, subject: &Subject<'_>, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Prove, subject: &dyn Subject, json: bool) -> Result<(), Failure> {
     let mpi = Mpi::start().map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
     let rank = mpi.rank();
     let keys = place_keys(&mpi, command).unwrap_or_else(|failure| {
         say(rank, &failure, json);
         mpi.abort(failure.code)
     });
-    let provers = command.ranks.provers_per_rank.map(NonZeroUsize::get);
-    let provers = provers.unwrap_or_else(|| default_provers(mpi.ranks_on_node()));
+    let provers = match command.ranks.provers_per_rank {
+        Some(provers) => provers.get(),
+        None => default_provers(mpi.ranks_on_node()),
+    };
     let watch = Watch { silence: Duration::from_secs(command.ranks.silence), stuck };
     let outcome = mpi.run(&watch, |endpoint, abort| {
-        // unrecoverable errors abort all ranks immediately, even while provers are running
+        // Unrecoverable errors abort all ranks immediately, even while provers are running.
         let fail = move |failure: &Failure| {
             say(rank, failure, json);
             abort.now(failure.code)
@@ -47,8 +48,7 @@ pub(crate) fn run(command: &Prove, subject: &Subject<'_>, json: bool) -> Result<
         return Ok(());
     };
     if rank == 0 && failure.code == exit::STOPPED {
-        // the ranks leave MPI together, and launchers kill ranks that are slow to exit: report
-        // first
+        // The ranks leave MPI together, and launchers kill ranks that are slow to exit, so report first.
         exit::finish();
         say(rank, &failure, json);
         mpi.finish(failure.code);
@@ -61,7 +61,7 @@ pub(crate) fn run(command: &Prove, subject: &Subject<'_>, json: bool) -> Result<
 fn say(rank: usize, failure: &Failure, json: bool) {
     match rank {
         0 => output::failure(failure, json),
-        // rank 0 may report the same error with more context, but it may also be unable to
+        // Rank 0 may report the same error with more context, but it may also be unable to.
         _ => output::say(format_args!("rank {rank}: error: {}", failure.message)),
     }
 }
@@ -82,7 +82,7 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
     if mpi.rank() == 0 || !ranks.keys_from_root {
         let digest;
         (found, digest) = files(&command.keys).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-        // one copy per user, which no other user can change
+        // One copy per user: a name that all users share could hold files of another user, who could change them.
         let user = std::fs::metadata("/proc/self").map_or(0, |me| me.uid());
         name = format!("hekaton-keys-{user}-{digest}").into_bytes();
     }
@@ -96,7 +96,7 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
         false => mpi.stage(&command.keys, &to, &found),
     };
     if let Err(MpiError::Leader) = &placed {
-        // give the rank that knows the reason time to report it first
+        // Gives the rank that knows the reason time to report it first.
         std::thread::sleep(Duration::from_secs(2));
     }
     placed.map_err(|e| not_placed(&e, &command.keys)).or_fail(exit::FAILED)?;
@@ -104,6 +104,7 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
         let why = format!("{}: the copy of the keys is damaged ({e})", to.display());
         Failure::new(exit::BAD_FILE, format!("{why}; remove this directory"))
     })?;
+    // A directory of that name that was there before is used as it is, so its digest must be compared.
     if !to.to_string_lossy().ends_with(&copy) {
         let what = "its keys do not match its name; remove this directory";
         let why = format!("{}: {what}", to.display());

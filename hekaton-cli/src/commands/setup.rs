@@ -1,31 +1,29 @@
 //! `hekaton setup`.
 
+use crate::app::App;
 use crate::commands::family;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Setup;
-use crate::program::{Chosen, Program};
-use crate::terminal::output;
-use crate::terminal::progress::Display;
 use hekaton_core::{LocalEngine, SetupError, SetupOptions, setup_prepared};
 use hekaton_storage::{KeyStore, KeyStoreError};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
 use serde_json::json;
 use std::time::Instant;
 
-pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure> {
     if let Some(bytes) = command.up_to {
-        return family::setup(command, bytes, program, json);
+        return family::setup(command, bytes, app, json);
     }
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let Chosen { name, circuit, parameters, directory } =
-        program.choose(&command.circuit, input.as_ref())?;
-    if let Some(input) = &input {
-        // parameters given in addition to --for must fit the file: check before the work
-        let path = command.file.clone().unwrap_or_default();
+    let (name, circuit, parameters) = app.choose(&command.circuit, input.as_ref())?;
+    if let (Some(path), Some(input)) = (&command.file, &input) {
+        // Parameters given in addition to --for must fit the file; check before the work.
         let fits = circuit.check_input(input);
-        fits.map_err(|e| imported::input_failure(&path, &e, exit::USAGE))?;
+        fits.map_err(|e| imported::input_failure(path, &e, exit::USAGE))?;
     }
     let prepared = circuit.prepared().map_err(|e| format!("layout: {e}")).or_fail(exit::USAGE)?;
     let mut options = SetupOptions::new(&name)
@@ -38,22 +36,23 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
     let engine = LocalEngine::new(command.new.threads.threads).or_fail(exit::FAILED)?;
     let notices = circuit.inspect()?;
     notices.iter().for_each(|notice| output::say(format_args!("note: {notice}")));
-    match (&directory, &command.r1cs) {
+    match (circuit.directory(), &command.r1cs) {
         (Some(directory), Some(source)) => imported::compare(directory, source)?,
-        (Some(_), None) => {
-            output::say("note: the circuit was not compared with its source; --r1cs FILE does that")
-        }
+        (Some(_), None) => output::say(
+            "note: the circuit was not compared with its source; --r1cs FILE compares it",
+        ),
         (None, Some(_)) => {
             let why = "--r1cs is for imported circuits; this one has code";
             return Err(Failure::new(exit::USAGE, why));
         }
         (None, None) => {}
     }
+    // Fails now if the directory is in use, and not after minutes of work.
     let mut store = KeyStore::create(&command.new.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
         family::remove_on_interrupt(unfinished, json)?;
     }
-    if let Some(directory) = &directory {
+    if let Some(directory) = circuit.directory() {
         imported::copy_into(&store, directory)?;
     }
     let display = Display::new();

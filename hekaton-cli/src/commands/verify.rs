@@ -1,23 +1,23 @@
 //! `hekaton verify`.
 
-use crate::exit::{self, Failure, OrFail};
+use crate::app::App;
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Verify;
-use crate::program::Program;
 use crate::public_values;
-use crate::terminal::{output, shell};
 use hekaton_core::{
     Fr, LocalEngine, ProofError, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
 };
 use hekaton_storage::FamilyStore;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::{output, shell};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
-pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(), Failure> {
-    let key = read_key(command, program)?;
+pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure> {
+    let key = read_key(command, app)?;
     if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
         let message = format!(
             "{}: {}; a proof under these keys proves nothing",
@@ -26,8 +26,9 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         );
         return Err(Failure::new(exit::REFUSED, message));
     }
+    // A proof comes from the other side: without a limit, a huge file would exhaust the verifier's memory.
     let proof = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
-    let public = read_public(command, program, &key)?;
+    let public = read_public(command, app, &key)?;
     let start = Instant::now();
     verdict(&key, &public, &proof, command.accept_test_keys).map_err(|e| {
         if let VerifyError::PublicValues { .. } = &e {
@@ -48,8 +49,10 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         true => key.values_to_json(&public).or_fail(exit::FAILED)?,
         false => public_values::by_name(&names, &public),
     };
-    let text = program.get(&key.circuit).and_then(|a| a.show_public(&public));
-    let text = text.unwrap_or_else(|| by_name.to_string());
+    let text = app
+        .get(&key.circuit)
+        .and_then(|application| application.show_public(&public))
+        .unwrap_or_else(|| by_name.to_string());
     let shown = public_values::for_people(&text, &names, || key.public_names(), &public);
     let pinned = command.key_digest.is_some();
     let derived = FamilyStore::is_one(&command.key);
@@ -63,7 +66,7 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
     });
     let (what, digest, of_itself) = match key.family {
         Some(family) if derived => ("family digest", family, "derived for:"),
-        _ => ("key digest", key.digest(), "the key says of itself:"),
+        _ => ("key digest", key.digest(), "unverified claim of the key:"),
     };
     let lines = format!(
         "the proof holds ({})\npublic values: {shown}\n{what}: {}{}\n\
@@ -111,7 +114,7 @@ pub(crate) fn refusal(error: &VerifyError) -> Failure {
     Failure { code, message: error.to_string(), details }
 }
 
-/// Refuses other keys than those that were asked for.
+/// Refuses keys with another digest than `--key-digest`.
 fn check_digest(command: &Verify, found: [u8; 32]) -> Result<(), Failure> {
     match command.key_digest {
         Some(expected) if expected != found => {
@@ -123,16 +126,16 @@ fn check_digest(command: &Verify, found: [u8; 32]) -> Result<(), Failure> {
     }
 }
 
-/// The verifying key: of a file, or derived from a family. `--key-digest` is the digest of the key or
-/// of the family: what a key says of its family is a claim, so only a key that was derived here can be
-/// pinned by it.
-fn read_key(command: &Verify, program: &Program) -> Result<VerifyingKey, Failure> {
+/// The verifying key: that of a file, or derived from a family. `--key-digest` is the digest of the key or
+/// of the family. The family in a key file is an unverified claim, so the digest of a family pins only keys
+/// that were derived here.
+fn read_key(command: &Verify, app: &App) -> Result<VerifyingKey, Failure> {
     if FamilyStore::is_one(&command.key) {
         let input = command.file.as_deref().map(exit::input).transpose()?;
         let family = OpenedFamily::open(&command.key)?;
-        // First: nothing else in a family is checked by itself.
+        // First, because nothing else in the files of a family shows that it is the family that the verifier trusts.
         check_digest(command, family.digest()?)?;
-        let circuit = family.circuit(program, &command.parameters.map(), input.as_ref())?;
+        let circuit = family.circuit(app, &command.parameters.map(), input.as_ref())?;
         let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
         return circuit.derive_verifying_key(&engine);
     }
@@ -146,11 +149,7 @@ fn read_key(command: &Verify, program: &Program) -> Result<VerifyingKey, Failure
 }
 
 /// The public values: a JSON object by name, or the text form of the key's circuit.
-fn read_public(
-    command: &Verify,
-    program: &Program,
-    key: &VerifyingKey,
-) -> Result<Vec<Fr>, Failure> {
+fn read_public(command: &Verify, app: &App, key: &VerifyingKey) -> Result<Vec<Fr>, Failure> {
     let text = match command.public.strip_prefix('@') {
         None => command.public.clone(),
         Some(path) => {
@@ -162,7 +161,8 @@ fn read_public(
         let names = imported::names_beside(&command.key, key);
         let read = match names.is_empty() {
             true => key.values_from_json(&text),
-            // By the names in the circuit's source, or by those in the key.
+            // By the names in the circuit's source, or by those in the key: `hash` prints the former only where it finds
+            // them.
             false => key
                 .values_from_json_by(&names, &text)
                 .or_else(|e| key.values_from_json(&text).map_err(|_| e)),
@@ -173,7 +173,7 @@ fn read_public(
         let file = shell::word(&command.public);
         return Err(wrong_public(&format!("to read the values from that file, write @{file}")));
     }
-    let own = program.get(&key.circuit).and_then(|application| application.read_public(&text));
+    let own = app.get(&key.circuit).and_then(|application| application.read_public(&text));
     own.unwrap_or_else(|| {
         let names = key.public_names().join(", ");
         Err(format!("expected a JSON object with a value for each of: {names}").into())
@@ -197,8 +197,8 @@ fn read_key_file(path: &Path) -> Result<VerifyingKey, Failure> {
         return Err(Failure::new(exit::BAD_FILE, message));
     }
     if path.file_name().is_some_and(|name| name == "family.key") {
-        let directory = path.parent().filter(|p| !p.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new(".")).display();
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+        let directory = parent.unwrap_or(Path::new(".")).display();
         let why = format!("{}: --key takes the directory of a family, {directory}", path.display());
         return Err(Failure::new(exit::BAD_FILE, why));
     }
@@ -208,7 +208,7 @@ fn read_key_file(path: &Path) -> Result<VerifyingKey, Failure> {
         .or_fail(exit::BAD_FILE)
 }
 
-/// The parameters of a verifying key as a JSON value.
-pub(crate) fn parameters(key: &VerifyingKey) -> serde_json::Value {
-    serde_json::from_str(&key.parameters).unwrap_or(serde_json::Value::Null)
+/// The parameters of a verifying key as JSON. A key may come from anyone, so text that is not JSON is shown as text.
+pub(crate) fn parameters(key: &VerifyingKey) -> Value {
+    serde_json::from_str(&key.parameters).unwrap_or_else(|_| Value::String(key.parameters.clone()))
 }

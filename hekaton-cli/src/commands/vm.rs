@@ -2,23 +2,18 @@
 
 use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
-use crate::exit::{self, Failure, OrFail};
-use crate::machine::{self, Machine, MachineFamily};
+use crate::machine::{self, Kind, NAME, ProgramRun};
 use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
-use crate::programs::{Kind, NAME, family as family_of};
-use crate::subject::Subject;
-use crate::terminal::output::{self, count};
-use crate::terminal::progress::Display;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::{LocalEngine, Pool, Trust};
 use hekaton_plan::{Calibration, EstimateError, Workers};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, count};
+use hekaton_terminal::progress::Display;
 use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
 use std::time::Instant;
-
-/// The largest proof that is read, in bytes.
-const PROOF_LIMIT: u64 = exit::PROOF_LIMIT;
 
 pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
     match command {
@@ -34,15 +29,14 @@ pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
 fn setup(command: &VmSetup, json: bool) -> Result<(), Failure> {
     let sizes = Sizes { rows: command.rows as usize };
     let kind = Kind::new(sizes, command.isa.into());
-    let of_family = family_of(kind, command.subcircuits as usize);
+    let of_family = machine::family(kind, command.subcircuits as usize);
     let parameters: ParameterMap = serde_json::from_value(json!(kind)).or_fail(exit::FAILED)?;
     let serves = |most: &str| format!("keys for every program of up to {most} subcircuits a run");
     family::setup_of(&command.new, NAME, &of_family, &parameters, &serves, json)
 }
 
 fn prove_run(command: &VmProve, json: bool) -> Result<(), Failure> {
-    let machine = Machine::open(&command.prove.file, &command.input)?;
-    let subject = Subject::Machine(&machine);
+    let subject = ProgramRun::open(&command.prove.file, &command.input)?;
     #[cfg(feature = "mpi")]
     if command.prove.ranks.mpi {
         return super::prove_mpi::run(&command.prove, &subject, json);
@@ -52,23 +46,28 @@ fn prove_run(command: &VmProve, json: bool) -> Result<(), Failure> {
 
 #[allow(clippy::cast_possible_truncation, reason = "the option is below 2^32")]
 fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
-    let machine = Machine::open(&command.program, &command.input)?;
-    let family = command.keys.as_deref().map(MachineFamily::open).transpose()?;
-    let sizes = family.as_ref().map_or(Sizes { rows: command.rows as usize }, |found| found.sizes);
+    let subject = ProgramRun::open(&command.program, &command.input)?;
+    let keys = command.keys.as_deref().map(machine::keys::open).transpose()?;
+    let sizes = match &keys {
+        Some((_, kind)) => kind.sizes,
+        None => Sizes { rows: command.rows as usize },
+    };
+    // Before the program runs, which may take minutes.
     if let Some(path) = &command.output {
         let mut files = vec![command.program.as_path()];
-        files.extend(machine.files());
+        files.extend(subject.input_files());
         let inputs = output::Inputs { files: &files, keys: command.keys.as_deref(), run: None };
         output::check_output(path, "--output", &inputs)?;
     }
     let start = Instant::now();
-    let run = machine.run(sizes, true)?;
+    let run = subject.run(sizes, true)?;
     let seconds = start.elapsed().as_secs_f64();
-    let execution = machine.execution(&run, sizes)?;
-    if let Some(family) = &family {
-        family.check(&execution)?;
+    let execution = subject.execution(&run, sizes)?;
+    if let Some((family, kind)) = &keys {
+        machine::keys::check(family, *kind, &execution)?;
     }
-    let prepared = PreparedCircuit::with_input(&execution, &machine.input).or_fail(exit::USAGE)?;
+    // Prepared even without --estimate: a run whose circuit has no layout could not be proven.
+    let prepared = PreparedCircuit::with_input(&execution, &subject.input).or_fail(exit::USAGE)?;
     let (mut object, mut lines) = report(&execution, &run, seconds);
     if command.estimate {
         let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
@@ -76,11 +75,11 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
         display.line("measuring this machine for two seconds");
         let calibration = Calibration::measure(&engine);
         let workers = Workers { ranks: 1, threads: engine.threads() };
-        let found = hekaton_plan::estimate(&prepared, Masking::Masked, &calibration, workers, None);
-        let found = found.map_err(|e| match e {
-            EstimateError::Memory(e) => output::not_enough_memory(e),
-            e => Failure::new(exit::FAILED, e),
-        })?;
+        let found = hekaton_plan::estimate(&prepared, Masking::Masked, &calibration, workers, None)
+            .map_err(|e| match e {
+                EstimateError::Memory(e) => crate::hints::not_enough_memory(e),
+                e => Failure::new(exit::FAILED, e),
+            })?;
         drop(display);
         object["estimate"] = estimate::object(&found, NAME, workers);
         lines += &format!("\n\n{}", estimate::table(&found, NAME, workers));
@@ -92,7 +91,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
     output::result(json, &object, &lines)
 }
 
-/// Describes what a run did, and the size of its proof.
+/// Describes a run and the size of its proof.
 fn report(execution: &MachineCircuit, run: &Run, seconds: f64) -> (Value, String) {
     let claim = Claim::of(execution, run);
     let cycles = run.cycles();
@@ -138,7 +137,7 @@ fn report(execution: &MachineCircuit, run: &Run, seconds: f64) -> (Value, String
 
 /// Reads the file of a proof.
 fn read(path: &std::path::Path) -> Result<(Claim, Vec<u8>), Failure> {
-    let bytes = exit::read_at_most(path, PROOF_LIMIT)?;
+    let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
     let read = Claim::read(&bytes).map(|(claim, proof)| (claim, proof.to_vec()));
     read.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
 }
@@ -149,41 +148,44 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     let (public, _) = machine::public_words(command.public_input.as_deref())?;
     let refused =
         |why: String| Failure::new(exit::REFUSED, format!("{}: {why}", command.proof.display()));
-    let family = MachineFamily::open(&command.keys)?;
-    // First: nothing else in a family is checked by itself.
+    let (family, kind) = machine::keys::open(&command.keys)?;
+    // First, because nothing else in the files of a family shows that it is the family that the verifier trusts.
     let digest = family.digest()?;
     if let Some(expected) = command.key_digest.filter(|expected| *expected != digest) {
         let (expected, found) = (hex::encode(expected), hex::encode(digest));
         let why = format!("its digest is {found}, but --key-digest requires {expected}");
         return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
     }
+    // From the manifest, before anything is derived; verification checks the derived key once more.
     let statement = Trust::InsecureSeed.statement();
-    if family.trust() == statement && !command.accept_test_keys {
+    if family.manifest.trust == statement && !command.accept_test_keys {
         let why = format!("{statement}; a proof under these keys proves nothing");
         return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
     }
-    let execution = claim.execution(program, public.len(), family.sizes);
-    let execution = execution.map_err(|e| refused(e.to_string()))?;
-    // What the proof says is compared first: a verifier who wants something else need not compute.
+    let execution =
+        claim.execution(program, public.len(), kind.sizes).map_err(|e| refused(e.to_string()))?;
+    // The claim is compared before anything is computed: if the verifier expects another result, the proof is of no use.
     if claim.exit_code != command.exit_code {
         let (found, expected) = (claim.exit_code, command.exit_code);
-        let why = format!("it says that the program exits with code {found}, not {expected}");
+        let why = format!("the program exits with code {found}, expected {expected}");
         return Err(refused(why));
     }
     if let Some(path) = &command.output {
         let limit = 4 * OUTPUT_WORDS as u64;
         let mut bytes = exit::read_limited(path, limit, ", and an output has no more")?;
+        // Words that a program does not write are zero, and `vm run --output` writes all words.
         bytes.resize(4 * OUTPUT_WORDS, 0);
         let said: Vec<u8> = claim.output.iter().flat_map(|word| word.to_le_bytes()).collect();
         if said != bytes {
-            return Err(refused(format!("it says another output: {}", machine::result(&claim))));
+            let found = machine::result(&claim);
+            return Err(refused(format!("the program has another output than expected: {found}")));
         }
     }
-    // Before the key is derived, which takes longer than anybody should make a verifier work for nothing.
-    family.check_proof(&command.proof, &execution, &proof)?;
+    // Before the key is derived, which takes seconds: a proof that cannot be right must not cost the verifier that much.
+    machine::keys::check_proof((&family, kind), &command.proof, &execution, &proof)?;
     let start = Instant::now();
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
-    let key = family.verifying_key(&execution, &engine)?;
+    let key = machine::keys::verifying_key(&family, &execution, &engine)?;
     let derived = start.elapsed();
     let start = Instant::now();
     let public = claim.public_values(&public);
@@ -258,7 +260,7 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
         count(summary.instructions as u64),
         match summary.illegal {
             0 => String::new(),
-            n => format!(", and {} words of code that are none", count(n as u64)),
+            n => format!(", and {} words of code that are not instructions", count(n as u64)),
         },
         count(summary.symbols as u64),
     );

@@ -1,8 +1,8 @@
 //! `hekaton prove`, on threads and on ranks.
 
-use super::shared::{Threads, size, threads};
-use crate::exit;
 use clap::Args;
+use hekaton_terminal::exit;
+use hekaton_terminal::options::{Threads, size, threads};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -33,8 +33,8 @@ pub(crate) struct Prove {
     /// Resume the run in --run DIR, or start it if DIR holds no run yet
     #[arg(long, requires = "run")]
     pub(crate) resume: bool,
-    /// Seconds without a sign of life after which a process on another machine counts as dead and
-    /// its run is taken over; 1 to 600
+    /// Seconds without a sign of life after which a process on another machine counts as dead and its
+    /// run is taken over; 1 to 600
     #[arg(
         long,
         value_name = "SECONDS",
@@ -49,7 +49,7 @@ pub(crate) struct Prove {
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
     /// Use at most this much memory (per rank, with --mpi), for example 8G or 512M (powers of
-    /// 1024): runs fewer provers at once, and drops keys from memory after use
+    /// 1024), by running fewer provers at once and dropping keys from memory after use
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
     /// Skip each prover's check of its witness (a wrong witness is then found only at the end of
@@ -59,6 +59,7 @@ pub(crate) struct Prove {
     #[command(flatten)]
     pub(crate) ranks: Ranks,
     /// FOR TESTS ONLY: derive all randomness from a number. The proof is then NOT zero-knowledge
+    // Hidden, because only tests need the same proof twice.
     #[arg(long, value_name = "SEED", hide = true)]
     pub(crate) insecure_seed: Option<u64>,
     #[command(flatten)]
@@ -71,9 +72,11 @@ pub(crate) struct Prove {
 pub(crate) struct Ranks {
     /// This process is a rank that mpirun or `srun --mpi=pmix` started; start all ranks with
     /// the same arguments
+    // Not detected from the environment: under a launcher that is not recognized, every process would prove the whole
+    // input. A rank's threads follow from --provers-per-rank and the ranks on its node.
     #[arg(long, conflicts_with = "threads")]
     pub(crate) mpi: bool,
-    /// Let rank 0, the coordinator, also prove; auto: with up to 8 ranks
+    /// Whether rank 0, the coordinator, also proves; auto: with up to 8 ranks
     #[arg(long, value_enum, default_value_t = RootProves::Auto, requires = "mpi")]
     pub(crate) root_proves: RootProves,
     /// Single-threaded provers per rank [default: the cores that SLURM or the affinity mask allows]
@@ -83,17 +86,17 @@ pub(crate) struct Ranks {
     /// as in the paper
     #[arg(long, value_enum, default_value_t = ScheduleOption::Dynamic, requires = "mpi")]
     pub(crate) schedule: ScheduleOption,
-    /// Who executes the circuit: root: rank 0, which sends each subcircuit its values; ranks: each
-    /// rank its own part, so all of them read FILE; auto: ranks, with more than 8 of them and a
-    /// circuit that can execute a part of itself. In a circuit with memories it is always root, because
-    /// the last access to a cell may be in any part
+    /// The ranks that execute the circuit. root: rank 0, which sends each subcircuit its values; ranks:
+    /// each rank its own part, so all ranks read FILE; auto: ranks, if there are more than 8 and the
+    /// circuit can execute a part of itself. A circuit with memories always has root, because the last
+    /// access to a cell may be in any part
     #[arg(long, value_enum, default_value_t = ExecuteOption::Auto, requires = "mpi")]
     pub(crate) execute: ExecuteOption,
-    /// The same as --execute ranks: each rank reads the values of its parts in the witness FILE
+    /// The same as --execute ranks: each rank reads the values of its parts from the witness FILE
     #[arg(long, requires = "mpi", conflicts_with = "execute")]
     pub(crate) witness_on_ranks: bool,
-    /// Ranks per leader, which stands between them and rank 0; 0: no leaders [default: 32 with more
-    /// than 256 ranks]
+    /// Ranks per leader, which relays messages between them and rank 0; 0: no leaders [default: 32 with
+    /// more than 256 ranks]
     #[arg(long, value_name = "N", requires = "mpi")]
     pub(crate) ranks_per_leader: Option<usize>,
     /// Seconds without a sign of life after which a rank counts as lost; 1 to 3600
@@ -105,8 +108,8 @@ pub(crate) struct Ranks {
         requires = "mpi"
     )]
     pub(crate) silence: u64,
-    /// Seconds that a round, or a phase of the aggregation, may take before the job ends as if a
-    /// rank were lost; for ranks that are alive but never answer [default: no limit]
+    /// Seconds that a round, or a phase of the aggregation, may take before the job ends as if a rank
+    /// were lost; for ranks that are alive but do not answer [default: no limit]
     #[arg(
         long,
         value_name = "SECONDS",
@@ -117,13 +120,13 @@ pub(crate) struct Ranks {
     /// Copy the keys once per node into this directory on its own disk, and use the copy
     #[arg(long, value_name = "DIR", requires = "mpi")]
     pub(crate) stage_keys: Option<PathBuf>,
-    /// Only rank 0 reads --keys: it sends them to each node, into --stage-keys DIR [default: the
+    /// Let only rank 0 read --keys, and send them to each node, into --stage-keys DIR [default: the
     /// node's temporary directory]
     #[arg(long, requires = "mpi")]
     pub(crate) keys_from_root: bool,
 }
 
-/// The choice for rank 0 to prove, too; see [`Ranks::root_proves`].
+/// The choice whether rank 0 also proves; see [`Ranks::root_proves`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum RootProves {
     /// With up to 8 ranks

@@ -1,9 +1,10 @@
 //! `hekaton vm`.
 
 use super::prove::Prove;
-use super::shared::{NewKeys, THREADS, Threads, key_digest, rows};
-use crate::exit;
+use super::shared::{NewKeys, key_digest, rows};
 use clap::{Args, Subcommand, ValueEnum};
+use hekaton_terminal::exit;
+use hekaton_terminal::options::{THREADS, Threads};
 use hekaton_vm::{Isa, MAX_CYCLES, Sizes};
 use std::path::PathBuf;
 
@@ -16,17 +17,18 @@ use std::path::PathBuf;
   hekaton vm prove program --input FILE --keys vm.keys
   hekaton vm verify program.proof --program program --keys vm.keys
 
-docs/guide/programs.md says how to write programs.")]
+docs/guide/programs.md explains how to write programs.")]
 pub(crate) enum Vm {
     /// Generate the keys for all programs (anyone who runs this could forge proofs under them)
     Setup(VmSetup),
-    /// Run a program without proving: its result, what it executes, what its proof takes
+    /// Run a program without proving: its result, its instructions, and the size of its proof
     Run(VmRun),
     /// Prove the run of a program
+    // Boxed: with the options of `prove`, it is several times as large as the other variants.
     Prove(Box<VmProve>),
-    /// Verify that a program exits with the code and the output that a proof says
+    /// Verify that a program exits with a code and an output
     Verify(VmVerify),
-    /// Show what a proof says, or what is in a program. Nothing is verified
+    /// Show the claim of a proof, or the contents of a program, without verifying anything
     Inspect(VmInspect),
 }
 
@@ -40,13 +42,16 @@ them and forge proofs, so run it where the verifiers trust it.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct VmSetup {
     /// The instruction set of the programs
+    // Its chips are types of the family, so keys are for one instruction set.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) isa: IsaOption,
-    /// The most constraints of a subcircuit, from 2^12 to 2^28: larger ones are fewer, and take more memory
-    /// to prove and time to set up. With 2^17, keys have 2.5 GB and a prover takes 130 MB
+    /// Maximum number of constraints of a subcircuit, from 2^12 to 2^28. Larger subcircuits are fewer,
+    /// but take more memory to prove and more time to set up. With 2^17, keys take 2.5 GB on disk, and a
+    /// prover takes 130 MB of memory
     #[arg(long, value_name = "N", value_parser = machine_rows, default_value = "2^17")]
     pub(crate) rows: u64,
-    /// The most subcircuits of a run, from 64 to 2^24: with 2^17 rows, each is for about 6,000 cycles
+    /// Maximum number of subcircuits of a run, from 64 to 2^24. With 2^17 rows, each subcircuit proves
+    /// about 6,000 cycles
     #[arg(
         long,
         value_name = "N",
@@ -89,12 +94,12 @@ fn machine_rows(text: &str) -> Result<u64, String> {
 /// The inputs on which a program runs.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MachineInput {
-    /// The private input, of somewhat less than 256 MiB: at 0x20000000, behind the public one, the
-    /// number of its bytes, then these; of TinyRAM, tape 1
+    /// The private input, slightly less than 256 MiB: at 0x20000000, after the public input, the number
+    /// of its bytes, then the bytes; for TinyRAM, tape 1
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
-    /// The public input, of up to 4 MiB, which verifiers must have: at 0x20000000, filled up with zeros
-    /// to whole words
+    /// The public input, up to 4 MiB, which verifiers must have: at 0x20000000, padded with zeros to
+    /// whole words
     #[arg(long, value_name = "FILE")]
     pub(crate) public_input: Option<PathBuf>,
     /// Give up after this many cycles, at most 4294967293 (2^32 - 3)
@@ -105,9 +110,10 @@ pub(crate) struct MachineInput {
         default_value_t = 1 << 28
     )]
     pub(crate) max_cycles: u64,
-    /// Have as many subcircuits of each kind as this JSON object says, which `vm run --json` prints as
-    /// "counts". A proof says how many there are, so roughly how often each kind of instruction was
-    /// executed; proofs of one shape say nothing about that. A run that does not fit fails
+    /// Use the numbers of subcircuits of each kind in this JSON object, such as "counts" in the output of
+    /// `vm run --json`. These numbers are public in a proof, and show roughly how often each kind of
+    /// instruction was executed; all proofs of one shape have the same numbers. A run that does not fit
+    /// fails
     #[arg(long, value_name = "FILE")]
     pub(crate) shape: Option<PathBuf>,
 }
@@ -121,13 +127,13 @@ pub(crate) struct VmRun {
     pub(crate) program: PathBuf,
     #[command(flatten)]
     pub(crate) input: MachineInput,
-    /// Count subcircuits for these keys
+    /// Count the subcircuits that a proof under these keys has
     #[arg(long, value_name = "DIR", conflicts_with = "rows")]
     pub(crate) keys: Option<PathBuf>,
     /// Count subcircuits of at most this many constraints, from 2^12 to 2^28
     #[arg(long, value_name = "N", value_parser = machine_rows, default_value = "2^17")]
     pub(crate) rows: u64,
-    /// Also measure this machine for two seconds, and estimate what a proof takes
+    /// Also measure this machine for two seconds, and estimate time and memory of a proof
     #[arg(long)]
     pub(crate) estimate: bool,
     /// Write the output to this file, as bytes
@@ -152,11 +158,11 @@ pub(crate) struct VmRun {
         )
     }),
     mut_arg("keys", |keys| keys.help("The keys, written by `vm setup`")),
-    mut_arg("proof", |proof| proof.help("Where to write the proof [default: PROGRAM.proof]")),
+    mut_arg("proof", |proof| proof.help("Write the proof to this file [default: PROGRAM.proof]")),
     mut_arg("execute", |execute| {
         execute.help(
-            "Who executes the program: ranks: each of them, and replays what its subcircuits prove; \
-             root: rank 0, which sends that to all others; auto: ranks",
+            "The ranks that execute the program. ranks: all of them, each of which replays the part that its \
+             subcircuits prove; root: rank 0, which sends these parts to the others; auto: ranks",
         )
     })
 )]
@@ -194,7 +200,7 @@ pub(crate) struct VmVerify {
     /// The output that the program must have: a file of up to 64 bytes
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Refuse all keys but those with this digest, as setup printed it
+    /// Refuse keys without this digest, which setup printed
     #[arg(long, value_name = "HEX", value_parser = key_digest)]
     pub(crate) key_digest: Option<[u8; 32]>,
     /// Accept keys made for tests, under which anyone can forge proofs

@@ -1,16 +1,17 @@
 //! The report as one self-contained page: no scripts, and no style sheets or fonts from elsewhere.
 
 use super::Summary;
-use crate::terminal::output;
 use hekaton_core::events::{Event, Phase, Record};
+use hekaton_terminal::output;
 use std::collections::BTreeMap;
+// Writing to a string cannot fail, so the results of `write!` are ignored in this file.
 use std::fmt::Write;
 
 /// Width of the charts, in SVG units.
 const WIDTH: f64 = 1100.0;
 const LEFT: f64 = 110.0;
 const ROW: f64 = 18.0;
-/// Bars closer than this are merged, so that a page stays small for any number of subcircuits.
+/// Bars that are closer than this are merged, so that a page stays small for any number of subcircuits.
 const MERGE: f64 = 0.4;
 
 /// A bar of the chart; times are seconds since the first process started.
@@ -25,7 +26,7 @@ struct Bar {
 #[derive(Default)]
 struct Timeline {
     phases: Vec<Bar>,
-    /// keyed by length and name, so that prover-10 follows prover-9
+    /// by length and name, so that prover-10 follows prover-9
     provers: BTreeMap<(usize, String), Vec<Bar>>,
     memory: Vec<(f64, u64)>,
     /// when processes after the first started
@@ -34,13 +35,14 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// Places processes one after another: the time between them is left out, and their wall clocks
-    /// are not used.
+    /// Places processes one after the other, without the time between them: the wall clocks of two machines
+    /// need not agree.
     fn new(records: &[Record]) -> Self {
         let mut out = Self::default();
         let mut offset = 0.0;
         let mut open: Option<(Phase, f64)> = None;
         for record in records {
+            // Files may be edited or damaged; a bar must not start before the chart.
             let at = offset + record.at.max(0.0);
             match &record.event {
                 Event::ProcessStart { .. } => {
@@ -99,6 +101,8 @@ fn class(phase: Phase) -> &'static str {
     }
 }
 
+// Event files come from elsewhere, and a page runs in the reader's browser: names of hosts, circuits and provers must not
+// become markup.
 /// Escapes text from a file for HTML.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -123,7 +127,7 @@ fn step(end: f64, parts: f64) -> f64 {
     factor * power
 }
 
-/// Draws one row of bars, merging those too close to tell apart.
+/// Draws one row of bars, and merges those that would be less than a pixel apart.
 fn row(svg: &mut String, y: f64, name: &str, bars: &[Bar], scale: f64) {
     let _ = write!(
         svg,
@@ -160,6 +164,7 @@ fn draw(svg: &mut String, y: f64, bar: Option<Bar>, scale: f64) {
         class(bar.phase),
         LEFT + bar.start * scale,
         y + 1.0,
+        // A bar of no width would be invisible.
         ((bar.end - bar.start) * scale).max(0.3),
         ROW - 3.0,
         escape(&bar.label)
@@ -167,6 +172,7 @@ fn draw(svg: &mut String, y: f64, bar: Option<Bar>, scale: f64) {
 }
 
 fn gantt(timeline: &Timeline) -> String {
+    // A run that ended at once has no width to divide by.
     let scale = (WIDTH - LEFT - 10.0) / timeline.end.max(1e-6);
     let rows = timeline.provers.len() as f64 + 1.0;
     let height = rows * ROW + 30.0;
@@ -216,6 +222,7 @@ fn memory(timeline: &Timeline) -> String {
     let mut last = f64::NEG_INFINITY;
     for (at, bytes) in &timeline.memory {
         let x = LEFT + at * scale;
+        // Memory is sampled twice a second: a long run has more samples than the chart has points.
         if x - last < MERGE {
             continue;
         }
@@ -313,6 +320,7 @@ pub(super) fn page(summary: &Summary, records: &[Record]) -> String {
         .iter()
         .map(|p| format!(r#"<span class="{}"></span>{}"#, class(*p), p.name()))
         .collect();
+    // The empty icon keeps browsers from asking a server for one: it would be the only request of the page.
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\"><title>Hekaton: {title}</title><style>{STYLE}</style></head><body>\n\

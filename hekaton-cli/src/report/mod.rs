@@ -1,20 +1,23 @@
 //! `hekaton report`: summarizes the events of a run.
 
+mod events;
 mod html;
 mod summary;
+mod table;
 
 pub(crate) use summary::Summary;
 
-use crate::exit::{self, Failure};
 use crate::options::Report;
-use crate::terminal::output::{self, Inputs};
 use hekaton_core::events::{Event, Record, SCHEMA};
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output::{self, Inputs};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Longer lines are not events of Hekaton.
+// A file that is not ours may have one line of any length, which must not fill the memory.
+/// The maximum length of a line with an event, in bytes.
 const LONGEST_LINE: u64 = 1 << 24;
-/// Later times, in seconds, are not those of a run.
+/// The upper bound of an event's time, in seconds; damaged numbers beyond it would spoil every sum.
 const LONGEST_RUN: f64 = 1e9;
 
 pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
@@ -24,11 +27,12 @@ pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
         command.path.clone()
     };
     if let Some(to) = &command.html {
-        // the event file may lie in a run directory, whose files must not be overwritten
+        // The event file may be in a run directory, whose files must not be overwritten.
         let run = path.parent().filter(|parent| parent.join("run.json").exists());
         output::check_output(to, "--html", &Inputs { files: &[&path], keys: None, run })?;
     }
     let mut records = Vec::new();
+    // Events of a run of a million subcircuits take much memory, and only the page needs them.
     let summary = summarize(&path, |record| {
         if command.html.is_some() {
             records.push(record);
@@ -41,8 +45,8 @@ pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
     output::result(json, &summary.object(), &summary.table())
 }
 
-/// Summarizes an event file, and passes each event to `each`. Lines that are not events (a process
-/// was killed while it wrote one) are skipped with a warning.
+/// Summarizes an event file, and passes each event to `each`. Lines that are not events are skipped with a
+/// warning, because a process may have been killed while it wrote one.
 pub(crate) fn summarize(path: &Path, mut each: impl FnMut(Record)) -> Result<Summary, Failure> {
     let failure = |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
     let file = std::fs::File::open(path).map_err(|e| {

@@ -99,7 +99,7 @@ fn proofs_of_other_keys_are_called_that() {
     let says = says.replace("17322", &proof_bytes(&good).to_string());
     fails(3, &says, &verify(&shorter, &own, &[]));
     let many = changed(f, "many.proof", |claim| claim[CHIPS + 1] = 127);
-    let says = "many.proof: it says that the run has";
+    let says = "many.proof: it is about a run of";
     fails(3, says, &verify(&many, &own, &[]));
     fails(3, "subcircuits, but", &verify(&many, &own, &[]));
     fails(3, "has keys for at most 128: it was made with other keys", &verify(&many, &own, &[]));

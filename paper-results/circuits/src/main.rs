@@ -1,6 +1,6 @@
 //! `hekaton` with the circuits of the paper's experiments.
 
-use hekaton_cli::Program;
+use hekaton_cli::App;
 use hekaton_directory_circuit::Epochs;
 use hekaton_paper::{FullEpoch, Ram};
 use hekaton_standard::{Chain, Merkle};
@@ -8,7 +8,7 @@ use hekaton_witness::StateWitness;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    Program::new("hekaton-paper")
+    App::new("hekaton-paper")
         .circuit::<Merkle>()
         .circuit::<Chain>()
         .circuit::<Epochs>()

@@ -118,7 +118,7 @@ fn give_up(is_limited: bool, error: &dyn std::error::Error) {
 fn command(folder: &Path, mode: usize, first: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "server::tests::kills::child", "--ignored", "--nocapture", "-q"])
+        .args(["--exact", "tests::kills::child", "--ignored", "--nocapture", "-q"])
         .env(FOLDER, folder)
         .env(MODE, mode.to_string())
         .env(FIRST, first.to_string());

@@ -87,7 +87,7 @@ fn run(folder: &Path, starts_full: bool) {
     let mut command = Command::new("sh");
     // A write past the limit is an error, not a signal.
     command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "server::tests::room::child", "--ignored", "--nocapture", "-q"]);
+    command.args(["--exact", "tests::room::child", "--ignored", "--nocapture", "-q"]);
     command.env(FOLDER, folder).stdout(Stdio::piped()).stderr(Stdio::piped());
     if starts_full {
         command.env(STARTS_FULL, "1");

@@ -1,0 +1,12 @@
+//! Programs of the machine: their files, their runs, and keys for them.
+
+mod circuit;
+mod files;
+pub(crate) mod keys;
+mod run;
+mod shape;
+
+pub(crate) use circuit::{Kind, NAME, VmCircuits, family};
+pub(crate) use files::{program, program_of, public_words, read_program};
+pub(crate) use run::{ProgramRun, result};
+pub(crate) use shape::counts_json;
