@@ -299,8 +299,8 @@ impl SystemBuilder {
                 self.system.terms.push(Term { coefficient, wire: same[0].wire });
             }
         }
-        let length = self.system.terms.len() - self.start;
-        let length = u32::try_from(length).map_err(|_| RowError::Limit(Limit::Terms))?;
+        let length = u32::try_from(self.system.terms.len() - self.start)
+            .map_err(|_| RowError::Limit(Limit::Terms))?;
         if let Some(slot) = self.lengths.get_mut(self.finished) {
             *slot = length;
         }

@@ -118,14 +118,14 @@ impl MachineCircuit {
         // Rises of the keys of registers are bounded by that, so that a register's digit is that of the
         // program's row. Refreshes raise them, too (spec: machine#registers).
         let refreshes = counts.refresh as u128 * sizes.refreshes() as u128;
-        let found = program
+        let operations = program
             .isa()
             .chips()
             .iter()
             .map(|chip| counts.chips[chip.place()] as u128 * sizes.ops(*chip) as u128)
             .fold(refreshes, u128::saturating_add);
-        if found > MAX_OPERATIONS {
-            return Err(BoundsError::Operations { found });
+        if operations > MAX_OPERATIONS {
+            return Err(BoundsError::Operations { found: operations });
         }
         // A cell of the input at the output's address would be a second cell of that word.
         let cells = counts.input as u128 * sizes.input() as u128;
@@ -133,11 +133,11 @@ impl MachineCircuit {
             let most = sizes.private_room(program.isa(), *public_words);
             return Err(BoundsError::Input { found: 4 * cells.saturating_sub(1), most });
         }
-        let found = counts.zero as u128 * sizes.zero() as u128;
+        let zero_words = counts.zero as u128 * sizes.zero() as u128;
         // With the largest subcircuits, those of the image alone may reach the input.
         let most = (INPUT / 4).saturating_sub(image_end(program, *sizes));
-        if found > u128::from(most) {
-            return Err(BoundsError::Zero { found, most });
+        if zero_words > u128::from(most) {
+            return Err(BoundsError::Zero { found: zero_words, most });
         }
         Ok(())
     }

@@ -261,24 +261,24 @@ impl Circuit for MachineCircuit {
         // The image, whose words the key fixes.
         let cells = sizes.image();
         let images = program.image.len().div_ceil(cells);
-        let (kind, instances) = add(layout, "image", 0, Part::Image, images);
+        let (image, image_instances) = add(layout, "image", 0, Part::Image, images);
         // The words are pairs, and so in the verifying key: a proof cannot be about another program's
         // words.
-        layout.pairs(kind, cells);
+        layout.pairs(image, cells);
         for (number, address) in (program.base..image_end(program, *sizes)).enumerate() {
             // Cells that fill up the last subcircuit are zero, as the memory behind the image is.
             let value = program.image.get(number).copied().unwrap_or(0);
-            let instance = instances[number / cells];
+            let instance = image_instances[number / cells];
             layout.set_pair(instance, number % cells, Fr::from(address), Fr::from(value));
         }
         // Zero memory between the image and the input: a chain of rising addresses.
-        let (_, instances) = add(layout, "zero", 2, Part::Zero, counts.zero);
+        let (_, zero_instances) = add(layout, "zero", 2, Part::Zero, counts.zero);
         // Rising addresses from a constant to a constant: no word has two cells, and none overlaps the
         // image or the input. Two cells of one word would be two memories.
         let mut least = layout.constant(Fr::from(image_end(program, *sizes)));
         let end = layout.constant(Fr::from(INPUT / 4));
         let mut chain = Vec::new();
-        for (number, instance) in (1..).zip(instances) {
+        for (number, instance) in (1..).zip(zero_instances) {
             layout.read(instance, 0, least);
             if number == counts.zero {
                 layout.read(instance, 1, end);
@@ -288,20 +288,20 @@ impl Circuit for MachineCircuit {
                 layout.write(instance, 1, least);
             }
         }
-        let (kind, instances) = add(layout, "input", 0, Part::Input, counts.input);
+        let (private, private_instances) = add(layout, "input", 0, Part::Input, counts.input);
         // The first address is a parameter, and not a constant of the type: subcircuits of one type are at
         // different addresses.
-        layout.parameters(kind, 1);
-        for (number, instance) in instances.into_iter().enumerate() {
+        layout.parameters(private, 1);
+        for (number, instance) in private_instances.into_iter().enumerate() {
             let address = self.private_start() + (number * sizes.input()) as u64;
             layout.set_parameter(instance, 0, Fr::from(address));
         }
         let mut public = Vec::new();
         let count = public_words.div_ceil(PUBLIC);
-        let (kind, instances) = add(layout, "public", PUBLIC, Part::Public, count);
-        layout.parameters(kind, 1 + PUBLIC);
+        let (shown, shown_instances) = add(layout, "public", PUBLIC, Part::Public, count);
+        layout.parameters(shown, 1 + PUBLIC);
         for number in 0..count * PUBLIC {
-            let (instance, slot) = (instances[number / PUBLIC], number % PUBLIC);
+            let (instance, slot) = (shown_instances[number / PUBLIC], number % PUBLIC);
             if slot == 0 {
                 let address = u64::from(INPUT / 4) + number as u64;
                 layout.set_parameter(instance, 0, Fr::from(address));
@@ -318,17 +318,17 @@ impl Circuit for MachineCircuit {
             }
         }
         // Exactly one beginning and one end.
-        let (kind, instances) = add(layout, "boundary", 1 + OUTPUT_WORDS, Part::Boundary, 1);
-        layout.pairs(kind, 1);
+        let (boundary, ends) = add(layout, "boundary", 1 + OUTPUT_WORDS, Part::Boundary, 1);
+        layout.pairs(boundary, 1);
         let one = Fr::from(1u64);
         // The first state, (entry, 1), is in the key, so a run begins nowhere else.
-        layout.set_pair(instances[0], 0, Fr::from(program.entry), one);
+        layout.set_pair(ends[0], 0, Fr::from(program.entry), one);
         for slot in 0..=OUTPUT_WORDS {
             let wire = match slot {
                 0 => layout.public_output("exit code", 0),
                 slot => layout.public_output("output", slot as u64 - 1),
             };
-            layout.write(instances[0], slot, wire);
+            layout.write(ends[0], slot, wire);
             public.push(wire);
         }
         Ok(Plan { buses, groups, public, chain })

@@ -103,14 +103,14 @@ impl Claim {
     pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), ClaimError> {
         let rest = bytes.strip_prefix(MAGIC).ok_or(ClaimError::Magic)?;
         let ends = || ClaimError::Damaged("it ends in its header".into());
-        let (version, rest) = rest.split_first_chunk().ok_or_else(ends)?;
-        let version = u16::from_le_bytes(*version);
-        if version != VERSION {
-            return Err(ClaimError::Version(version));
+        let (version, behind_version) = rest.split_first_chunk().ok_or_else(ends)?;
+        match u16::from_le_bytes(*version) {
+            VERSION => {}
+            found => return Err(ClaimError::Version(found)),
         }
-        let (length, rest) = rest.split_first_chunk().ok_or_else(ends)?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let (claim, proof) = rest.split_at_checked(length).ok_or_else(ends)?;
+        let (length, body) = behind_version.split_first_chunk().ok_or_else(ends)?;
+        let (claim, proof) =
+            body.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(ends)?;
         let read = Self::decode(claim).map_err(ClaimError::Damaged)?;
         let (found, expected) = (read.counts.chips.len(), read.isa().chips().len());
         if found != expected {
@@ -125,8 +125,7 @@ impl Claim {
 
     /// Reads what [`encode`](Self::encode) writes, in this order and no other form.
     fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let mut rest = bytes;
-        let rest = &mut rest;
+        let rest = &mut &bytes[..];
         let program = field(rest, "the digest of the program", 8)?;
         let chips = field(rest, "the subcircuits of chips", 64)?;
         let refresh = field(rest, "the subcircuits of refreshes", 64)?;

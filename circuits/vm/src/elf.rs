@@ -292,7 +292,7 @@ fn symbol_table<'d>(
     let (symbols, _) = file.symbol_table().ok()??;
     let headers = file.section_headers()?;
     let table = headers.iter().find(|header| header.sh_type == SHT_SYMTAB)?;
-    let names = headers.get(table.sh_link as usize).ok()?;
-    let (names, compression) = file.section_data(&names).ok()?;
+    let names_header = headers.get(table.sh_link as usize).ok()?;
+    let (names, compression) = file.section_data(&names_header).ok()?;
     compression.is_none().then_some((symbols, names))
 }

@@ -28,9 +28,9 @@ impl Precompile {
             Self::Sha256 => {
                 // The order of `Call`: words that change come first.
                 let (state, block) = given.split_at(8);
-                let [state, after] = [state, &made].map(|words| words.try_into().map_err(other));
+                let [before, after] = [state, &made].map(|words| words.try_into().map_err(other));
                 sha256::LookUps::new(subcircuit, sha256)?.enabled_by(&enable).compress_words(
-                    state?,
+                    before?,
                     block.try_into().map_err(other)?,
                     after?,
                 )

@@ -269,12 +269,12 @@ pub(crate) fn boundary(
         let key = |time: FpVar<Fr>| time * power(ADDRESS_BITS) + &address;
         memory.add_value(&key(&end - gap - &one), &shared, &minus_one)?;
         memory.add_value(&key(end.clone()), &shared, &one)?;
-        let key = || {
+        let last_key = || {
             let end = given()?.cycle + 1;
             let address = Fr::from(u64::from(OUTPUT / 4) + word as u64);
             Ok(address + power(ADDRESS_BITS) * Fr::from(end))
         };
-        last(subcircuit, memory, &minus_one, key, || of().map(|(value, _)| Fr::from(*value)))?;
+        last(subcircuit, memory, &minus_one, last_key, || of().map(|(value, _)| Fr::from(*value)))?;
     }
     Ok(())
 }

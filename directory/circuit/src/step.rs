@@ -102,11 +102,11 @@ pub(crate) fn step<F: PrimeField, H: Hash<F>>(
     rows.zero_if(Rule::Displaced, &flags.up_left, &old_join.right_leaf_alone)?;
     rows.zero_if(Rule::Displaced, &flags.up_right, &old_join.left_leaf_alone)?;
 
-    let written = Written { join: &old_join.digest, is_leaf: &flags.update + &flags.touch };
+    let written_old = Written { join: &old_join.digest, is_leaf: &flags.update + &flags.touch };
     let is_zero = &flags.insert + &flags.end;
-    let old_digest = written.digest(rows, &flags, &is_zero, &top.old, 0)?;
-    let written = Written { join: &new_join.digest, is_leaf: flags.push.clone() };
-    let new_digest = written.digest(rows, &flags, &flags.end, &top.new, 2)?;
+    let old_digest = written_old.digest(rows, &flags, &is_zero, &top.old, 0)?;
+    let written_new = Written { join: &new_join.digest, is_leaf: flags.push.clone() };
+    let new_digest = written_new.digest(rows, &flags, &flags.end, &top.new, 2)?;
     let next_top = Entry { node: node.next, old: old_digest, new: new_digest };
 
     let [root, chain] = end(rows, &flags, before, top, &new)?;

@@ -30,10 +30,10 @@ impl Tip {
     /// The epochs of a proof's public values.
     pub fn of_public_values(values: &[Fr]) -> Option<[Self; 2]> {
         let tip = |values: &[Fr]| {
-            let [a, b, c, d, epoch] = values else { return None };
+            let [a, b, c, d, e] = values else { return None };
             // Public values come with a proof: what is not a half of a digest or a number of an epoch has
             // no text.
-            let epoch = number(epoch)?.try_into().ok()?;
+            let epoch = number(e)?.try_into().ok()?;
             let root = digest([number(a)?, number(b)?]);
             Some(Self { epoch, root, chain: digest([number(c)?, number(d)?]) })
         };

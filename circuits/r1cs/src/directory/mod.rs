@@ -127,54 +127,33 @@ impl CircuitBundle {
         if !path.is_dir() {
             return Err(not("it is a file"));
         }
-        let file = path.join("circuit.json");
-        if !file.exists() {
+        let manifest = path.join("circuit.json");
+        if !manifest.exists() {
             return Err(not("it has no circuit.json"));
         }
-        let text = read(&file)?;
-        let invalid = |why: String| BundleError::Invalid { path: file.clone(), why };
-        let found: serde_json::Value =
-            serde_json::from_slice(&text).map_err(|e| invalid(e.to_string()))?;
-        // Before the rest is parsed: another version may have other fields, and is to be reported as a
-        // version.
-        if found["format"] != FORMAT {
-            return Err(not("its circuit.json is of something else"));
-        }
-        let version = found["version"].as_u64().and_then(|version| u32::try_from(version).ok());
-        match version.ok_or_else(|| invalid("its version is not a number of 32 bits".into()))? {
-            VERSION => {}
-            found => return Err(BundleError::Version { path: file.clone(), found }),
-        }
-        let summary: Summary = serde_json::from_slice(&text).map_err(|e| invalid(e.to_string()))?;
-        check_summary(&summary).map_err(|why| invalid(why.to_owned()))?;
+        let text = read(&manifest)?;
+        let summary = read_summary(path, &manifest, &text)?;
         let layout = path.join("layout");
         let bytes = read(&layout)?;
         // Digests come before contents: a changed file is reported as changed, and not by what it happens
         // to contradict.
         check_digest(&layout, &bytes, &summary.layout)?;
-        let body: LayoutFile = parse(&layout, LAYOUT, &bytes)?;
-        let wires = path.join("wires");
-        let found = digest_of(&wires)?;
-        if found != summary.wires {
-            let expected = summary.wires;
-            return Err(BundleError::Changed { path: wires, expected, found });
-        }
-        let file = open_file(&wires)?;
-        let length = file.metadata().map_err(io_error(&wires))?.len();
-        let mut beginning = [0; HEAD];
-        let read = file.read_exact_at(&mut beginning, 0);
-        if read.is_err() || beginning[..] != head(WIRES) {
-            let why = "it does not begin as such a file does".to_owned();
-            return Err(BundleError::Invalid { path: wires, why });
-        }
+        let LayoutFile { unconstrained, parts, derived: stored } = parse(&layout, LAYOUT, &bytes)?;
+        let (wires, length) = open_wires(&path.join("wires"), &summary.wires)?;
         let invalid = |why| BundleError::Invalid { path: layout.clone(), why };
-        let LayoutFile { unconstrained, parts, derived: stored } = body;
         let derived = stored.derived(&summary.source).map_err(|why| invalid(why.to_owned()))?;
         check_layout(&summary, &unconstrained, &parts, &derived, length).map_err(invalid)?;
-        // Over circuit.json alone: it has the digests of all other files.
-        let digest = *blake3::hash(&text).as_bytes();
-        let (path, wires, symbols) = (path.to_owned(), file, OnceLock::new());
-        Ok(Self { path, summary, digest, unconstrained, parts, derived, wires, symbols })
+        Ok(Self {
+            path: path.to_owned(),
+            summary,
+            // Over circuit.json alone: it has the digests of all other files.
+            digest: *blake3::hash(&text).as_bytes(),
+            unconstrained,
+            parts,
+            derived,
+            wires,
+            symbols: OnceLock::new(),
+        })
     }
 
     /// Returns the contents of `circuit.json`.
@@ -333,6 +312,45 @@ impl CircuitBundle {
         let name = self.public_name(wire).map(str::to_owned);
         // From 0, as programs index public values, while wire 0 is the constant.
         name.unwrap_or_else(|| public_label(wire))
+    }
+}
+
+/// Reads `circuit.json`, the manifest of the directory at a path.
+fn read_summary(path: &Path, manifest: &Path, text: &[u8]) -> Result<Summary, BundleError> {
+    let invalid = |why: String| BundleError::Invalid { path: manifest.to_owned(), why };
+    let json: serde_json::Value =
+        serde_json::from_slice(text).map_err(|e| invalid(e.to_string()))?;
+    // Before the rest is parsed: another version may have other fields, and is to be reported as a version.
+    if json["format"] != FORMAT {
+        let why = "its circuit.json is of something else";
+        return Err(BundleError::NotOne { path: path.to_owned(), why });
+    }
+    let version = json["version"].as_u64().and_then(|version| u32::try_from(version).ok());
+    match version.ok_or_else(|| invalid("its version is not a number of 32 bits".into()))? {
+        VERSION => {}
+        found => return Err(BundleError::Version { path: manifest.to_owned(), found }),
+    }
+    let summary: Summary = serde_json::from_slice(text).map_err(|e| invalid(e.to_string()))?;
+    check_summary(&summary).map_err(|why| invalid(why.to_owned()))?;
+    Ok(summary)
+}
+
+/// Opens the file `wires`, which must have this digest, and returns it with its length.
+fn open_wires(path: &Path, expected: &str) -> Result<(File, u64), BundleError> {
+    let found = digest_of(path)?;
+    if found != expected {
+        let expected = expected.to_owned();
+        return Err(BundleError::Changed { path: path.to_owned(), expected, found });
+    }
+    let file = open_file(path)?;
+    let length = file.metadata().map_err(io_error(path))?.len();
+    let mut beginning = [0; HEAD];
+    match file.read_exact_at(&mut beginning, 0) {
+        Ok(()) if beginning[..] == head(WIRES) => Ok((file, length)),
+        _ => {
+            let why = "it does not begin as such a file does".to_owned();
+            Err(BundleError::Invalid { path: path.to_owned(), why })
+        }
     }
 }
 

@@ -89,7 +89,7 @@ pub fn write(
         derived: DerivedFile::new(&parts.derived),
     };
     let [sums, packs] = parts.derived.counts();
-    let layout = write_file(&at("layout"), |out| encode(out, LAYOUT, &layout))?;
+    let layout_digest = write_file(&at("layout"), |out| encode(out, LAYOUT, &layout))?;
     let public_names =
         symbols.map_or_else(Vec::new, |symbols| public_names(symbols, source.public()));
     let symbols = match symbols {
@@ -110,7 +110,7 @@ pub fn write(
         sums,
         packs,
         types,
-        layout,
+        layout: layout_digest,
         wires,
         symbols,
         public_names,

@@ -126,9 +126,9 @@ pub fn choose(
     let means = Means::new(system, occurrences);
     let [first, more] = sizes(means.rows, means.public);
     let split = OnceLock::new();
-    let cutter = OnceLock::new();
+    let made = OnceLock::new();
     let cutter = || {
-        cutter.get_or_init(|| {
+        made.get_or_init(|| {
             let split = split.get_or_init(|| {
                 let split = split_long(system, first[0])?;
                 Some((Occurrences::new(&split), split))

@@ -124,7 +124,7 @@ impl Cut {
         self.part_of.iter().for_each(|part| rows[*part as usize] += 1);
         let packed = system.derived().packed();
         let mut found = Vec::new();
-        let mut unread = 0;
+        let mut without_rows = 0;
         // The last wire that was found in each part.
         let mut last = vec![0; parts];
         for wire in 1..system.wires() {
@@ -143,11 +143,11 @@ impl Cut {
                 found.iter().for_each(|part| slots[*part as usize] += 1);
             }
             if is_public && found.is_empty() {
-                unread += 1;
+                without_rows += 1;
             }
         }
         let sizes: Vec<u64> = rows.iter().zip(&slots).map(|(rows, slots)| rows + slots).collect();
-        let unread = Cost::share(&sizes, unread);
+        let unread = Cost::share(&sizes, without_rows);
         slots.iter_mut().zip(&unread).for_each(|(slots, unread)| *slots += unread);
         Cost { rows, slots, unread, shared }
     }

@@ -147,11 +147,15 @@ fn forms() -> Vec<(&'static str, Vec<u8>, Expected)> {
             and(&[(2, constraints(&cubic()))]),
             Refused("section 2 occurs more than once"),
         ),
-        ("no header", container("r1cs", 1, &sections(4, &cubic())[1..]), Refused("no section 1")),
+        (
+            "no header",
+            container("r1cs", 1, &sections(4, &cubic())[1..]),
+            Refused("section 1 is missing"),
+        ),
         (
             "no section of constraints",
             container("r1cs", 1, &[(1, header([4, 1, 1, 0, 2]))]),
-            Refused("no section 2"),
+            Refused("section 2 is missing"),
         ),
         ("a section beyond the end", good[..good.len() - 1].to_vec(), Refused("it is truncated")),
         ("bytes after the last section", [&good[..], &[7; 9]].concat(), Refused("9 bytes follow")),
@@ -380,7 +384,11 @@ fn forms_of_sym() {
         ("a bus", "1,1,0,main.b.x[1][2]\n", Ok(Some("main.b.x[1][2]"))),
         ("three fields", "1,1,0\n", Err("line 1: not a line of a .sym file")),
         ("no number", "1,main.y,0,main.y\n", Err("line 1: not a line of a .sym file")),
-        ("another circuit", "1,1,0,main.y\n2,4,0,main.x\n", Err("line 2: wire 4; the circuit has")),
+        (
+            "another circuit",
+            "1,1,0,main.y\n2,4,0,main.x\n",
+            Err("line 2: wire 4 does not exist: the circuit has"),
+        ),
     ];
     for (name, text, expected) in forms {
         let path = files.write("c.sym", text.as_bytes());

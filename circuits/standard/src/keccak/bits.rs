@@ -44,8 +44,8 @@ impl Bits {
             return bits[1..].iter().try_fold(bits[0], |sum, bit| self.xor(sum, *bit));
         }
         let sum = bits.iter().try_fold(0u8, |sum, (value, _)| Some(sum + u8::from((*value)?)));
-        let [p, q] = [0, 1].map(|i| sum.map(|sum| sum >> i & 1 == 1));
-        let (p, q) = ((p, new_bit(&self.cs, p)?), new_bit(&self.cs, q)?);
+        let [low, middle] = [0, 1].map(|i| sum.map(|sum| sum >> i & 1 == 1));
+        let (p, q) = ((low, new_bit(&self.cs, low)?), new_bit(&self.cs, middle)?);
         enforce_bit(&self.cs, || {
             let mut terms = bits.map(|(_, bit)| (1, bit)).to_vec();
             terms.extend([(-1, p.1), (-2, q)]);

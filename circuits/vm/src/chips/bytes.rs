@@ -17,7 +17,7 @@ pub(super) fn offset(b: &mut Builder) -> Offset {
 
 /// The half of a word, and the byte of the half, at an offset.
 pub(super) fn part(b: &mut Builder, word: &Form, offset: &Offset) -> [Form; 2] {
-    let (limb, byte) = (b.word().limb(), b.word().byte());
+    let (limb, byte_bits) = (b.word().limb(), b.word().byte());
     let low_half = b.commit("w0", |op| low(op.word));
     // The upper half is what is left of the word: only the lower one is committed, here and for the bytes.
     let high_half = b.rest(word, &low_half, limb);
@@ -25,9 +25,9 @@ pub(super) fn part(b: &mut Builder, word: &Form, offset: &Offset) -> [Form; 2] {
     b.range("halves", limb, &high_half);
     let half = b.select(&offset.upper, &high_half, &low_half);
     let low_byte = b.commit("b0", |op| (op.part()[0] & 0xff).into());
-    let high_byte = b.rest(&half, &low_byte, byte);
-    b.range("bytes", byte, &low_byte);
-    b.range("bytes", byte, &high_byte);
+    let high_byte = b.rest(&half, &low_byte, byte_bits);
+    b.range("bytes", byte_bits, &low_byte);
+    b.range("bytes", byte_bits, &high_byte);
     // Which half and which byte follows from the bits of the address that word addresses do not have.
     let byte = b.select(&offset.odd, &high_byte, &low_byte);
     [half, byte]

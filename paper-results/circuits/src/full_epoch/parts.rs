@@ -460,8 +460,8 @@ impl Part for NewLeaf {
         }
         enforce_number(&cs, &message, VERSION, &reads.version)?;
         enforce_number(&cs, &message, EPOCH, &reads.epoch)?;
-        let leaf = hash_leaf(&cs, &message)?;
-        let found = climb(&cs, (&message, INDEX.end), leaf, &reads.siblings)?;
+        let hashed = hash_leaf(&cs, &message)?;
+        let found = climb(&cs, (&message, INDEX.end), hashed, &reads.siblings)?;
         enforce_digest(&cs, &found, above)
     }
 }
@@ -502,8 +502,8 @@ impl Part for Close {
         _: Option<&()>,
     ) -> Synthesized {
         let (chain, root) = (from_wires(&cs, &reads.chain)?, from_wires(&cs, &reads.root)?);
-        let chain = Message::new().digest(&chain).digest(&root).sha256(&cs)?;
-        enforce_digest(&cs, &chain, &writes.chain)?;
+        let next = Message::new().digest(&chain).digest(&root).sha256(&cs)?;
+        enforce_digest(&cs, &next, &writes.chain)?;
         equal(&cs, slot(&reads.epoch)? + &one(), slot(&writes.epoch)?)
     }
 }

@@ -222,11 +222,11 @@ impl Paths {
             // Both paths go up beside the same siblings, so the tree changes in this word only.
             let mut nodes = [found, value.clone()];
             for level in 0..DEPTH {
-                let sibling =
-                    || known()?.siblings.get(level).ok_or(SynthesisError::AssignmentMissing);
-                let sibling = FpVar::new_witness(cs.clone(), sibling)?;
-                let is_right = || Ok(known()?.address >> level & 1 == 1);
-                let is_right = Boolean::new_witness(cs.clone(), is_right)?;
+                let sibling = FpVar::new_witness(cs.clone(), || {
+                    known()?.siblings.get(level).ok_or(SynthesisError::AssignmentMissing)
+                })?;
+                let is_right =
+                    Boolean::new_witness(cs.clone(), || Ok(known()?.address >> level & 1 == 1))?;
                 for node in &mut nodes {
                     let left = FpVar::conditionally_select(&is_right, &sibling, node)?;
                     // The other one of the two, without a second selection.
