@@ -2,7 +2,6 @@
 
 use crate::blocks::{BLOCK, Block, BlockValues, Context};
 use crate::forms::{Synthesized, Var, digits, sum};
-use crate::trie::Tag;
 use ark_crypto_primitives::crh::poseidon::CRH;
 use ark_crypto_primitives::crh::poseidon::constraints::{CRHGadget, CRHParametersVar};
 use ark_crypto_primitives::crh::{CRHScheme, CRHSchemeGadget};
@@ -11,6 +10,8 @@ use ark_ff::{One, Zero};
 use ark_r1cs_std::alloc::AllocVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{CircuitError, Fr};
+use hekaton_witness_format::trie::Trie;
+use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// Poseidon with x^5, rate 8 and capacity 1, 8 full and 57 partial rounds: the parameters that arkworks has for this field and rate.
@@ -33,6 +34,26 @@ pub enum StringKind {
     Extension = 3,
     /// A code.
     Code = 4,
+}
+
+/// The kind of reference by which a string is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Tag {
+    /// A node of the account trie.
+    Account = 1,
+    /// A node of a storage trie.
+    Storage = 2,
+    /// A code.
+    Code = 3,
+}
+
+impl From<Trie> for Tag {
+    fn from(trie: Trie) -> Self {
+        match trie {
+            Trie::Accounts => Self::Account,
+            Trie::Storage => Self::Storage,
+        }
+    }
 }
 
 /// The chain so far: W, and the number of strings in it.

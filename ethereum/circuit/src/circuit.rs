@@ -3,16 +3,14 @@
 use crate::assignment::Assignment;
 use crate::blocks::{BlockValues, Context, Hashes, LANES};
 use crate::branch::branch;
-use crate::chain::{self, Chain, StringKind};
+use crate::chain::{self, Chain, StringKind, Tag};
 use crate::code::{SLOTS as STATE, codes};
 use crate::forms::constant;
 use crate::header::{HeaderValues, halves, header};
-use crate::input::Witness;
 use crate::mixed::mixed;
 use crate::node::StringValues;
 use crate::short::short;
 use crate::sizes::{Counts, Sizes};
-use crate::trie::Tag;
 use ark_ff::One;
 use ark_r1cs_std::eq::EqGadget;
 use ark_relations::gr1cs::SynthesisError;
@@ -21,6 +19,7 @@ use hekaton_circuit::{
     WireId, WireValues,
 };
 use hekaton_standard::keccak::Tables;
+use hekaton_witness_format::EncodedWitness;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -197,7 +196,7 @@ impl Sponge {
 }
 
 impl Circuit for StateWitness {
-    type Input = Witness;
+    type Input = EncodedWitness;
     type Plan = Plan;
     type Trace = Assignment;
     type Private = Private;
@@ -210,10 +209,10 @@ impl Circuit for StateWitness {
     fn execute(
         &self,
         plan: &Plan,
-        witness: &Witness,
+        input: &EncodedWitness,
         values: &mut WireValues,
     ) -> Result<Assignment, CircuitError> {
-        let assignment = Assignment::new(witness)?;
+        let assignment = Assignment::new(&input.witness())?;
         assignment.check(self.sizes, self.counts)?;
         self.publish(plan, &assignment, values)?;
         Ok(assignment)
@@ -222,7 +221,7 @@ impl Circuit for StateWitness {
     fn private_input(
         &self,
         plan: &Plan,
-        _: &Witness,
+        _: &EncodedWitness,
         assignment: &Assignment,
         instance: InstanceId,
     ) -> Result<Private, CircuitError> {

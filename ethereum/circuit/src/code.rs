@@ -1,10 +1,9 @@
 //! Codes: a stream of blocks across subcircuits. Each block starts a code or continues the previous one.
 
 use crate::blocks::{BlockValues, Context, LANES, marked};
-use crate::chain::{ChainVar, StringKind};
+use crate::chain::{ChainVar, StringKind, Tag};
 use crate::forms::{Synthesized, Var, constant, zero_if};
 use crate::node::{ask, kind};
-use crate::trie::Tag;
 use ark_ff::One;
 use ark_r1cs_std::fields::FieldVar;
 use ark_relations::gr1cs::SynthesisError;

@@ -1,9 +1,8 @@
 //! The common part of all strings: each asks for its own digest, and gives the digests that it refers to.
 
 use crate::blocks::{Block, BlockValues, Context};
-use crate::chain::{ChainVar, StringKind};
+use crate::chain::{ChainVar, StringKind, Tag};
 use crate::forms::{Cs, Synthesized, Var, constant, sum};
-use crate::trie::Tag;
 use ark_ff::{AdditiveGroup, One};
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{Bit, BusId, Fr};

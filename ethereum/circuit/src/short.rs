@@ -2,10 +2,9 @@
 //! places do not depend on the prover's choices.
 
 use crate::blocks::{BLOCK, Context, marked};
-use crate::chain::{ChainVar, StringKind};
+use crate::chain::{ChainVar, StringKind, Tag};
 use crate::forms::{Synthesized, Var, constant, select, sum, total, witness, zero_if};
 use crate::node::{Given, Node, StringValues, count_of, give, place_of};
-use crate::trie::Tag;
 use ark_ff::One;
 use ark_r1cs_std::fields::FieldVar;
 use hekaton_circuit::{BusId, Fr};

@@ -3,13 +3,13 @@
 use crate::branch::Tree;
 use crate::canonical::{Admitted, Options, admit};
 use crate::check::{CheckError, check_block, check_keys};
-use crate::codec::b::Envelope;
-use crate::codec::{Answer, Status, Witness, a, b};
+use crate::codec::{Answer, Status, apis773, apis793};
 use crate::published::Follower;
 use crate::record::{Origin, Record, VERSION};
-use crate::ssz::SszError;
 use crate::values::hex;
 use hekaton_orchestrator::{BlobError, Blobs};
+use hekaton_witness_format::ssz::SszError;
+use hekaton_witness_format::{Envelope, ExecutionWitness};
 use std::collections::{BTreeSet, HashSet};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -190,7 +190,7 @@ impl Desk {
         origin: impl Into<Origin>,
         envelope: &Envelope,
         blob_hashes: Option<&[[u8; 32]]>,
-        witness: &Witness<'_>,
+        witness: &ExecutionWitness<'_>,
         public_keys: &[u8],
     ) -> Result<Record, DeskError> {
         let origin = origin.into();
@@ -500,7 +500,7 @@ fn name(hash: &[u8; 32]) -> String {
 /// Where it is not one.
 pub fn decode_answer<'a>(path: &str, bytes: &'a [u8]) -> Result<Answer<'a>, SszError> {
     match path {
-        a::PATH => a::decode(bytes),
-        _ => b::decode(bytes),
+        apis773::PATH => apis773::decode(bytes),
+        _ => apis793::decode(bytes),
     }
 }

@@ -1,11 +1,12 @@
 //! Asks a node for the witness of a block.
 
 use crate::codec::json::{self, Parameters, RpcError};
-use crate::codec::{Answer, Status, Witness, a, b};
+use crate::codec::{Answer, Status, apis773, apis793};
 use crate::jwt::Secret;
 use crate::received::Received;
-use crate::ssz::SszError;
 use bytes::Bytes;
+use hekaton_witness_format::ExecutionWitness;
+use hekaton_witness_format::ssz::SszError;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use hyper::{Method, Request, Response};
@@ -36,10 +37,12 @@ pub(crate) const JSON: &str = "application/json";
 /// The protocol in which a node is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Codec {
-    /// `POST /new-payload-with-witness`.
-    A,
-    /// `POST /engine/v1/payloads/witness`.
-    B,
+    /// `POST /new-payload-with-witness` (execution-apis 773).
+    #[value(name = "773", alias = "a")]
+    Apis773,
+    /// `POST /engine/v1/payloads/witness` (execution-apis 793 and 885).
+    #[value(name = "793", alias = "b")]
+    Apis793,
     /// JSON-RPC: `engine_newPayloadV5`, then `debug_executionWitness`.
     Json,
 }
@@ -132,13 +135,13 @@ impl Fetched {
     /// If it is not one.
     pub fn answer(&self) -> Result<Answer<'_>, SszError> {
         match self {
-            Self::Encoded(Codec::A, bytes) => a::decode(bytes),
-            Self::Encoded(_, bytes) => b::decode(bytes),
+            Self::Encoded(Codec::Apis773, bytes) => apis773::decode(bytes),
+            Self::Encoded(_, bytes) => apis793::decode(bytes),
             Self::Json { status, latest_valid_hash, validation_error, witness } => Ok(Answer {
                 status: *status,
                 latest_valid_hash: *latest_valid_hash,
                 validation_error: validation_error.as_deref(),
-                witness: witness.as_deref().map(Witness::decode).transpose()?,
+                witness: witness.as_deref().map(ExecutionWitness::decode).transpose()?,
                 public_keys: &[],
             }),
         }
@@ -311,7 +314,7 @@ impl Node {
 
     /// Returns the node's identity: the first of several behind one address. `None` if it does not report one.
     pub async fn identity(&self) -> Option<Identity> {
-        let asked = self.ask(Method::GET, b::IDENTITY, JSON, &[], vec![]).await;
+        let asked = self.ask(Method::GET, apis793::IDENTITY, JSON, &[], vec![]).await;
         let found = asked.ok().and_then(|text| serde_json::from_slice::<Vec<Identity>>(&text).ok());
         let found = match found {
             Some(found) if !found.is_empty() => found,
@@ -333,18 +336,18 @@ impl Node {
             #[serde(default)]
             fork_scoped_endpoints: Vec<String>,
         }
-        let asked = self.ask(Method::GET, b::CAPABILITIES, JSON, &[], vec![]).await;
+        let asked = self.ask(Method::GET, apis793::CAPABILITIES, JSON, &[], vec![]).await;
         let found: Option<Capabilities> =
             asked.ok().and_then(|text| serde_json::from_slice(&text).ok());
         if found
             .is_some_and(|it| it.fork_scoped_endpoints.iter().any(|it| it == "payloads/witness"))
         {
-            return Codec::B;
+            return Codec::Apis793;
         }
-        let ours = serde_json::json!([["engine_newPayloadV5", a::CAPABILITY]]);
+        let ours = serde_json::json!([["engine_newPayloadV5", apis773::CAPABILITY]]);
         let found = self.rpc::<Vec<String>>("engine_exchangeCapabilities", &ours).await;
-        match found.is_ok_and(|found| found.iter().any(|it| it == a::CAPABILITY)) {
-            true => Codec::A,
+        match found.is_ok_and(|found| found.iter().any(|it| it == apis773::CAPABILITY)) {
+            true => Codec::Apis773,
             false => Codec::Json,
         }
     }
@@ -355,15 +358,15 @@ impl Node {
     /// If it has none to give.
     pub async fn fetch(&self, parameters: &Parameters, codec: Codec) -> Result<Fetched, NodeError> {
         match codec {
-            Codec::A => {
+            Codec::Apis773 => {
                 let body = parameters.encode();
-                let answer = self.ask(Method::POST, a::PATH, JSON, &[], body).await?;
+                let answer = self.ask(Method::POST, apis773::PATH, JSON, &[], body).await?;
                 Ok(Fetched::Encoded(codec, answer))
             }
-            Codec::B => {
+            Codec::Apis793 => {
                 let body = parameters.envelope.encode();
-                let fork = [(b::VERSION, b::FORK)];
-                let answer = self.ask(Method::POST, b::PATH, OCTETS, &fork, body).await?;
+                let fork = [(apis793::VERSION, apis793::FORK)];
+                let answer = self.ask(Method::POST, apis793::PATH, OCTETS, &fork, body).await?;
                 Ok(Fetched::Encoded(codec, answer))
             }
             Codec::Json => self.fetch_json(parameters).await,
@@ -421,7 +424,7 @@ impl Node {
 
 fn kind_of(path: &str) -> &'static str {
     match path {
-        a::PATH | b::PATH => OCTETS,
+        apis773::PATH | apis793::PATH => OCTETS,
         _ => JSON,
     }
 }

@@ -5,13 +5,12 @@ mod pass;
 mod ready;
 
 use self::ready::Readiness;
+use crate::codec::apis793;
 use crate::codec::json::{JsonError, JsonPush, Parameters};
-use crate::codec::{Witness, b};
 use crate::desk::{Desk, DeskError};
 use crate::jwt::Secret;
 use crate::node::{Codec, JSON, Node, OCTETS};
 use crate::problem::Problem;
-use crate::push::Push;
 use crate::record::{Origin, Record, Source};
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -20,6 +19,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use hekaton_http::{Limits, Room};
+use hekaton_witness_format::{ExecutionWitness, Push};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -82,7 +82,7 @@ impl Service {
         let [room, passing] =
             [MAX_BODIES, MAX_PASSING].map(|count| Arc::new(Semaphore::new(count)));
         let memory = Room::new(limit.saturating_mul(MAX_BODIES as u64));
-        let passing_memory = Room::new((b::MAX_REQUEST * MAX_PASSING) as u64);
+        let passing_memory = Room::new((apis793::MAX_REQUEST * MAX_PASSING) as u64);
         Self {
             desk,
             secret,
@@ -172,7 +172,7 @@ async fn push(
 fn push_json(desk: &Desk, origin: Origin, body: &[u8]) -> Result<Record, Problem> {
     let JsonPush { parameters, witness, public_keys } = JsonPush::decode(body).map_err(bad_json)?;
     let Parameters { envelope, blob_hashes } = &parameters;
-    let witness = Witness::decode(&witness).map_err(DeskError::from)?;
+    let witness = ExecutionWitness::decode(&witness).map_err(DeskError::from)?;
     Ok(desk.accept(origin, envelope, Some(blob_hashes), &witness, &public_keys)?)
 }
 
@@ -188,7 +188,7 @@ async fn fetch(
         let why = "the service was started without --node";
         return Err(Problem::new(StatusCode::NOT_FOUND, "method-not-found", why));
     };
-    let load = service.body(&headers, body, b::MAX_REQUEST as u64).await?;
+    let load = service.body(&headers, body, apis793::MAX_REQUEST as u64).await?;
     let (load, parameters) = blocking(move || {
         let parameters = Parameters::decode(&load.bytes).map_err(bad_json)?;
         Ok((load, parameters))

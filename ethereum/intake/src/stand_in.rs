@@ -7,16 +7,15 @@ mod node;
 
 pub use node::{Debug, StandIn};
 
-use crate::codec::b::Envelope;
+use crate::block;
 use crate::codec::json::Parameters;
-use crate::codec::{Witness, encode_witness};
-use crate::payload::Payload;
-use crate::push::Push;
 use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_ROOT_HASH, KECCAK_EMPTY};
-use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::keccak256;
 use alloy_rlp::Encodable;
+use hekaton_witness_format::{
+    Envelope, ExecutionWitness, Payload, Push, Withdrawal, encode_witness,
+};
 
 /// A random generator that is small, fast and the same everywhere; nothing depends on its being secure.
 #[derive(Debug)]
@@ -161,20 +160,12 @@ impl Block {
             if let Some(before) = branch.last() {
                 let header = before.header();
                 block.parameters.envelope.payload.parent_hash = header.hash_slow().0;
-                if let Ok(witness) = Witness::decode(&block.witness) {
-                    let [state, codes] = [witness.state, witness.codes].map(|it| it.iter());
-                    let headers = [alloy_rlp::encode(&header)];
-                    let [state, codes, headers] = [
-                        state.collect::<Vec<_>>(),
-                        codes.collect(),
-                        headers.iter().map(Vec::as_slice).collect(),
-                    ];
-                    block.witness = encode_witness(
-                        state.iter().copied(),
-                        codes.iter().copied(),
-                        headers.iter().copied(),
-                    );
-                }
+                let witness = block.witness();
+                let headers = [alloy_rlp::encode(&header)];
+                let headers: Vec<&[u8]> = headers.iter().map(Vec::as_slice).collect();
+                let [state, codes] = [witness.state, witness.codes].map(|items| items.iter());
+                let [state, codes]: [Vec<&[u8]>; 2] = [state.collect(), codes.collect()];
+                block.witness = encode(&state, &codes, &headers);
             }
             block.parameters.envelope.payload.extra_data = extra_data.to_vec();
             let header = block.header();
@@ -185,9 +176,8 @@ impl Block {
     }
 
     fn header(&self) -> Header {
-        let Envelope { payload, parent_beacon_block_root, execution_requests } =
-            &self.parameters.envelope;
-        payload.header(*parent_beacon_block_root, execution_requests).unwrap_or_default()
+        let header = block::header(&self.parameters.envelope);
+        header.expect("the price of gas is 7")
     }
 
     fn after(
@@ -199,8 +189,8 @@ impl Block {
     ) -> (Self, Header) {
         let ancestors = headers.each_ref().map(alloy_rlp::encode);
         let parts = [&state.nodes[..], &state.codes[..], &ancestors[..]];
-        let [nodes, codes, ancestors] = parts.map(|items| items.iter().map(Vec::as_slice));
-        let witness = encode_witness(nodes, codes, ancestors);
+        let parts = parts.map(|items| items.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let witness = encode(&parts[0], &parts[1], &parts[2]);
         let transactions: Vec<Vec<u8>> =
             (0..3).map(|_| [&[2], &random.bytes(150)[..]].concat()).collect();
         let keys = transactions.iter().flat_map(|_| [&[4], &random.bytes(64)[..]].concat());
@@ -209,7 +199,7 @@ impl Block {
         fee[0] = 7;
         let withdrawal =
             Withdrawal { index: number, validator_index: 5, amount: 9, ..Withdrawal::default() };
-        let mut payload = Payload {
+        let payload = Payload {
             parent_hash: headers[1].hash_slow().0,
             fee_recipient: [0x11; 20],
             state_root: root_after,
@@ -230,29 +220,44 @@ impl Block {
             block_access_list: random.bytes(100),
             slot_number: number,
         };
-        let (root, requests) = (array(random), vec![vec![0, 1, 2], vec![1, 3]]);
-        let header = payload.header(root, &requests).unwrap_or_default();
-        payload.block_hash = header.hash_slow().0;
-        let envelope =
-            Envelope { payload, parent_beacon_block_root: root, execution_requests: requests };
+        let envelope = Envelope {
+            payload,
+            parent_beacon_block_root: array(random),
+            execution_requests: vec![vec![0, 1, 2], vec![1, 3]],
+        };
         let parameters = Parameters { envelope, blob_hashes: vec![] };
-        (Self { parameters, witness, public_keys }, header)
+        let mut block = Self { parameters, witness, public_keys };
+        let header = block.header();
+        block.parameters.envelope.payload.block_hash = header.hash_slow().0;
+        (block, header)
     }
 }
 
 fn array(random: &mut Random) -> [u8; 32] {
-    <[u8; 32]>::try_from(random.bytes(32)).unwrap_or_default()
+    random.bytes(32).try_into().expect("it returns as many bytes as are asked for")
+}
+
+fn encode(state: &[&[u8]], codes: &[&[u8]], headers: &[&[u8]]) -> Vec<u8> {
+    let [state, codes, headers] = [state, codes, headers].map(|items| items.iter().copied());
+    encode_witness(state, codes, headers).expect("synthetic witnesses are below 4 GiB")
 }
 
 impl Block {
+    /// Returns its witness.
+    ///
+    /// # Panics
+    /// If the encoding of the witness was replaced by bytes that are not one.
+    pub fn witness(&self) -> ExecutionWitness<'_> {
+        ExecutionWitness::decode(&self.witness).expect("the witness was encoded here")
+    }
+
     /// Returns the body of `POST /v1/witness`.
+    ///
+    /// # Panics
+    /// If the encoding of the witness was replaced by bytes that are not one.
     pub fn push(&self) -> Vec<u8> {
         let envelope = self.parameters.envelope.clone();
-        match Witness::decode(&self.witness) {
-            Ok(witness) => Push { envelope, witness, public_keys: &self.public_keys }.encode(),
-            // It was encoded above.
-            Err(_) => Vec::new(),
-        }
+        Push { envelope, witness: self.witness(), public_keys: &self.public_keys }.encode()
     }
 }
 

@@ -3,14 +3,15 @@
 #[path = "common/orchestrator.rs"]
 mod orchestrator;
 
+use hekaton_intake::block;
 use hekaton_intake::canonical::Options as Strictness;
-use hekaton_intake::codec::{Witness, encode_witness};
 use hekaton_intake::desk::{Desk, Jobs};
 use hekaton_intake::record::{Origin, Record, Source};
 use hekaton_intake::stand_in::Block;
 use hekaton_orchestrator::Client;
 use hekaton_orchestrator::http::{ChainBody, RevertBody};
 use hekaton_orchestrator::record::Order;
+use hekaton_witness_format::{ExecutionWitness, encode_witness};
 use orchestrator::orchestrator;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ fn desk_for(folder: &Path, address: &str, chain: &str, backend: &str) -> Desk {
 }
 
 fn accept(desk: &Desk, block: &Block) -> Record {
-    let witness = Witness::decode(&block.witness).unwrap();
+    let witness = ExecutionWitness::decode(&block.witness).unwrap();
     let envelope = &block.parameters.envelope;
     let origin = Origin { trace: Some(TRACE.into()), ..Source::Push.into() };
     desk.accept(origin, envelope, None, &witness, &block.public_keys).unwrap()
@@ -41,14 +42,14 @@ const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// Returns the witness of a block, with the root as its only node.
 fn root_alone(block: &Block) -> Vec<u8> {
-    let witness = Witness::decode(&block.witness).unwrap();
+    let witness = ExecutionWitness::decode(&block.witness).unwrap();
     let header: alloy_consensus::Header =
         alloy_rlp::decode_exact(witness.headers.get(1).unwrap()).unwrap();
     let root =
         witness.state.iter().find(|node| alloy_primitives::keccak256(node) == header.state_root);
     let [root, none, headers] =
         [root.into_iter().collect(), vec![], witness.headers.iter().collect::<Vec<&[u8]>>()];
-    encode_witness(root.into_iter(), none.into_iter(), headers.into_iter())
+    encode_witness(root.into_iter(), none.into_iter(), headers.into_iter()).unwrap()
 }
 
 /// Returns another block with the same parent and the same witness.
@@ -56,9 +57,7 @@ fn sibling(block: &Block) -> Block {
     let mut other = block.clone();
     let envelope = &mut other.parameters.envelope;
     envelope.payload.extra_data = b"other".to_vec();
-    let header =
-        envelope.payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
-    envelope.payload.block_hash = header.unwrap().hash_slow().0;
+    envelope.payload.block_hash = block::header(envelope).unwrap().hash_slow().0;
     other
 }
 
@@ -112,7 +111,7 @@ fn branches_come_and_go() {
     published(&[&first]);
     // A smaller witness of the same block, here of the root alone, does not take the place of the one that is being proven.
     let only = root_alone(&a);
-    let only = Witness::decode(&only).unwrap();
+    let only = ExecutionWitness::decode(&only).unwrap();
     let kept = desk.accept(Source::Push, &a.parameters.envelope, None, &only, &[]).unwrap();
     assert_eq!((kept.witness, only.state.len()), (first.witness, 1));
     stop.ask();
@@ -166,7 +165,7 @@ fn old_blocks_are_removed() {
     let mut records = [0, 1, 2].map(|at| accept(&desk, &blocks[at]));
     // A witness that does not count, here of the root alone, goes with its block.
     let (only, envelope) = (root_alone(&blocks[0]), &blocks[0].parameters.envelope);
-    let only = Witness::decode(&only).unwrap();
+    let only = ExecutionWitness::decode(&only).unwrap();
     records[0] = desk.accept(Source::Push, envelope, None, &only, &[]).unwrap();
     assert_eq!(records[0].others.len(), 1);
     // The intake does not touch blobs that no record names.
@@ -310,7 +309,7 @@ fn what_holds_up_the_next_block_is_said() {
     let client = Client::new(&address, None);
     let block = Block::new(1, 5, 5_000);
     let only = root_alone(&block);
-    let only = Witness::decode(&only).unwrap();
+    let only = ExecutionWitness::decode(&only).unwrap();
     let dies = desk(&folder.path().join("dies"), &address);
     dies.accept(Source::Push, &block.parameters.envelope, None, &only, &[]).unwrap();
     let reason = |desk: &Desk, part: &str| {

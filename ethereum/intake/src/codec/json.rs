@@ -1,11 +1,11 @@
 //! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes without another codec.
 
-use super::b::PUBLIC_KEY;
-use super::{Status, Witness, encode_witness};
-use crate::payload::{Envelope, JsonPayload, Texts};
+use super::Status;
+use super::payload::{self, JsonPayload, Texts};
 use crate::values::{array, bytes, cut, hex, wrong};
 use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
+use hekaton_witness_format::{Envelope, ExecutionWitness, PUBLIC_KEY, encode_witness};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -57,7 +57,12 @@ impl Parameters {
         let Envelope { payload, parent_beacon_block_root, execution_requests } = &self.envelope;
         let hashes: Vec<String> = self.blob_hashes.iter().map(|hash| hex(hash)).collect();
         let requests: Vec<String> = execution_requests.iter().map(|it| hex(it)).collect();
-        serde_json::json!([payload.to_json(), hashes, hex(parent_beacon_block_root), requests])
+        serde_json::json!([
+            payload::to_json(payload),
+            hashes,
+            hex(parent_beacon_block_root),
+            requests
+        ])
     }
 }
 
@@ -176,11 +181,10 @@ impl JsonWitness {
         let [state, codes, headers] =
             [&state, &codes, &headers].map(|items| items.iter().map(Vec::as_slice));
         let encoded = encode_witness(state, codes, headers);
-        // Items that exceed the limits are noticed here.
-        match Witness::decode(&encoded) {
-            Ok(_) => Ok(encoded),
-            Err(error) => Err(wrong("witness", error.to_string())),
-        }
+        // JSON has no limits: items that exceed those of SSZ are noticed here.
+        let checked =
+            encoded.and_then(|bytes| ExecutionWitness::decode(&bytes).map(|_| ()).map(|()| bytes));
+        checked.map_err(|error| wrong("witness", error.to_string()))
     }
 }
 
@@ -253,7 +257,7 @@ fn parse<'a, T: Deserialize<'a>>(
 }
 
 /// Returns a witness as JSON, with an empty list of keys.
-pub fn witness_to_json(witness: &Witness<'_>) -> Vec<u8> {
+pub fn witness_to_json(witness: &ExecutionWitness<'_>) -> Vec<u8> {
     let total = witness.encoded_len() * 2 + 64;
     let mut text = Vec::with_capacity(total);
     let parts = [("{\"state\":[", witness.state), ("],\"codes\":[", witness.codes)];

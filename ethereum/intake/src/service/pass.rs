@@ -2,9 +2,8 @@
 
 use super::body::receive;
 use super::{Service, Shared, blocking, needs};
-use crate::codec::b::Envelope;
 use crate::codec::json::Parameters;
-use crate::codec::{a, b};
+use crate::codec::{apis773, apis793};
 use crate::desk::{DeskError, decode_answer};
 use crate::node::OCTETS;
 use crate::problem::Problem;
@@ -15,6 +14,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
+use hekaton_witness_format::Envelope;
 use http_body_util::{BodyExt, Full};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,10 +32,10 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
     let (head, body) = request.into_parts();
     // The node checks the token.
     let path = head.uri.path().to_owned();
-    let watched = head.method == Method::POST && (path == a::PATH || path == b::PATH);
+    let watched = head.method == Method::POST && (path == apis773::PATH || path == apis793::PATH);
     // The body stays as it came, compressed or not.
     let is_encoded = head.headers.contains_key(header::CONTENT_ENCODING);
-    let limit = b::MAX_REQUEST as u64;
+    let limit = apis793::MAX_REQUEST as u64;
     let arrived = receive(&service.passing_memory, &head.headers, body, limit).await?;
     let turn = Service::turn(&service.passing).await?;
     let bytes = Bytes::from_owner(arrived);
@@ -164,7 +164,7 @@ impl Copy {
         let kept = blocking(move || {
             let _turn = turn;
             let (envelope, hashes) = match path.as_str() {
-                a::PATH => Parameters::decode(&request)
+                apis773::PATH => Parameters::decode(&request)
                     .map(|it| (it.envelope, Some(it.blob_hashes)))
                     .map_err(|(_, error)| Problem::ssz(error))?,
                 _ => (Envelope::decode(&request).map_err(DeskError::from)?, None),

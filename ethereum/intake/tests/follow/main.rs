@@ -8,11 +8,11 @@ mod real;
 use forest::{Random, arrivals, expected, forest, id, parent};
 use hekaton_intake::DEPTH;
 use hekaton_intake::canonical::Options;
-use hekaton_intake::codec::Witness;
 use hekaton_intake::desk::{Desk, Jobs};
 use hekaton_intake::record::{Record, Source};
 use hekaton_intake::stand_in::Block;
 use hekaton_orchestrator::Client;
+use hekaton_witness_format::ExecutionWitness;
 use orchestrator::{Fault, Orchestrator};
 use std::path::Path;
 use tokio::sync::watch;
@@ -56,7 +56,7 @@ fn desk(folder: &Path, address: &str, genesis: &str) -> Desk {
 }
 
 fn accept(desk: &Desk, block: &Block) -> Record {
-    let witness = Witness::decode(&block.witness).unwrap();
+    let witness = ExecutionWitness::decode(&block.witness).unwrap();
     let envelope = &block.parameters.envelope;
     desk.accept(Source::Push, envelope, None, &witness, &block.public_keys).unwrap()
 }

@@ -6,13 +6,14 @@ mod ready;
 
 use hekaton_intake::Problem;
 use hekaton_intake::canonical::Options;
-use hekaton_intake::codec::{Status, Witness, a, b, json};
+use hekaton_intake::codec::{Status, apis773, apis793, json};
 use hekaton_intake::desk::{Desk, Jobs};
 use hekaton_intake::jwt::Secret;
 use hekaton_intake::node::{Codec, Node, NodeError};
 use hekaton_intake::record::Record;
 use hekaton_intake::service::{self, Service};
 use hekaton_intake::stand_in::{Block, Debug, StandIn};
+use hekaton_witness_format::ExecutionWitness;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -232,11 +233,11 @@ fn witnesses_are_fetched() {
     let secret = Secret::new([3; 32]);
     let parameters = block.parameters.clone();
     for (has_a, has_b, best) in
-        [(true, true, Codec::B), (true, false, Codec::A), (false, false, Codec::Json)]
+        [(true, true, Codec::Apis793), (true, false, Codec::Apis773), (false, false, Codec::Json)]
     {
         let node = StandIn {
-            a: has_a,
-            b: has_b,
+            apis773: has_a,
+            apis793: has_b,
             secret: Some(secret.clone()),
             ..StandIn::new(block.clone())
         };
@@ -245,7 +246,7 @@ fn witnesses_are_fetched() {
         assert_eq!(world.runtime.block_on(node.best_codec()), best);
         let fetched = world.runtime.block_on(node.fetch(&parameters, best)).unwrap();
         let answer = fetched.answer().unwrap();
-        assert_eq!(answer.witness, Some(Witness::decode(&block.witness).unwrap()));
+        assert_eq!(answer.witness, Some(ExecutionWitness::decode(&block.witness).unwrap()));
         // Through the service.
         let (_, service) = world.service(|service| service.node = Some(node));
         let found = record(&post(&format!("{service}/v1/fetch"), JSON, &parameters.encode()));
@@ -265,7 +266,7 @@ fn nodes_that_have_no_witness_are_reported() {
     let world = World::new();
     let block = Block::new(4, 7, 50_000);
     let parameters = block.parameters.clone();
-    for codec in [Codec::A, Codec::B, Codec::Json] {
+    for codec in [Codec::Apis773, Codec::Apis793, Codec::Json] {
         let fetch = |node: StandIn, limit: u64, secret: Option<Secret>| {
             let node = Node::new(&world.node(node), secret, false, limit);
             world.runtime.block_on(node.fetch(&parameters, codec))
@@ -301,7 +302,7 @@ fn nodes_that_have_no_witness_are_reported() {
     let refused = problem(post(&format!("{address}/v1/fetch"), JSON, &parameters.encode()));
     assert_eq!((refused.status, &refused.detail[..]), (422, "the node says INVALID: gas"));
     let nobody = Node::new("http://127.0.0.1:9", None, false, 1 << 20);
-    let refused = world.runtime.block_on(nobody.fetch(&parameters, Codec::A)).unwrap_err();
+    let refused = world.runtime.block_on(nobody.fetch(&parameters, Codec::Apis773)).unwrap_err();
     assert!(refused.to_string().contains("refused"), "{refused}");
 }
 
@@ -331,7 +332,7 @@ fn rows_of_errors() {
         (&broken, "POST", &token, &call, 500, -32_603),
     ] {
         let headers = [("content-type", JSON), ("authorization", token)];
-        let (found, text) = send(method, &format!("{address}{}", a::PATH), &headers, body);
+        let (found, text) = send(method, &format!("{address}{}", apis773::PATH), &headers, body);
         let error: json::RpcError = serde_json::from_slice(&text).unwrap();
         assert_eq!((found, error.code), (status, code), "{error}");
         assert!(!error.message.is_empty());
@@ -339,18 +340,34 @@ fn rows_of_errors() {
     let envelope = block.parameters.envelope.encode();
     let mut expensive = block.parameters.envelope.clone();
     expensive.payload.base_fee_per_gas[31] = 1;
-    let fork = (b::VERSION, b::FORK);
+    let fork = (apis793::VERSION, apis793::FORK);
     let octets = ("content-type", OCTETS);
     let allowed = ("authorization", &token[..]);
     for (address, method, path, headers, body, status, kind) in [
-        (&address, "POST", b::PATH, vec![octets, fork], &envelope[..], 401, "unauthorized"),
-        (&address, "POST", b::PATH, vec![octets, fork, allowed], b"x", 400, "ssz-decode-error"),
-        (&address, "POST", b::PATH, vec![octets, allowed], &envelope, 400, "unsupported-fork"),
+        (&address, "POST", apis793::PATH, vec![octets, fork], &envelope[..], 401, "unauthorized"),
         (
             &address,
             "POST",
-            b::PATH,
-            vec![octets, (b::VERSION, "paris"), allowed],
+            apis793::PATH,
+            vec![octets, fork, allowed],
+            b"x",
+            400,
+            "ssz-decode-error",
+        ),
+        (
+            &address,
+            "POST",
+            apis793::PATH,
+            vec![octets, allowed],
+            &envelope,
+            400,
+            "unsupported-fork",
+        ),
+        (
+            &address,
+            "POST",
+            apis793::PATH,
+            vec![octets, (apis793::VERSION, "paris"), allowed],
             &envelope,
             400,
             "unsupported-fork",
@@ -364,20 +381,28 @@ fn rows_of_errors() {
             404,
             "method-not-found",
         ),
-        (&address, "PUT", b::PATH, vec![octets, fork, allowed], &envelope, 405, "method-not-found"),
+        (
+            &address,
+            "PUT",
+            apis793::PATH,
+            vec![octets, fork, allowed],
+            &envelope,
+            405,
+            "method-not-found",
+        ),
         (
             &address,
             "POST",
-            b::PATH,
+            apis793::PATH,
             vec![octets, fork, allowed],
-            &vec![0; b::MAX_REQUEST + 1],
+            &vec![0; apis793::MAX_REQUEST + 1],
             413,
             "request-too-large",
         ),
         (
             &address,
             "POST",
-            b::PATH,
+            apis793::PATH,
             vec![("content-type", JSON), fork, allowed],
             &envelope,
             415,
@@ -386,13 +411,13 @@ fn rows_of_errors() {
         (
             &address,
             "POST",
-            b::PATH,
+            apis793::PATH,
             vec![octets, fork, allowed],
             &expensive.encode(),
             422,
             "invalid-body",
         ),
-        (&broken, "POST", b::PATH, vec![octets, fork, allowed], &envelope, 500, "internal"),
+        (&broken, "POST", apis793::PATH, vec![octets, fork, allowed], &envelope, 500, "internal"),
     ] {
         let found = problem(send(method, &format!("{address}{path}"), &headers, body));
         assert_eq!(
@@ -417,8 +442,11 @@ fn a_copy_is_kept_of_what_passes() {
         service.node = Some(Node::new(&behind, None, false, 10_000_000));
         service.proxy = true;
     });
-    let octets =
-        vec![("content-type", OCTETS), (b::VERSION, b::FORK), ("authorization", &token[..])];
+    let octets = vec![
+        ("content-type", OCTETS),
+        (apis793::VERSION, apis793::FORK),
+        ("authorization", &token[..]),
+    ];
     let call = block.parameters.encode();
     let envelope = block.parameters.envelope.encode();
     let as_json = vec![("content-type", JSON), ("authorization", &token[..])];
@@ -426,11 +454,11 @@ fn a_copy_is_kept_of_what_passes() {
     for (method, path, headers, body, kept) in [
         ("POST", "/", &as_json, &rpc[..], false),
         ("GET", "/engine/v1/capabilities", &as_json, &[], false),
-        ("POST", a::PATH, &as_json, &call[..], true),
-        ("POST", b::PATH, &octets, &envelope, true),
+        ("POST", apis773::PATH, &as_json, &call[..], true),
+        ("POST", apis793::PATH, &octets, &envelope, true),
         // Errors pass, too.
-        ("POST", a::PATH, &as_json, b"{", false),
-        ("POST", b::PATH, &vec![], &envelope, false),
+        ("POST", apis773::PATH, &as_json, b"{", false),
+        ("POST", apis793::PATH, &vec![], &envelope, false),
         ("POST", "/nowhere?x=1", &as_json, &[], false),
     ] {
         let direct = send(method, &format!("{behind}{path}"), headers, body);
@@ -484,10 +512,10 @@ fn http2_is_spoken() {
         });
         for (address, asks_by_it) in [(&behind, true), (&address, true), (&address, false)] {
             let node = Node::new(address, None, asks_by_it, 10_000_000);
-            for codec in [Codec::A, Codec::B, Codec::Json] {
+            for codec in [Codec::Apis773, Codec::Apis793, Codec::Json] {
                 let fetched = world.runtime.block_on(node.fetch(&block.parameters, codec)).unwrap();
                 let answer = fetched.answer().unwrap();
-                assert_eq!(answer.witness, Some(Witness::decode(&block.witness).unwrap()));
+                assert_eq!(answer.witness, Some(ExecutionWitness::decode(&block.witness).unwrap()));
                 // Several requests of a connection at the same time.
                 let many = (0..8).map(|_| node.fetch(&block.parameters, codec));
                 let many = world.runtime.block_on(futures_util::future::join_all(many));
@@ -509,7 +537,7 @@ fn nodes_differ() {
     let block = Block::new(4, 7, 50_000);
     let good = StandIn::new(block.clone());
     for has_b in [true, false] {
-        let address = world.node(StandIn { b: has_b, ..good.clone() });
+        let address = world.node(StandIn { apis793: has_b, ..good.clone() });
         let node = Node::new(&address, None, false, 1 << 20);
         let found = world.runtime.block_on(node.identity()).unwrap();
         assert_eq!((&found.code[..], &found.name[..]), ("SI", "stand-in"));
@@ -526,7 +554,7 @@ fn nodes_differ() {
         let node = engine.clone().with_debug(Node::new(&behind, None, false, 1 << 20));
         let fetched = fetch(&node).unwrap();
         let witness = fetched.answer().unwrap().witness;
-        assert_eq!(witness, Some(Witness::decode(&block.witness).unwrap()));
+        assert_eq!(witness, Some(ExecutionWitness::decode(&block.witness).unwrap()));
     }
 }
 

@@ -2,14 +2,13 @@
 
 use crate::output::{Failure, bad_file, failure, print, runtime, secret, show};
 use clap::Args;
+use hekaton_intake::Problem;
 use hekaton_intake::canonical::{Admitted, Options, admit};
 use hekaton_intake::check::{CheckError, check_block, check_keys, parent_of};
-use hekaton_intake::codec::Witness;
-use hekaton_intake::codec::b::Envelope;
 use hekaton_intake::codec::json::{JsonPush, Parameters, witness_from_json, witness_to_json};
 use hekaton_intake::node::{MAX_WITNESS, Node, NodeError};
 use hekaton_intake::record::Record;
-use hekaton_intake::{Problem, Push as Body};
+use hekaton_witness_format::{Envelope, ExecutionWitness, Push as Body};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io::Read;
@@ -115,7 +114,7 @@ impl Found {
             let witness = match is_json {
                 true => witness_from_json(&text).map_err(|error| wrong(error.to_string()))?,
                 false => {
-                    let witness = Witness::decode(&text);
+                    let witness = ExecutionWitness::decode(&text);
                     witness.map_err(|error| wrong(error.to_string()))?.encode()
                 }
             };
@@ -175,7 +174,7 @@ pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
 
 fn check_one(found: &Found, options: Options) -> Result<(u64, Admitted), CheckError> {
     let Found { block, blob_hashes, public_keys, .. } = found;
-    let witness = Witness::decode(&found.witness);
+    let witness = ExecutionWitness::decode(&found.witness);
     let witness = witness.map_err(|error| CheckError::Encoding(error.to_string()))?;
     let (parent, number) = match block {
         None => parent_of(&witness)?,
@@ -205,7 +204,7 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
             (Some(_), None) => text,
             (Some(envelope), Some(parameters)) => {
                 let witness =
-                    Witness::decode(&witness).map_err(|error| wrong(error.to_string()))?;
+                    ExecutionWitness::decode(&witness).map_err(|error| wrong(error.to_string()))?;
                 match is_json {
                     true => JsonPush::join(&parameters.encode(), &witness_to_json(&witness)),
                     false => body(envelope, witness),
@@ -230,6 +229,6 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
 }
 
 /// Returns the body of a push of a witness alone.
-fn body(envelope: &Envelope, witness: Witness<'_>) -> Vec<u8> {
+fn body(envelope: &Envelope, witness: ExecutionWitness<'_>) -> Vec<u8> {
     Body { envelope: envelope.clone(), witness, public_keys: &[] }.encode()
 }

@@ -6,7 +6,6 @@ mod output;
 use clap::{Args, Parser, Subcommand};
 use files::{Check, Push, check, push, read};
 use hekaton_intake::canonical::Options;
-use hekaton_intake::codec::Witness;
 use hekaton_intake::codec::json::witness_to_json;
 use hekaton_intake::desk::{Desk, DeskError, Jobs};
 use hekaton_intake::hash;
@@ -357,8 +356,7 @@ fn make(arguments: &Make, json: bool) -> Result<(), Failure> {
         std::fs::write(path, block.parameters.encode()).map_err(bad_file(path))?;
     }
     if let Some(path) = &arguments.witness {
-        let witness = Witness::decode(&block.witness).map_err(|error| failure(1, error))?;
-        std::fs::write(path, witness_to_json(&witness)).map_err(bad_file(path))?;
+        std::fs::write(path, witness_to_json(&block.witness())).map_err(bad_file(path))?;
     }
     let made = serde_json::json!({ "bytes": body.len(), "witness": block.witness.len() });
     let text =
