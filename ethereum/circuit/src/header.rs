@@ -2,10 +2,10 @@
 
 use crate::blocks::{BlockValues, Context, marked};
 use crate::chain::{ChainVar, Tag};
-use crate::forms::{Synthesized, Var, constant, digits, sum, witness, zero_if};
+use crate::forms::{
+    Synthesized, Var, big_endian, constant, digits, inverse_or_zero, witness, zero_if,
+};
 use crate::node::{Given, give};
-use ark_ff::{Field, One};
-use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::FieldVar;
 use hekaton_circuit::{Bit, BusId, Fr};
 use hekaton_witness_format::EMPTY_ROOT;
@@ -61,7 +61,7 @@ pub(crate) fn header(
     // The header begins with f9 and two bytes of length, so that all fields up to the root are in their places.
     let number = |value: u64| constant(Fr::from(value));
     zero_if(&one, &(bytes[0] - number(0xf9)))?;
-    let payload = sum(&cs, [(Fr::from(256u64), bytes[1]), (Fr::one(), bytes[2])])?;
+    let payload = big_endian(&cs, [bytes[1], bytes[2]])?;
     zero_if(&one, &(payload + number(3) - length))?;
     for (at, prefix) in [(3, 0xa0), (36, 0xa0), (69, 0x94), (ROOT - 1, 0xa0)] {
         zero_if(&one, &(bytes[at] - number(prefix)))?;
@@ -73,8 +73,7 @@ pub(crate) fn header(
         tag: number(Tag::Account as u64),
     };
     // Only an empty trie has no nodes.
-    let inverse = chain.count.value().ok().map(|count| count.inverse().unwrap_or_default());
-    let product = &chain.count * witness(&cs, inverse)?;
+    let product = &chain.count * witness(&cs, inverse_or_zero(&chain.count))?;
     let is_empty = &one - product;
     zero_if(&chain.count, &is_empty)?;
     let [low, high] = halves(&EMPTY_ROOT);

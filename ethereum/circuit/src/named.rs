@@ -106,7 +106,8 @@ impl NamedCircuit for StateWitness {
 
     fn family(parameters: &ParameterMap, bytes: u64) -> Result<Option<Family<Self>>, CircuitError> {
         let sizes = size_of(parameters)?;
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(bytes)
+            .map_err(|_| format!("{bytes} bytes exceed this machine's memory"))?;
         // The shortest strings, with offsets of 4 bytes: a branch of two hashes, nodes of 32 bytes, a code of one.
         let most = |string: usize, size: usize| (bytes / string).div_ceil(size).clamp(1, MAX_COUNT);
         let largest = Counts {
@@ -149,8 +150,8 @@ impl NamedCircuit for StateWitness {
             half.copy_from_slice(&half_of(value)?.to_le_bytes());
         }
         let count = u64::try_from(half_of(count)?).ok()?;
-        let digest = digest.into_bigint();
-        Some(format!("{}:{count}:{:0>64}", hex::encode(hash), hex::encode(be_bytes(&digest.0))))
+        let digest = hex::encode(be_bytes(&digest.into_bigint().0));
+        Some(format!("{}:{count}:{digest}", hex::encode(hash)))
     }
 
     fn read(text: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
@@ -177,8 +178,8 @@ fn parse(text: &str) -> Option<Vec<Fr>> {
         return None;
     }
     let bytes = |text: &str| -> Option<[u8; 32]> {
-        let text = text.strip_prefix("0x").unwrap_or(text);
-        hex::decode(text).ok()?.try_into().ok()
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        hex::decode(digits).ok()?.try_into().ok()
     };
     let [low, high] = crate::header::halves(&bytes(hash)?);
     let digest = bytes(digest)?;

@@ -2,7 +2,7 @@
 
 use crate::blocks::{Block, BlockValues, Context};
 use crate::chain::{ChainVar, StringKind, Tag};
-use crate::forms::{Cs, Synthesized, Var, constant, sum};
+use crate::forms::{Cs, Synthesized, Var, constant, sum, zero_if};
 use ark_ff::{AdditiveGroup, One};
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{Bit, BusId, Fr};
@@ -86,6 +86,13 @@ impl Node {
         crate::forms::total(cs, &self.ends[bytes..])
     }
 
+    /// Constrains the first byte of a list with a header of one byte, unless it has a longer one: c0 + its length.
+    pub(crate) fn has_short_header(&self, is_long: &Var) -> Synthesized {
+        let number = |value: u64| constant(Fr::from(value));
+        let wanted = &self.bytes[0] - number(0xc0) - &self.length + number(1);
+        zero_if(&(self.enable.variable() - is_long), &wanted)
+    }
+
     /// Returns half of a digest that begins at a byte.
     pub(crate) fn half(&self, cs: &Cs, at: usize) -> Synthesized<Var> {
         crate::forms::digits(cs, 8, &self.bytes[at..at + 16])
@@ -139,12 +146,10 @@ pub(crate) fn give(
 
 /// Returns the count of a digest that a string gives: `None` at setup, zero without a string.
 pub(crate) fn count_of(values: Option<Option<&StringValues>>, at: usize) -> Option<u64> {
-    let values = values?;
-    Some(values.and_then(|values| values.counts.get(at)).copied().unwrap_or(0))
+    values.map(|string| string.and_then(|string| string.counts.get(at)).map_or(0, |count| *count))
 }
 
 /// Returns a place of a string: `None` at setup, zero without a string.
 pub(crate) fn place_of(values: Option<Option<&StringValues>>, at: usize) -> Option<usize> {
-    let values = values?;
-    Some(values.and_then(|values| values.places.get(at)).copied().unwrap_or(0))
+    values.map(|string| string.and_then(|string| string.places.get(at)).map_or(0, |place| *place))
 }

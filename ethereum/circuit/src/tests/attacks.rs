@@ -190,7 +190,7 @@ fn codes_do_not_begin_with_any_state() {
         let lanes = block.bytes.chunks_exact(8).map(|bytes| bytes.try_into().unwrap());
         lanes.map(u64::from_le_bytes).collect()
     };
-    let mut start = Sponge { goes_on: true, ..Sponge::default() };
+    let mut start = Sponge { continues: true, ..Sponge::default() };
     for (lane, (honest, evil)) in
         start.lanes.iter_mut().zip(lanes(&honest).iter().zip(lanes(&evil)))
     {
