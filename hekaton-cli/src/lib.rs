@@ -15,7 +15,6 @@ mod application;
 mod command_line;
 mod commands;
 mod event_files;
-mod exit;
 mod family;
 mod hints;
 mod imported;
@@ -29,6 +28,8 @@ mod ranks;
 mod report;
 mod run;
 mod subject;
-mod terminal;
+
+use hekaton_terminal as terminal;
+use hekaton_terminal::exit;
 
 pub use program::Program;

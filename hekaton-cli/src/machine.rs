@@ -11,7 +11,7 @@ use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{DeriveError, LocalEngine, Proof, VerifyingKey, derive};
 use hekaton_storage::{FamilyStore, Manifest};
 use hekaton_vm::{
-    Claim, Counts, Execution, Input, Isa, MAX_CYCLES, MAX_PUBLIC, OUTPUT_WORDS, Program,
+    Claim, Counts, Input, Isa, MAX_CYCLES, MAX_PUBLIC, MachineCircuit, OUTPUT_WORDS, Program,
     ProgramError, Run, RunError, Sizes, TrapReason, run,
 };
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ impl Shape {
                             has it in \"counts\"";
             failure(format!("{e}; {expected}"))
         })?;
-        let mut known = Execution::of_family(isa, Sizes::SMALL).counts;
+        let mut known = MachineCircuit::of_family(isa, Sizes::SMALL).counts;
         if let Some(name) = counts.keys().find(|name| !known.raise(isa, name, 0)) {
             return Err(failure(format!("there is no kind '{name}'")));
         }
@@ -229,13 +229,13 @@ impl Machine {
     }
 
     /// The circuit of a run.
-    pub(crate) fn execution(&self, run: &Run, sizes: Sizes) -> Result<Execution, Failure> {
+    pub(crate) fn execution(&self, run: &Run, sizes: Sizes) -> Result<MachineCircuit, Failure> {
         let counts = Counts::of(run, &self.program, &self.input, sizes);
         let counts = match &self.shape {
             Some(shape) => shape.fit(counts)?,
             None => counts,
         };
-        let execution = Execution {
+        let execution = MachineCircuit {
             program: self.program.clone(),
             sizes,
             counts,
@@ -346,7 +346,7 @@ impl MachineFamily {
     }
 
     /// Refuses what the family has no keys for, before anything is laid out.
-    pub(crate) fn check(&self, execution: &Execution) -> Result<(), Failure> {
+    pub(crate) fn check(&self, execution: &MachineCircuit) -> Result<(), Failure> {
         self.check_isa(execution.program.isa())?;
         let (found, most) = (execution.subcircuits(), self.max_subcircuits());
         if found <= most {
@@ -379,7 +379,7 @@ impl MachineFamily {
     pub(crate) fn check_proof(
         &self,
         path: &Path,
-        execution: &Execution,
+        execution: &MachineCircuit,
         proof: &[u8],
     ) -> Result<(), Failure> {
         self.check_isa(execution.program.isa())?;
@@ -413,14 +413,14 @@ impl MachineFamily {
         Err(failure(format!("its proof has {found} bytes, expected {expected}: {why}")))
     }
 
-    fn parameters(execution: &Execution) -> String {
+    fn parameters(execution: &MachineCircuit) -> String {
         let digest = hex::encode(execution.program.digest());
         json!({ "rows": execution.sizes.rows, "program": digest }).to_string()
     }
 
     fn derive(
         &self,
-        execution: &Execution,
+        execution: &MachineCircuit,
         engine: &LocalEngine,
     ) -> Result<(Manifest, hekaton_core::ProverKeys), Failure> {
         let prepared = PreparedCircuit::new(execution).or_fail(exit::FAILED)?;
@@ -438,7 +438,7 @@ impl MachineFamily {
     /// The verifying key of a circuit that was [checked](Self::check).
     pub(crate) fn verifying_key(
         &self,
-        execution: &Execution,
+        execution: &MachineCircuit,
         engine: &LocalEngine,
     ) -> Result<VerifyingKey, Failure> {
         let prepared = PreparedCircuit::new(execution).or_fail(exit::BAD_FILE)?;

@@ -6,13 +6,13 @@ use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
 use crate::program::Program;
-use crate::terminal::{output, shell};
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
 use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;
 use hekaton_storage::{FamilyStore, KeyCheckReport, KeyStore, Manifest, TypeEntry};
+use hekaton_terminal::{output, shell};
 use serde_json::Value;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -77,8 +77,8 @@ impl OpenedKeys {
         if manifest.circuit == imported::NAME {
             sizes = sizes.into_iter().map(TypeSize::imported).collect();
         }
-        let plan =
-            MemoryPlan::new(&sizes, engine.threads(), limit).map_err(output::not_enough_memory)?;
+        let plan = MemoryPlan::new(&sizes, engine.threads(), limit)
+            .map_err(crate::hints::not_enough_memory)?;
         if plan.release {
             keys.release_after_use();
         }

@@ -3,7 +3,7 @@
 use crate::application::{Application, OpenCircuit, OpenFamily};
 use hekaton_circuit::named::{Description, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, LayoutError, PreparedCircuit};
-use hekaton_vm::{Execution, Input, Isa, Sizes};
+use hekaton_vm::{Input, Isa, MachineCircuit, Sizes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(crate) const NAME: &str = "vm";
 
 /// The circuit of one run, which has its input.
 pub(crate) struct OnInput {
-    pub(crate) execution: Execution,
+    pub(crate) execution: MachineCircuit,
     pub(crate) input: Input,
 }
 
@@ -69,7 +69,8 @@ impl Application for Programs {
 
 /// A circuit with all types of the machine, to make and to check families with.
 pub(crate) fn family(Kind { sizes, isa, .. }: Kind, instances: usize) -> OpenFamily {
-    let circuit = OnInput { execution: Execution::of_family(isa, sizes), input: Input::default() };
+    let circuit =
+        OnInput { execution: MachineCircuit::of_family(isa, sizes), input: Input::default() };
     OpenFamily { circuit: Box::new(circuit), instances }
 }
 

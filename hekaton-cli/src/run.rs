@@ -2,14 +2,15 @@
 
 use crate::command_line::command_line;
 use crate::commands::{
-    check, circuits, doctor, estimate, hash, import, inspect, keys, manual, prove, setup, verify,
-    vm,
+    check, circuits, directory, doctor, estimate, hash, import, inspect, keys, manual, prove,
+    setup, verify, vm,
 };
+use crate::exit;
 use crate::options::{Command, Options};
 use crate::program::Program;
+use crate::report;
 use crate::subject::Subject;
 use crate::terminal::output;
-use crate::{exit, report};
 use clap::FromArgMatches;
 use std::process::ExitCode;
 
@@ -30,22 +31,9 @@ fn run(program: &Program) -> ExitCode {
     output::set_program(program.name());
     let options = match parse(program) {
         Ok(options) => options,
-        Err(e) => {
-            // clap reports --help and --version as errors, too
-            let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
-            if e.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
-                let text = e.render().to_string();
-                output::failure(
-                    &exit::Failure::new(code, text.trim_start_matches("error: ").trim_end()),
-                    true,
-                );
-                return ExitCode::from(code);
-            }
-            let _ = e.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return output::command_line_error(&error),
     };
-    output::start_logging();
+    output::start_logging("warn,gr1cs=off,r1cs=off");
     let json = options.json;
     if let Err(why) = hekaton_core::Backend::choose() {
         output::failure(&exit::Failure::new(exit::USAGE, why), json);
@@ -63,8 +51,7 @@ fn run(program: &Program) -> ExitCode {
         }
         Command::Prove(command) => prove::run(command, &Subject::File(program), json),
         Command::Vm(command) => vm::run(command, json),
-        #[cfg(feature = "directory")]
-        Command::Directory(command) => crate::commands::directory::run(command, program, json),
+        Command::Directory(command) => directory::run(command, json),
         Command::Verify(command) => verify::run(command, program, json),
         Command::Check(command) => check::run(command, program, json),
         Command::Hash(command) => hash::run(command, program, json),
@@ -75,11 +62,5 @@ fn run(program: &Program) -> ExitCode {
         Command::Report(command) => report::run(command, json),
         Command::Doctor(command) => doctor::run(command, json),
     };
-    match result {
-        Ok(()) => ExitCode::from(exit::OK),
-        Err(failure) => {
-            output::failure(&failure, json);
-            ExitCode::from(failure.code)
-        }
-    }
+    output::exit_code(result, json)
 }

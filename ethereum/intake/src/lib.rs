@@ -28,5 +28,5 @@ mod tests;
 mod values;
 
 pub use branch::{DEPTH, hash};
-pub use problem::Problem;
+pub use hekaton_service::Problem;
 pub use received::Received;

@@ -51,7 +51,7 @@ pub(crate) fn run(
         estimate(prepared, masking, &calibration, workers, command.memory_limit)
     });
     let found = found.or_fail(exit::USAGE)?.map_err(|e| match e {
-        EstimateError::Memory(e) => output::not_enough_memory(e),
+        EstimateError::Memory(e) => crate::hints::not_enough_memory(e),
         e => Failure::new(exit::FAILED, e),
     })?;
     drop(display);

@@ -8,7 +8,6 @@ use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
 use crate::program::Program;
 use crate::terminal::progress::Display;
-use crate::terminal::{output, signals};
 use hekaton_circuit::named::ParameterMap;
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
@@ -16,6 +15,7 @@ use hekaton_core::{LocalEngine, Pool, SetupError, SetupOptions, setup_family};
 use hekaton_storage::{
     FamilyManifest, FamilyStore, KeyCheckError, KeyStore, KeyStoreError, check_family,
 };
+use hekaton_terminal::{output, signals};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -10,7 +10,7 @@ use crate::terminal::output::{self, one_line};
 use hekaton_core::files::open_regular;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
-use hekaton_r1cs::Directory;
+use hekaton_r1cs::CircuitBundle;
 use hekaton_storage::{FamilyStore, KeyStore};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -66,7 +66,7 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
 
 /// An imported circuit.
 fn circuit(path: &Path) -> Result<(Value, String), Failure> {
-    let directory = Directory::open(path).or_fail(BAD_FILE)?;
+    let directory = CircuitBundle::open(path).or_fail(BAD_FILE)?;
     let summary = directory.summary();
     let source = &summary.source;
     let mut lines = vec![

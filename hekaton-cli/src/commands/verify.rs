@@ -7,11 +7,11 @@ use crate::imported;
 use crate::options::Verify;
 use crate::program::Program;
 use crate::public_values;
-use crate::terminal::{output, shell};
 use hekaton_core::{
     Fr, LocalEngine, ProofError, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
 };
 use hekaton_storage::FamilyStore;
+use hekaton_terminal::{output, shell};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;

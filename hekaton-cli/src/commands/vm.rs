@@ -13,7 +13,7 @@ use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::{LocalEngine, Pool, Trust};
 use hekaton_plan::{Calibration, EstimateError, Workers};
-use hekaton_vm::{Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
+use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -78,7 +78,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
         let workers = Workers { ranks: 1, threads: engine.threads() };
         let found = hekaton_plan::estimate(&prepared, Masking::Masked, &calibration, workers, None);
         let found = found.map_err(|e| match e {
-            EstimateError::Memory(e) => output::not_enough_memory(e),
+            EstimateError::Memory(e) => crate::hints::not_enough_memory(e),
             e => Failure::new(exit::FAILED, e),
         })?;
         drop(display);
@@ -93,7 +93,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
 }
 
 /// Describes what a run did, and the size of its proof.
-fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
+fn report(execution: &MachineCircuit, run: &Run, seconds: f64) -> (Value, String) {
     let claim = Claim::of(execution, run);
     let cycles = run.cycles();
     let rows = execution.sizes.constraints_of(run);
