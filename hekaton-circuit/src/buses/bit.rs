@@ -1,6 +1,6 @@
 //! Bits that switch something on (spec: buses#asserts).
 
-use crate::buses::ledger::Mistake;
+use crate::buses::mistake::Mistake;
 use crate::synthesis::subcircuit::Subcircuit;
 use ark_ff::{One, Zero};
 use ark_r1cs_std::fields::FieldVar;

@@ -2,6 +2,7 @@
 //! the rows of the memory check (spec: memory-check#rows, buses#rows).
 
 use crate::buses::library::memory::Access;
+use crate::buses::mistake::Mistake;
 use crate::layout::ids::{BusId, RamId, to_index};
 use crate::memory::prefix::{Pole, Prefix};
 use crate::memory::variables::{BusShape, VariableLayout};

@@ -1,7 +1,7 @@
 //! Wiring by calling: collects parts and wires, of which layout and execution are made.
 
 use super::part::{Access, AnyPrivate, ErasedPart, Part, Shaped, list};
-use super::slots::{Shape, Slots};
+use super::slots::Slots;
 use super::wire::{NO_WIRE, Wire};
 use crate::buses::library::memory::Ram;
 use crate::buses::library::table::Table;

@@ -192,7 +192,7 @@ impl Ranks {
                 return Err(WorkerError::Pole { instance }.into());
             }
             // Its private input may be wrong, and rank 0 did not make it.
-            let giver = self.givers.get(&(instance as usize)).filter(|giver| **giver != index);
+            let giver = self.givers.get(&(number as usize)).filter(|giver| **giver != index);
             let from = giver.map_or_else(String::new, |giver| {
                 format!(" (its private input came from {})", self.name(*giver))
             });

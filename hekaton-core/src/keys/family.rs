@@ -366,7 +366,8 @@ impl FamilyKey {
         let header = self.header.to_bytes();
         let shapes: Vec<BusCounts> = (self.header.types.iter())
             // Zeros for types without buses, as `sections_of` writes them.
-            .map(|kind| BusCounts::of(kind.buses).unwrap_or_else(BusCounts::default))
+            .map(|kind| BusCounts::of(kind.buses))
+            .map(Option::unwrap_or_default)
             .collect();
         let mut points = FamilyPoints {
             phi: phi[..cut(phi.len())].to_vec(),
