@@ -3,7 +3,6 @@
 use crate::output::{bad_file, runtime, secret, show};
 use clap::Args;
 use hekaton_intake::Problem;
-use hekaton_intake::Problem;
 use hekaton_intake::canonical::{Admitted, Options, admit};
 use hekaton_intake::check::{CheckError, check_block, check_keys, parent_of};
 use hekaton_intake::codec::json::{JsonPush, Parameters, witness_from_json, witness_to_json};
