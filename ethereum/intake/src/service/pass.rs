@@ -4,11 +4,11 @@ use super::body::receive;
 use super::{Service, Shared, blocking, needs};
 use crate::codec::json::Parameters;
 use crate::codec::{apis773, apis793};
-use crate::desk::{DeskError, decode_answer};
 use crate::node::OCTETS;
 use crate::problem::{self, kind};
 use crate::received::Received;
 use crate::record::{Origin, Source};
+use crate::store::{StoreError, decode_answer};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -160,7 +160,7 @@ impl Copy {
                 return;
             }
         };
-        let desk = Arc::clone(&service.desk);
+        let store = Arc::clone(service.store());
         let Self { path, origin, request, .. } = self;
         let kept = blocking(move || {
             let _turn = turn;
@@ -168,10 +168,10 @@ impl Copy {
                 apis773::PATH => Parameters::decode(&request)
                     .map(|it| (it.envelope, Some(it.blob_hashes)))
                     .map_err(|(_, error)| problem::ssz(error))?,
-                _ => (Envelope::decode(&request).map_err(DeskError::from)?, None),
+                _ => (Envelope::decode(&request).map_err(StoreError::from)?, None),
             };
-            let answer = decode_answer(&path, &bytes).map_err(DeskError::from)?;
-            Ok(desk.answer(origin, &envelope, hashes.as_deref(), &answer)?)
+            let answer = decode_answer(&path, &bytes).map_err(StoreError::from)?;
+            Ok(store.answer(origin, &envelope, hashes.as_deref(), &answer)?)
         });
         match kept.await {
             Ok(_) => service.wake(),

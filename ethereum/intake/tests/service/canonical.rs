@@ -67,7 +67,7 @@ fn the_same_is_stored_whichever_way_it_comes() {
         }
     }
     // From answers that go past.
-    let (desk, proxy) = world.service_with(lenient, None, |service| {
+    let (submitter, proxy) = world.service_with(lenient, None, |service| {
         service.node = Some(Node::new(&node, None, false, 1 << 20));
         service.proxy = true;
     });
@@ -75,7 +75,7 @@ fn the_same_is_stored_whichever_way_it_comes() {
     assert_eq!(passed, post(&format!("{node}{}", apis773::PATH), JSON, &sent.parameters.encode()));
     let until = Instant::now() + Duration::from_secs(60);
     let kept = loop {
-        if let Some(kept) = desk.record(&canonical.block).unwrap() {
+        if let Some(kept) = submitter.store().record(&canonical.block).unwrap() {
             break kept;
         }
         assert!(Instant::now() < until, "no copy is kept");
@@ -87,7 +87,7 @@ fn the_same_is_stored_whichever_way_it_comes() {
 #[test]
 fn what_is_wrong_with_json_is_said() {
     let world = World::new();
-    let (desk, address) = world.service(|_| {});
+    let (submitter, address) = world.service(|_| {});
     let url = format!("{address}/v1/witness");
     let block = Block::new(4, 7, 10_000);
     let good: serde_json::Value = serde_json::from_slice(&json_body(&block)).unwrap();
@@ -146,7 +146,7 @@ fn what_is_wrong_with_json_is_said() {
         );
         assert!(refused.detail.contains(why), "{refused:?}");
     }
-    assert_eq!(desk.record(&json_hash(&block)).unwrap(), None);
+    assert_eq!(submitter.store().record(&json_hash(&block)).unwrap(), None);
     let kinds = [("content-type", "application/json; charset=utf-8"), ("content-encoding", "gzip")];
     record(&send("POST", &url, &kinds, &gzip(good.to_string().as_bytes())));
 }

@@ -4,15 +4,17 @@ mod canonical;
 mod http;
 mod ready;
 
+use hekaton_intake::Jobs;
 use hekaton_intake::Problem;
 use hekaton_intake::canonical::Options;
 use hekaton_intake::codec::{Status, apis773, apis793, json};
-use hekaton_intake::desk::{Desk, Jobs};
 use hekaton_intake::jwt::Secret;
 use hekaton_intake::node::{Codec, Node, NodeError};
 use hekaton_intake::record::Record;
 use hekaton_intake::service::{self, Service};
 use hekaton_intake::stand_in::{Block, Debug, StandIn};
+use hekaton_intake::store::WitnessStore;
+use hekaton_intake::submitter::JobSubmitter;
 use hekaton_witness_format::ExecutionWitness;
 use std::io::Write;
 use std::sync::Arc;
@@ -48,7 +50,7 @@ impl World {
         address
     }
 
-    fn service(&self, change: impl FnOnce(&mut Service)) -> (Arc<Desk>, String) {
+    fn service(&self, change: impl FnOnce(&mut Service)) -> (Arc<JobSubmitter>, String) {
         self.service_with(Options::default(), None, change)
     }
 
@@ -57,17 +59,20 @@ impl World {
         options: Options,
         jobs: Option<Jobs>,
         change: impl FnOnce(&mut Service),
-    ) -> (Arc<Desk>, String) {
+    ) -> (Arc<JobSubmitter>, String) {
         // Each has a folder of its own.
         let name = format!("intake-{}", std::fs::read_dir(self.folder.path()).unwrap().count());
-        let desk = Desk::open(&self.folder.path().join(name), options, jobs).unwrap();
-        let desk = Arc::new(desk);
+        let submitter = JobSubmitter::new(
+            Arc::new(WitnessStore::open(&self.folder.path().join(name), options).unwrap()),
+            jobs,
+        );
+        let submitter = Arc::new(submitter);
         let mut made =
-            Service::new(Arc::clone(&desk), None, 4_000_000, std::sync::mpsc::channel().0);
+            Service::new(Arc::clone(&submitter), None, 4_000_000, std::sync::mpsc::channel().0);
         change(&mut made);
         let (listener, address) = self.listen();
         self.runtime.spawn(service::serve(Arc::new(made), listener, self.end.subscribe()));
-        (desk, address)
+        (submitter, address)
     }
 }
 
@@ -109,7 +114,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn what_is_sent_is_checked_and_kept() {
     let world = World::new();
-    let (desk, address) = world.service(|_| {});
+    let (submitter, address) = world.service(|_| {});
     let block = Block::new(1, 2, 100_000);
     let body = block.push();
     let url = format!("{address}/v1/witness");
@@ -118,7 +123,7 @@ fn what_is_sent_is_checked_and_kept() {
     assert_eq!((found.number, found.bytes), (2, block.witness.len() as u64));
     assert_eq!(found.trace.as_deref(), Some("00-a-b-01"));
     let witness: hekaton_orchestrator::Digest = found.witness.parse().unwrap();
-    assert_eq!(desk.blobs().get(&witness, 1 << 20).unwrap(), block.witness);
+    assert_eq!(submitter.store().blobs().get(&witness, 1 << 20).unwrap(), block.witness);
     // The same witness again has the same record, accepted later; compressed, too.
     let again = record(&post(&url, OCTETS, &body));
     assert!(again.accepted >= found.accepted);
@@ -130,7 +135,7 @@ fn what_is_sent_is_checked_and_kept() {
     let (status, read) = send("GET", &format!("{url}/{}", found.block), &[], &[]);
     assert_eq!((status, serde_json::from_slice::<Record>(&read).unwrap()), (200, again));
     // Two processes cannot use one folder.
-    let second = Desk::open(&world.folder.path().join("intake-0"), Options::default(), None);
+    let second = WitnessStore::open(&world.folder.path().join("intake-0"), Options::default());
     assert!(second.unwrap_err().to_string().contains("another process uses it"));
     let (_, metrics) = send("GET", &format!("{address}/metrics"), &[], &[]);
     let metrics = String::from_utf8(metrics).unwrap();
@@ -437,7 +442,7 @@ fn a_copy_is_kept_of_what_passes() {
     let token = format!("Bearer {}", secret.token());
     let node = StandIn { secret: Some(secret), ..StandIn::new(block.clone()) };
     let behind = world.node(node);
-    let (desk, address) = world.service(|service| {
+    let (submitter, address) = world.service(|service| {
         // The service's limit is for bodies that are sent to it; the node's answers have another.
         service.node = Some(Node::new(&behind, None, false, 10_000_000));
         service.proxy = true;
@@ -466,12 +471,12 @@ fn a_copy_is_kept_of_what_passes() {
         assert_eq!(direct, passed, "{path}");
         let hash = json_hash(&block);
         let until = Instant::now() + Duration::from_secs(10);
-        while kept && desk.record(&hash).unwrap().is_none() {
+        while kept && submitter.store().record(&hash).unwrap().is_none() {
             assert!(Instant::now() < until, "no copy is kept");
             std::thread::sleep(Duration::from_millis(10));
         }
         if kept {
-            let record = desk.record(&hash).unwrap().unwrap();
+            let record = submitter.store().record(&hash).unwrap().unwrap();
             assert_eq!(record.bytes, block.witness.len() as u64);
             std::fs::remove_file(
                 world.folder.path().join("intake-0/blocks").join(format!("{hash}.json")),
@@ -506,7 +511,7 @@ fn http2_is_spoken() {
     let block = Block::new(4, 7, 3_000_000);
     let behind = world.node(StandIn::new(block.clone()));
     for node_has_it in [true, false] {
-        let (desk, address) = world.service(|service| {
+        let (submitter, address) = world.service(|service| {
             service.node = Some(Node::new(&behind, None, node_has_it, 10_000_000));
             service.proxy = true;
         });
@@ -523,7 +528,7 @@ fn http2_is_spoken() {
             }
         }
         let until = Instant::now() + Duration::from_secs(10);
-        while desk.record(&json_hash(&block)).unwrap().is_none() {
+        while submitter.store().record(&json_hash(&block)).unwrap().is_none() {
             assert!(Instant::now() < until, "no copy is kept");
             std::thread::sleep(Duration::from_millis(10));
         }

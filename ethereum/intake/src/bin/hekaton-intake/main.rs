@@ -5,14 +5,16 @@ mod output;
 
 use clap::{Args, Parser, Subcommand};
 use files::{Check, Push, check, push, read};
+use hekaton_intake::Jobs;
 use hekaton_intake::canonical::Options;
 use hekaton_intake::codec::json::witness_to_json;
-use hekaton_intake::desk::{Desk, DeskError, Jobs};
 use hekaton_intake::hash;
 use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
 use hekaton_intake::record::{Origin, Source};
 use hekaton_intake::service::{Service, serve};
 use hekaton_intake::stand_in::{Block, StandIn};
+use hekaton_intake::store::{StoreError, WitnessStore};
+use hekaton_intake::submitter::JobSubmitter;
 use hekaton_orchestrator_client::Client;
 use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note, on_stop, print};
 use output::{bad_file, runtime, secret, show};
@@ -58,7 +60,7 @@ enum Command {
 }
 
 #[derive(Args)]
-struct Place {
+struct Storage {
     /// The folder of witnesses and records; made if it does not exist
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
@@ -111,7 +113,7 @@ With --proxy, the consensus client is given this service's address in place of t
 checks the tokens.")]
 struct Serve {
     #[command(flatten)]
-    place: Place,
+    place: Storage,
     #[command(flatten)]
     node_arguments: NodeArguments,
     /// The address to answer requests at. Without --secret, only on this machine
@@ -135,7 +137,7 @@ struct Serve {
 #[derive(Args)]
 struct Fetch {
     #[command(flatten)]
-    place: Place,
+    place: Storage,
     #[command(flatten)]
     node_arguments: NodeArguments,
     /// The node
@@ -213,7 +215,7 @@ fn token(path: &Path) -> Result<String, Failure> {
     Ok(text.trim().to_owned())
 }
 
-fn desk(place: &Place) -> Result<Desk, Failure> {
+fn submitter(place: &Storage) -> Result<JobSubmitter, Failure> {
     let options = Options { lenient: place.lenient };
     let token = place.token.as_deref().map(token).transpose()?;
     let jobs = place.orchestrator.as_ref().map(|address| Jobs {
@@ -222,7 +224,9 @@ fn desk(place: &Place) -> Result<Desk, Failure> {
         genesis: place.genesis.clone(),
         backend: place.backend.clone(),
     });
-    Desk::open(&place.data, options, jobs).map_err(|error| failure(exit::BAD_FILE, error))
+    let store = WitnessStore::open(&place.data, options);
+    let store = store.map_err(|error| failure(exit::BAD_FILE, error))?;
+    Ok(JobSubmitter::new(Arc::new(store), jobs))
 }
 
 fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
@@ -277,13 +281,13 @@ fn started(json: bool, address: String) -> Result<(), Failure> {
 fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
     let Serve { place, node_arguments, listen: address, secret: file, node: asked, .. } = arguments;
     let keep = arguments.keep_days.map(|days| Duration::from_secs(days * 86_400));
-    let desk = Arc::new(desk(&place)?);
+    let submitter = Arc::new(submitter(&place)?);
     let secret = secret(file.as_ref())?;
     let (listener, address) = listen(&address, secret.is_some())?;
     let (wake, woken) = std::sync::mpsc::channel();
-    let submitting = Arc::clone(&desk);
+    let submitting = Arc::clone(&submitter);
     std::thread::spawn(move || submitting.keep_submitting(&woken, keep));
-    let mut service = Service::new(desk, secret, node_arguments.limit, wake);
+    let mut service = Service::new(submitter, secret, node_arguments.limit, wake);
     service.node = asked.map(|address| node(&address, &node_arguments)).transpose()?;
     (service.codec, service.proxy) = (node_arguments.codec, arguments.proxy);
     let end = stop()?;
@@ -308,7 +312,7 @@ async fn name(node: &Node) {
 }
 
 fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
-    let desk = desk(&arguments.place)?;
+    let submitter = submitter(&arguments.place)?;
     let node = node(&arguments.node, &arguments.node_arguments)?;
     let runtime = runtime()?;
     let codec = match arguments.node_arguments.codec {
@@ -322,10 +326,10 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
         let answer = fetched.answer().map_err(|error| failure(exit::FAILED, error))?;
         let hashes = Some(&parameters.blob_hashes[..]);
         let origin = Origin { json: fetched.is_json(), ..Source::Fetch.into() };
-        let record = desk.answer(origin, &parameters.envelope, hashes, &answer);
+        let record = submitter.store().answer(origin, &parameters.envelope, hashes, &answer);
         let record = record.map_err(|error| {
             let code = match error {
-                DeskError::Blob(_) | DeskError::Record { .. } | DeskError::Full(_) => {
+                StoreError::Blob(_) | StoreError::Record { .. } | StoreError::Full(_) => {
                     exit::BAD_FILE
                 }
                 _ => exit::REFUSED,
@@ -334,7 +338,7 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
         })?;
         show(json, &record)?;
     }
-    desk.submit().map_err(|error| failure(exit::FAILED, error))?;
+    submitter.submit().map_err(|error| failure(exit::FAILED, error))?;
     Ok(())
 }
 
