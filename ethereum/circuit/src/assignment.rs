@@ -109,9 +109,11 @@ impl Assignment {
         // Each string asks once, and the first string that can give it does.
         let mut asked: HashSet<Reference> = HashSet::new();
         for (digest, index) in present(&nodes) {
-            let tags = [Trie::Accounts, Trie::Storage].into_iter();
-            let tags = tags.filter(|trie| walk.reached[index][*trie as usize].is_some());
-            asked.extend(tags.map(|trie| (*digest, Tag::from(trie))));
+            // A node may be in both kinds of tries, and is then proven once for each.
+            let tries = [Trie::Accounts, Trie::Storage]
+                .into_iter()
+                .filter(|trie| walk.reached[index][*trie as usize].is_some());
+            asked.extend(tries.map(|trie| (*digest, Tag::from(trie))));
         }
         asked.extend(present(&codes).map(|(digest, _)| (*digest, Tag::Code)));
         let mut give = |reference: &Reference| u64::from(asked.remove(reference));
@@ -203,6 +205,7 @@ fn starts(node: &[u8]) -> Vec<usize> {
 fn places_of_short(node: &[u8], tag: Tag) -> Vec<usize> {
     let starts = starts(node);
     let (path, value) = (starts[0], starts[1]);
+    // A path of one byte below 0x80 is its own encoding; longer ones have a header of one byte, since they have at most 33.
     let length = if value == path + 1 { 0 } else { value - path - 1 };
     let is_leaf = node[if length == 0 { path } else { path + 1 }] & 0x20 != 0;
     let balance = match is_leaf && tag == Tag::Account {

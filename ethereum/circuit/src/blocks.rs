@@ -192,7 +192,7 @@ impl Context<'_> {
             let products: Vec<Var> =
                 blocks.iter().map(|block| &block.is_last * &block.lanes[lane]).collect();
             let number = total(&cs, &products)?;
-            // A number in base 7 whose digits are bits.
+            // A number in base 7 whose digits are bits. 7^64 is below r, so the sum below fixes them.
             let value = number.value().ok().map(bits_of);
             let bit = |at: usize| {
                 let value = value.as_ref().map(|bits| bits[at]);
@@ -223,6 +223,7 @@ impl Context<'_> {
         for at in 0..most {
             let own = values.map(|values| values.get(at).unwrap_or(&nothing));
             let Some(last) = blocks.last() else {
+                // The first block is absorbed into zeros: with a state of its choice, a prover could reach any digest.
                 blocks.push(self.block(own, enable, None)?);
                 continue;
             };

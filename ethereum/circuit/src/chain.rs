@@ -71,7 +71,9 @@ impl Default for Chain {
     }
 }
 
-/// Kind, tag and number of bytes of a block: one number.
+// Kinds and tags are below 2^8, so a head is the number of exactly one kind, tag and length.
+
+/// The factors of the tag and of the number of bytes in the head of a block.
 const TAG: u64 = 1 << 8;
 const LENGTH: u64 = 1 << 16;
 
@@ -146,6 +148,7 @@ impl ChainVar {
             elements.push(digits(&cs, 8, bytes)?);
         }
         let hashed = CRHGadget::evaluate(&parameters, &elements)?;
+        // A block that is off leaves W as it is: otherwise the prover could append to it.
         let digest = &self.digest + active * (hashed - &self.digest);
         let count = self.count + &block.is_last;
         Ok(Self { digest, count })
@@ -163,6 +166,7 @@ impl ChainVar {
         let mut chain = self;
         for block in blocks {
             chain = chain.add(context, &active, kind_and_tag, block)?;
+            // Blocks behind the last one are off; `is_last` is 1 at most once (`Context::string`).
             active -= &block.is_last;
         }
         Ok(chain)

@@ -133,6 +133,7 @@ fn own<T: Clone>(all: &[T], number: usize, size: usize) -> Vec<T> {
 impl StateWitness {
     /// Returns the number of subcircuits.
     pub fn subcircuits(&self) -> usize {
+        // Saturating: it may be asked for before `plan` refuses counts that are too large.
         let counts = self.counts.all().into_iter().map(|(_, count)| count);
         counts.fold(1 + self.sizes.tables(), usize::saturating_add)
     }
@@ -331,6 +332,7 @@ impl StateWitness {
             }
             groups.push((kind, part, first..first + count));
         }
+        // Last, since its rows need the number of all strings.
         let kind = layout.subcircuit_type("header", 6);
         let first = layout.instances();
         let instance = layout.instance(kind);

@@ -58,7 +58,8 @@ pub(crate) fn header(
     }
     let bytes: Vec<&Var> = blocks.iter().flat_map(|block| &block.bytes).collect();
     let length = context.length(&blocks)?;
-    // The header begins with f9 and two bytes of length, so that all fields up to the root are in their places.
+    // The whole header is read, so that its hash is that of one list and of nothing before or behind it.
+    // It begins with f9 and two bytes of length, so that all fields up to the root are in their places.
     let number = |value: u64| constant(Fr::from(value));
     zero_if(&one, &(bytes[0] - number(0xf9)))?;
     let payload = big_endian(&cs, [bytes[1], bytes[2]])?;
@@ -72,7 +73,7 @@ pub(crate) fn header(
         high: marked(context, &one, &half(ROOT + 16)?)?,
         tag: number(Tag::Account as u64),
     };
-    // Only an empty trie has no nodes.
+    // Only an empty trie has no nodes: otherwise N = 0 would be provable for any state.
     let product = &chain.count * witness(&cs, inverse_or_zero(&chain.count))?;
     let is_empty = &one - product;
     zero_if(&chain.count, &is_empty)?;

@@ -127,6 +127,7 @@ impl NamedCircuit for StateWitness {
         let Counts { branches, leaves, codes, mixed } = largest;
         let most = branches.max(leaves).max(codes).max(mixed);
         let instances = 1 + sizes.tables() + ((3 * most).div_ceil(2) + 8).min(4 * MAX_COUNT);
+        // Keys depend on the types alone, so one subcircuit of each is enough.
         let circuit = with(Counts { branches: 1, leaves: 1, codes: 1, mixed: 1 })?;
         Ok(Some(Family { circuit, instances, open: &OPEN }))
     }
@@ -188,7 +189,7 @@ fn parse(text: &str) -> Option<Vec<Fr>> {
         return None;
     }
     let parsed: u64 = count.parse().ok()?;
-    // Each has only one spelling.
+    // Each number has one spelling, so that two texts differ only if the values do.
     (parsed.to_string() == count)
         .then(|| vec![Fr::from(low), Fr::from(high), Fr::from(parsed), number])
 }

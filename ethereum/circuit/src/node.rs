@@ -65,6 +65,7 @@ impl Node {
         let is_storage =
             values.map(|values| values.is_some_and(|values| values.tag == Tag::Storage));
         let is_storage = subcircuit.bit(given(is_storage))?.variable().clone();
+        // 1 or 2, and never 3: what a node refers to as a code cannot be answered by a node.
         let tag = constant(Fr::one()) + &is_storage;
         let own = values.map(|values| values.map_or(&[][..], |values| values.blocks.as_slice()));
         let blocks = context.string(own, &enable, most)?;
@@ -114,6 +115,7 @@ pub(crate) fn kind(kind: StringKind) -> Var {
     constant(Fr::from(kind as u64))
 }
 
+/// Returns the key of an entry: the tag above the 128 bits of half a digest, so that no two tags share a key (spec: witness#links).
 fn key(context: Context<'_>, low: &Var, tag: &Var) -> Synthesized<Var> {
     sum(&context.subcircuit.cs(), [(Fr::one(), low), (Fr::from(1u128 << 127).double(), tag)])
 }
@@ -138,6 +140,7 @@ pub(crate) fn give(
     count: Option<u64>,
 ) -> Synthesized {
     let subcircuit = context.subcircuit;
+    // Free: the bus balances only if it is the number of askers, of which there are fewer than r (spec: witness#links).
     let count =
         subcircuit.commit(|| Ok(Fr::from(count.ok_or(SynthesisError::AssignmentMissing)?)))?;
     let key = key(context, &given.low, &given.tag)?;

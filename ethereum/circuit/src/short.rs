@@ -248,6 +248,7 @@ impl<'a> Short<'a> {
         back: usize,
         of: &dyn Fn(usize) -> Synthesized<Var>,
     ) -> Synthesized<Var> {
+        // Selected by the length, which the padding fixes, and not by bits of the prover's choice.
         let found: Vec<Var> =
             range.clone().map(|length| of(length - back)).collect::<Synthesized<_>>()?;
         select(&self.context.subcircuit.cs(), self.node.ends[range].iter().zip(&found))

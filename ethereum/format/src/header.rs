@@ -57,6 +57,7 @@ impl BlockHeader {
         if !header.is_empty() {
             return Err(HeaderError::Longer(header.len()));
         }
+        // `None` for a list, which no field of a header is.
         let mut fields: Vec<Option<&[u8]>> = Vec::with_capacity(32);
         while !inside.is_empty() {
             let Rlp { list, payload_length } = Rlp::decode(&mut inside)?;
@@ -68,6 +69,7 @@ impl BlockHeader {
             return Err(HeaderError::Fields(fields.len()));
         }
         let parent_hash = *field::<32>(fields[0], "the hash of the parent")?;
+        // Their lengths put the state root in the same place in all headers, which is where the circuit looks for it.
         field::<32>(fields[1], "the hash of the ommers")?;
         field::<20>(fields[2], "the beneficiary")?;
         let state_root = *field::<32>(fields[3], "the state root")?;
@@ -84,6 +86,7 @@ fn field<'a, const N: usize>(
 
 fn number(field: Option<&[u8]>) -> Result<u64, HeaderError> {
     match field {
+        // With leading zeros, a height would have several encodings, and the block several hashes.
         Some(bytes) if bytes.len() <= 8 && bytes.first() != Some(&0) => {
             Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
         }

@@ -64,6 +64,8 @@ pub const MAX_ENVELOPE: usize = 64 << 20;
 /// The largest number of transactions in a payload.
 pub const MAX_TRANSACTIONS: usize = 1 << 20;
 
+// The limits of the consensus specifications: `MAX_EXTRA_DATA_BYTES`, `MAX_WITHDRAWALS_PER_PAYLOAD`.
+
 /// The longest extra data, in bytes.
 pub const MAX_EXTRA_DATA: usize = 32;
 
@@ -111,6 +113,7 @@ impl Payload {
         let [number, limit, used, timestamp, extra, fee, hash, transactions, rest @ ..] = rest;
         let [withdrawals, blob, excess, accesses, slot] = rest;
         let items = transactions.items(MAX_TRANSACTIONS, MAX_BYTES)?;
+        // No transaction is empty (EIP-2718), and the trie of transactions cannot hold one: an empty value is an absent one.
         if let Some(at) = items.iter().position(<[u8]>::is_empty) {
             return Err(transactions.error(format!("transaction {at} is empty")));
         }
@@ -227,18 +230,18 @@ impl Envelope {
     /// # Errors
     /// The first byte that cannot be part of an envelope.
     pub fn read(part: Part<'_>) -> Result<Self, SszError> {
-        // The payload is copied, unlike witnesses.
+        // The payload is copied, unlike witnesses, so its length is checked before anything is read.
         part.list(MAX_ENVELOPE)?;
         let [payload, root, requests] = part.container([
             Field::Variable("payload"),
             Field::Fixed("parent_beacon_block_root", 32),
             Field::Variable("execution_requests"),
         ])?;
-        let requests = requests.items(MAX_REQUESTS, MAX_BYTES)?;
+        let list = requests.items(MAX_REQUESTS, MAX_BYTES)?;
         Ok(Self {
             payload: Payload::read(payload)?,
             parent_beacon_block_root: *root.array()?,
-            execution_requests: requests.iter().map(<[u8]>::to_vec).collect(),
+            execution_requests: list.iter().map(<[u8]>::to_vec).collect(),
         })
     }
 

@@ -40,6 +40,7 @@ impl<'a> Push<'a> {
         Ok(Self {
             envelope: Envelope::read(envelope)?,
             witness: ExecutionWitness::read(witness)?,
+            // The check of the block compares their number with that of its transactions.
             public_keys: keys.elements(PUBLIC_KEY, MAX_TRANSACTIONS)?,
         })
     }

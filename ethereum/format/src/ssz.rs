@@ -73,8 +73,11 @@ impl<'a> Part<'a> {
 
     /// Reads the offset at a position of the fixed part.
     fn offset(self, position: usize) -> Result<usize, SszError> {
-        let bytes = self.bytes.get(position..).and_then(|rest| rest.first_chunk::<OFFSET>());
-        let bytes = bytes.ok_or_else(|| self.error("it ends within an offset"))?;
+        let bytes = self
+            .bytes
+            .get(position..)
+            .and_then(|rest| rest.first_chunk::<OFFSET>())
+            .ok_or_else(|| self.error("it ends within an offset"))?;
         let offset = u32::from_le_bytes(*bytes) as usize;
         match offset <= self.bytes.len() {
             true => Ok(offset),
@@ -156,6 +159,7 @@ impl<'a> Part<'a> {
             let why = format!("first offset {first}, expected a positive multiple of {OFFSET}");
             return Err(self.error(why));
         }
+        // Offsets are not stored: `Items` reads them again where they are, so a list costs no memory.
         let count = first / OFFSET;
         if count > most {
             return Err(self.error(format!("{count} items, expected at most {most}")));
@@ -224,6 +228,7 @@ impl<'a> Part<'a> {
     /// # Errors
     /// If it has several elements, or a wrong offset.
     pub fn at_most_one(self) -> Result<Option<Self>, SszError> {
+        // What reads the element limits its length.
         let items = self.items(1, usize::MAX)?;
         Ok((items.count == 1).then(|| self.part(OFFSET, self.bytes.len(), self.name)))
     }
@@ -236,6 +241,7 @@ impl<'a> Part<'a> {
         match self.bytes {
             [0] => Ok(None),
             [1, ..] => Ok(Some(self.part(1, self.bytes.len(), self.name))),
+            // They would be a second encoding of nothing.
             [0, ..] => Err(self.error("bytes follow selector 0, which selects nothing")),
             [other, ..] => Err(self.error(format!("selector {other}, expected 0 or 1"))),
             [] => Err(self.error("no selector")),
@@ -311,6 +317,7 @@ impl<'a> Items<'a> {
 
 impl PartialEq for Items<'_> {
     fn eq(&self, other: &Self) -> bool {
+        // A list has one encoding, so equal lists have equal bytes, wherever they are in their messages.
         self.encoded() == other.encoded()
     }
 }
@@ -367,6 +374,7 @@ impl Writer {
     /// If there is no offset for it, or it starts behind 4 GiB.
     #[must_use]
     pub fn variable(mut self, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Self {
+        // Offsets are only right behind a complete fixed part.
         debug_assert!(self.written > 0 || self.bytes.len() == self.from + self.fixed);
         let position = self.offsets[self.written];
         let offset = encoded(self.bytes.len() - self.from);

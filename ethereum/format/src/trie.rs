@@ -172,11 +172,11 @@ impl<'a> Node<'a> {
             }
             _ => [None; 2],
         };
-        let children = children.into_iter().filter_map(move |child| match child {
+        let nodes = children.into_iter().filter_map(move |child| match child {
             Child::Hash(hash) => below.map(|below| Reference::Node(hash, below)),
             Child::Absent | Child::Small => None,
         });
-        children.chain(of_account.into_iter().flatten())
+        nodes.chain(of_account.into_iter().flatten())
     }
 }
 
@@ -246,6 +246,7 @@ fn read_short<'a>(
 ) -> Result<Node<'a>, NodeError> {
     let first = *path.payload.first().ok_or(NodeError::Path)?;
     // Hex-prefix encoding (Yellow Paper, appendix C): bit 5 of the first byte marks a leaf, bit 4 an odd number of nibbles.
+    // 33 bytes hold it and 64 nibbles.
     let (is_leaf, is_odd) = (first & 0x20 != 0, first & 0x10 != 0);
     if path.list || path.payload.len() > 33 || first >> 4 > 3 || (!is_odd && first & 0x0f != 0) {
         return Err(NodeError::Path);
@@ -291,6 +292,7 @@ fn read_child<'a>(child: &Item<'a>, position: Position, at: usize) -> Result<Chi
         if child.whole.len() >= 32 {
             return Err(NodeError::Child(at));
         }
+        // Nothing in it is used, but a node that no trie can have must not pass because it is small.
         let mut inside = child.whole;
         read_node(&mut inside, position)?;
         return Ok(Child::Small);
@@ -310,6 +312,7 @@ fn read_account(mut value: &[u8]) -> Result<Node<'_>, NodeError> {
     }
     let mut next = || Header::decode_bytes(&mut inside, false).map_err(bad);
     let [nonce, balance, root, code] = [next()?, next()?, next()?, next()?];
+    // Numbers without leading zeros: otherwise an account would have several encodings, and tries several roots.
     let is_number = |bytes: &[u8], most: usize| bytes.len() <= most && bytes.first() != Some(&0);
     if !inside.is_empty() || !is_number(nonce, 8) || !is_number(balance, 32) {
         return Err(NodeError::Account);

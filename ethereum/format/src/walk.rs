@@ -50,6 +50,7 @@ impl Digests {
         let digests = (0u32..).zip(items.iter()).map(|(at, item)| (keccak(item), at));
         let mut sorted: Vec<([u8; 32], u32)> = digests.collect();
         sorted.sort_unstable();
+        // `begins[i + 1]` counts the digests that start with i; the sums below turn counts into positions.
         let mut begins = vec![0; (1 << 16) + 1];
         for (digest, _) in &sorted {
             begins[first(digest) + 1] += 1;
@@ -109,6 +110,7 @@ impl Walk {
     ) -> Result<Self, WalkError> {
         let mut walk =
             Self { reached: vec![[None; 2]; state.len()], codes: HashSet::new(), absent: 0 };
+        // Depth first: this holds at most 16 nodes for each level of two tries, where breadth first would hold entire levels.
         let mut open = Vec::new();
         if root != EMPTY_ROOT {
             let at = digests.find(&root).ok_or(WalkError::Root(root))?;

@@ -81,10 +81,14 @@ where
     let total = length(&state) + length(&codes) + length(&headers);
     // Before anything is written: items may come from JSON, whose lengths no offset has limited.
     crate::ssz::check_length(total, "witness")?;
-    let writer = Writer::new(Vec::with_capacity(total), 3 * OFFSET).offset().offset().offset();
-    let writer = writer.variable(|bytes| write_items(bytes, state));
-    let writer = writer.variable(|bytes| write_items(bytes, codes));
-    Ok(writer.variable(|bytes| write_items(bytes, headers)).end())
+    Ok(Writer::new(Vec::with_capacity(total), 3 * OFFSET)
+        .offset()
+        .offset()
+        .offset()
+        .variable(|bytes| write_items(bytes, state))
+        .variable(|bytes| write_items(bytes, codes))
+        .variable(|bytes| write_items(bytes, headers))
+        .end())
 }
 
 /// A witness that owns its encoding, which was checked.

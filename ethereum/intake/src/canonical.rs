@@ -73,6 +73,7 @@ pub fn admit(
 ) -> Result<Admitted, CheckError> {
     let strict = check_witness(witness, parent, number);
     match strict {
+        // The strict check comes first: a witness that passes it is stored as it came, without a copy.
         Err(_) if options.lenient => {
             let (bytes, left_out) = canonical(witness, parent)?;
             let witness = decode(&bytes)?;
@@ -103,6 +104,7 @@ fn canonical(
     };
     let mut state: Vec<&[u8]> = witness.state.iter().collect();
     let mut codes: Vec<&[u8]> = witness.codes.iter().collect();
+    // Sorted and without repeats before the walk, which looks nodes up by their digests.
     sort(&mut state, EMPTY_NODE);
     sort(&mut codes, &[]);
     let encoded = encode(&state, &codes, &headers)?;

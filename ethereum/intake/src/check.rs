@@ -27,7 +27,7 @@ pub enum CheckError {
     #[error("baseFeePerGas has more than 64 bits")]
     BaseFee,
     /// A block whose hash is not the one in the payload.
-    #[error("the block says its hash is {}, and it is {}", hex(.said), hex(.found))]
+    #[error("the payload has blockHash {}, but its header has the hash {}", hex(.said), hex(.found))]
     BlockHash {
         /// The hash in the payload.
         said: [u8; 32],
@@ -35,7 +35,7 @@ pub enum CheckError {
         found: [u8; 32],
     },
     /// A height that is not one above the parent's.
-    #[error("the block says its height is {number}, and its parent's is {parent}")]
+    #[error("the height of the block is {number}, but that of its parent is {parent}")]
     Number {
         /// The height in the payload.
         number: u64,
@@ -46,12 +46,12 @@ pub enum CheckError {
     #[error("execution request {0} is empty, or its type is not above that of the one before it")]
     Requests(usize),
     /// A transaction with blobs that cannot be read.
-    #[error("transaction {0} is not a transaction with blobs, as its type says")]
+    #[error(
+        "transaction {0} has the type of transactions with blobs (EIP-4844), but cannot be read as one"
+    )]
     Transaction(usize),
     /// Blobs that differ from the expected ones.
-    #[error(
-        "the block has {found} blobs, and their hashes are not the {expected} that are expected"
-    )]
+    #[error("the block has {found} blobs, whose hashes differ from the {expected} expected ones")]
     Blobs {
         /// The number of blobs in the block.
         found: usize,
@@ -59,7 +59,7 @@ pub enum CheckError {
         expected: usize,
     },
     /// A number of public keys that differs from that of the transactions.
-    #[error("there are {keys} public keys for {transactions} transactions")]
+    #[error("{keys} public keys for {transactions} transactions, expected one for each")]
     Keys {
         /// The number of public keys.
         keys: usize,
@@ -67,10 +67,10 @@ pub enum CheckError {
         transactions: usize,
     },
     /// A public key that is not an uncompressed one.
-    #[error("public key {0} does not begin with 4, as uncompressed ones do")]
+    #[error("public key {0} does not begin with 4, so it is not uncompressed")]
     Key(usize),
     /// Too few or too many headers.
-    #[error("there are {0} headers, and must be 1 to {MAX_HEADERS}")]
+    #[error("{0} headers, expected 1 to {MAX_HEADERS}")]
     Headers(usize),
     /// A header that cannot be read.
     #[error("header {at}: {why}")]
@@ -84,7 +84,7 @@ pub enum CheckError {
     #[error("header {0} is not the parent of the one after it")]
     Chain(usize),
     /// A last header that is not the block's parent.
-    #[error("the last header is {}, and the block's parent is {}", hex(.found), hex(.parent))]
+    #[error("the last header has the hash {}, expected that of the block's parent, {}", hex(.found), hex(.parent))]
     Parent {
         /// The hash of the last header.
         found: [u8; 32],
@@ -118,11 +118,11 @@ pub enum CheckError {
     )]
     Unreached(usize),
     /// A code that is too long.
-    #[error("code {0} has more than {MAX_CODE} bytes")]
+    #[error("code {0} has more than {MAX_CODE} bytes, the limit of EIP-7907")]
     CodeLength(usize),
     /// A code that no account has.
     #[error(
-        "code {0} is not that of an account in the witness, so it does not belong there, or the block itself makes it: {LENIENT}"
+        "no account in the witness has code {0}, so it does not belong there, or the block itself makes it: {LENIENT}"
     )]
     Code(usize),
     /// Items that cannot be encoded.
@@ -152,7 +152,7 @@ pub fn check_block(
     blob_hashes: Option<&[[u8; 32]]>,
 ) -> Result<(), CheckError> {
     let payload = &envelope.payload;
-    // Otherwise one block would have several envelopes: the hash leaves out empty requests, and sorts.
+    // The hash leaves out empty requests, and sorts: without this check, one block would have several envelopes.
     let requests = &envelope.execution_requests;
     let rises = |at: usize| at == 0 || requests[at - 1][..1] < requests[at][..1];
     if let Some(at) = (0..requests.len()).find(|&at| requests[at].len() < 2 || !rises(at)) {
@@ -196,10 +196,12 @@ pub fn check_witness(
     parent: [u8; 32],
     number: u64,
 ) -> Result<Summary, CheckError> {
+    // The headers come first: they are few, and a witness of another block is refused before its nodes are hashed.
     let (root, before) = check_headers(&witness.headers, parent)?;
     if before.checked_add(1) != Some(number) {
         return Err(CheckError::Number { number, parent: before });
     }
+    // Before the order: an empty item is often out of order as well, and that error would not say what to leave out.
     check_not_empty(witness)?;
     check_order(&witness.state, "node")?;
     check_order(&witness.codes, "code")?;
@@ -266,8 +268,8 @@ fn read_header(bytes: &[u8]) -> Result<BlockHeader, String> {
 pub fn parent_of(witness: &ExecutionWitness<'_>) -> Result<([u8; 32], u64), CheckError> {
     let mut last = None;
     for (at, bytes) in witness.headers.iter().enumerate() {
-        let header = BlockHeader::read(bytes);
-        let header = header.map_err(|error| CheckError::Header { at, why: error.to_string() })?;
+        let header = BlockHeader::read(bytes)
+            .map_err(|error| CheckError::Header { at, why: error.to_string() })?;
         // Headers in JSON may come in any order.
         if last.is_none_or(|(number, _)| number <= header.number) {
             last = Some((header.number, keccak(bytes)));

@@ -1,4 +1,4 @@
-//! Errors of the service, as `application/problem+json` (RFC 9457) with the types of codec B where it has one.
+//! Errors of the service, as `application/problem+json` (RFC 9457) with the types of execution-apis 793 where it has one.
 
 use crate::jwt::TokenError;
 use crate::node::NodeError;

@@ -138,7 +138,7 @@ async fn blocking<T: Send + 'static>(
 /// Returns the media type of a body, without parameters, which do not matter.
 fn media_type(headers: &HeaderMap) -> &str {
     let found = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    found.unwrap_or_default().split(';').next().unwrap_or_default().trim()
+    found.and_then(|kind| kind.split(';').next()).map_or("", str::trim)
 }
 
 /// Checks that a body has one of several media types, and returns that one.
@@ -277,7 +277,9 @@ async fn metrics(State(service): Shared) -> ([(header::HeaderName, &'static str)
         let counter = ConstCounter::new(count.load(Ordering::Relaxed));
         registry.register(name, help, counter);
     }
-    let waiting = ConstGauge::new(i64::try_from(service.store().waiting()).unwrap_or(i64::MAX));
+    let waiting = ConstGauge::new(
+        i64::try_from(service.store().waiting()).expect("fewer blocks wait than memory holds"),
+    );
     registry.register("waiting", "Blocks that wait for a job", waiting);
     let mut text = String::new();
     // Into a string, this cannot fail.

@@ -86,6 +86,7 @@ impl Tries {
             let root = match at % 8 == 1 {
                 true => trie(random, 2, &mut nodes, &mut |random, path| {
                     let mut value = random.bytes(20);
+                    // Words have no leading zeros.
                     value[0] |= 1;
                     leaf(&path, &alloy_rlp::encode(&value[..]))
                 }),
@@ -95,7 +96,7 @@ impl Tries {
         }
         let mut next = contents.iter();
         let root = trie(random, accounts, &mut nodes, &mut |random, path| {
-            let (root, code) = next.next().copied().unwrap_or_default();
+            let (root, code) = next.next().copied().expect("one for each account");
             let mut inside = Vec::new();
             random.below(1 << 20).encode(&mut inside);
             random.next().encode(&mut inside);
@@ -120,6 +121,7 @@ impl Block {
 
     /// Makes blocks that follow each other.
     pub fn chain(seed: u64, first: u64, count: usize, bytes: usize) -> Vec<Self> {
+        // Chains that begin at other heights differ, even with the same seed.
         let mut random = Random(seed ^ (first << 32));
         let mut state = Tries::new(&mut random, bytes);
         let before = Header {
@@ -155,17 +157,15 @@ impl Block {
     /// Returns a competing branch: the same blocks with other extra data, each after the previous one, the first one after the same parent.
     pub fn branch(blocks: &[Self], extra_data: &[u8]) -> Vec<Self> {
         let mut branch: Vec<Self> = Vec::with_capacity(blocks.len());
-        for block in blocks {
-            let mut block = block.clone();
+        for mut block in blocks.iter().cloned() {
             if let Some(before) = branch.last() {
                 let header = before.header();
                 block.parameters.envelope.payload.parent_hash = header.hash_slow().0;
                 let witness = block.witness();
-                let headers = [alloy_rlp::encode(&header)];
-                let headers: Vec<&[u8]> = headers.iter().map(Vec::as_slice).collect();
+                let parent = alloy_rlp::encode(&header);
                 let [state, codes] = [witness.state, witness.codes].map(|items| items.iter());
                 let [state, codes]: [Vec<&[u8]>; 2] = [state.collect(), codes.collect()];
-                block.witness = encode(&state, &codes, &headers);
+                block.witness = encode(&state, &codes, &[&parent]);
             }
             block.parameters.envelope.payload.extra_data = extra_data.to_vec();
             let header = block.header();
@@ -188,8 +188,8 @@ impl Block {
         root_after: [u8; 32],
     ) -> (Self, Header) {
         let ancestors = headers.each_ref().map(alloy_rlp::encode);
-        let parts = [&state.nodes[..], &state.codes[..], &ancestors[..]];
-        let parts = parts.map(|items| items.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let parts = [&state.nodes[..], &state.codes[..], &ancestors[..]]
+            .map(|items| items.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let witness = encode(&parts[0], &parts[1], &parts[2]);
         let transactions: Vec<Vec<u8>> =
             (0..3).map(|_| [&[2], &random.bytes(150)[..]].concat()).collect();
@@ -304,6 +304,7 @@ fn trie(
         level = pairs
             .into_iter()
             .map(|children| {
+                // One in each half, so that the two children have different places.
                 let (first, second) = (random.below(8), 8 + random.below(8));
                 let mut inside = Vec::with_capacity(532);
                 for at in 0..16 {
@@ -313,8 +314,7 @@ fn trie(
                         _ => None,
                     };
                     // Nodes that the block has not read are only known by their hashes.
-                    let child = child.unwrap_or_else(|| array(random));
-                    child[..].encode(&mut inside);
+                    child.unwrap_or_else(|| array(random))[..].encode(&mut inside);
                 }
                 b""[..].encode(&mut inside);
                 add(list(&inside))

@@ -52,7 +52,7 @@ pub enum StoreError {
     #[error("{0} is an orchestrator's folder: name another one")]
     Foreign(String),
     /// A full disk.
-    #[error("there is no space left for records in {0}")]
+    #[error("no space left for records in {0}")]
     Full(String),
     /// A record that cannot be read or written.
     #[error("{path}: {why}")]
@@ -109,6 +109,7 @@ impl WitnessStore {
         std::fs::create_dir_all(&blocks).map_err(|error| failed(&blocks, error))?;
         refuse_foreign(folder)?;
         let path = folder.join("lock");
+        // Locked, not only created: the lock of a process that was killed ends with it.
         let lock = std::fs::File::create(&path).map_err(|error| failed(&path, error))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -196,6 +197,7 @@ impl WitnessStore {
         let Admitted { summary, changed, left_out } = check().inspect_err(|_| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         })?;
+        // `remove` waits until the record is there: between the two, nothing names these blobs.
         let _storing = self.storing.read().unwrap_or_else(PoisonError::into_inner);
         let parts = match &changed {
             Some(bytes) => vec![bytes.into()],
@@ -232,7 +234,9 @@ impl WitnessStore {
             left_out,
             refused: None,
         };
+        // Held until the record is written: two payloads must not get the same order, nor one record overwrite the other.
         let mut tree = self.tree();
+        // A record that cannot be read is made again by sending its block, as the error of `remove` advises.
         let known = self.record(&record.block).unwrap_or_else(|error| {
             tracing::error!(%error, "a record is replaced");
             None
@@ -316,6 +320,7 @@ impl WitnessStore {
     ) -> Result<Record, StoreError> {
         let mut tree = self.tree();
         let Some(now) = self.record(&known.block)? else { return Ok(known.clone()) };
+        // The block has come again: what was found out about the older payload no longer applies.
         if (now.order, &now.witness) != (known.order, &known.witness) {
             return Ok(now);
         }
@@ -355,6 +360,7 @@ impl WitnessStore {
         let files = std::fs::read_dir(&path)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| failed(&path, error))?;
+        // Records have names of digits and `.json`; other files are not records.
         let names = files.into_iter().filter_map(|file| file.file_name().into_string().ok());
         Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
     }

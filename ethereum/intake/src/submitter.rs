@@ -77,6 +77,7 @@ impl JobSubmitter {
     pub fn submit(&self) -> Result<usize, ClientError> {
         let Some(jobs) = &self.jobs else { return Ok(0) };
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without a block there is no genesis for a new chain, and nothing to do for an old one.
         let Some(lowest) = self.store.tree().lowest() else { return Ok(0) };
         let chain = self.chain(jobs, lowest)?;
         if let Some(bundles) = &chain.bundles {
@@ -318,9 +319,12 @@ impl JobSubmitter {
             if !again.is_time(block, Instant::now()) {
                 return Ok(Placed::Refused);
             }
+            // Noted before it is made: if the process dies in between, the next one makes it.
             match self.store.change(&record, |record| Record { pending: true, ..record }) {
                 Ok(changed) => record = changed,
-                Err(error) => tracing::error!(%error, "it is made again all the same"),
+                Err(error) => {
+                    tracing::error!(%error, "its job is made again, although its record cannot be changed")
+                }
             }
         } else if link.refused && !link.pending {
             return Ok(Placed::Refused);
@@ -362,13 +366,13 @@ impl JobSubmitter {
         self.revise(record, |record| match outcome {
             Ok(job) => Record { job: Some(job.clone()), refused, pending: false, ..record },
             Err(error) => {
-                // Without the address that was asked: anybody may read records.
+                // Without the address that was asked: clients that read records need not know it.
                 let why = match error {
                     ClientError::Problem { problem, .. } => problem.to_string(),
                     ClientError::Failed { .. } => "the orchestrator does not answer".to_owned(),
                     error => {
                         tracing::error!(%error, block = record.block, "its witness cannot be sent");
-                        "its witness cannot be sent: the log says why".to_owned()
+                        "its witness cannot be sent: see the log".to_owned()
                     }
                 };
                 Record { refused: Some(why), pending: !is_final(error), ..record }
@@ -455,6 +459,7 @@ impl JobSubmitter {
         order: Order,
     ) -> Result<String, ClientError> {
         let digest: Digest = record.witness.parse().expect("records with other names are not read");
+        // A witness may have hundreds of megabytes, and an earlier submission may have sent it.
         if !jobs.client.has_blob(&digest)? {
             jobs.client.put_file(&self.store.blobs.path(&digest))?;
         }
@@ -467,6 +472,7 @@ impl JobSubmitter {
             inputs: BTreeMap::from([("input".into(), vec![record.witness.clone()])]),
             ..JobBody::default()
         };
+        // The job belongs to the trace of the request that brought its witness.
         let client = match &record.trace {
             Some(trace) => jobs.client.traced(trace),
             None => jobs.client.clone(),

@@ -225,6 +225,11 @@ fn codecs(options: &Options, block: &Block, pair: &impl Fn(&str, (Duration, Dura
 /// Decodes `0x` and hexadecimal digits.
 type Decode = fn(&str) -> Vec<u8>;
 
+/// Decodes an item as the intake does.
+fn digits(text: &str) -> Vec<u8> {
+    decode_hex(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// A witness in JSON.
 #[derive(serde::Deserialize)]
 struct Items {
@@ -246,7 +251,7 @@ impl Items {
 /// Reads a witness in JSON.
 fn from_json(text: &[u8]) -> usize {
     let items: Items = serde_json::from_slice(text).unwrap_or_else(|error| panic!("{error}"));
-    items.bytes(decode_hex)
+    items.bytes(digits)
 }
 
 /// Whole round trips by three clients.
@@ -262,7 +267,7 @@ fn clients(
         let times = alternate(
             repetitions,
             || servers.fetch(&servers.node, &block.parameters, codec, bytes),
-            || servers.call(block, decode_hex),
+            || servers.call(block, digits),
         );
         pair(&format!("{name}: round trip, hyper"), times);
     }

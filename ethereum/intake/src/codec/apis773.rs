@@ -56,6 +56,7 @@ pub fn pieces<'a>(answer: &Answer<'a>) -> Vec<Cow<'a, [u8]>> {
         None => vec![0],
     };
     let hash = union(answer.latest_valid_hash.as_ref().map(|hash| &hash[..]));
+    // Longer errors must not cost the answer: they are cut to what the type allows.
     let error = union(answer.validation_error.map(|error| cut(error, MAX_ERROR).as_bytes()));
     let head = Writer::new(Vec::new(), 1 + 3 * OFFSET)
         .fixed(&[answer.status.number()])

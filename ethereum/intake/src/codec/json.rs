@@ -28,15 +28,15 @@ impl Parameters {
     /// Reads the four parameters: an array.
     ///
     /// # Errors
-    /// The fault, with the code that codec A has for it: -32700 if the text is not JSON, else -32602.
+    /// The fault, with the code that [`apis773`](super::apis773) has for it: -32700 if the text is not JSON, else -32602.
     pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
         let four: Four<'_> = parse(text, "parameters")?;
         Self::read(&four).map_err(|error| (-32_602, error))
     }
 
-    fn read((payload, hashes, root, requests): &Four<'_>) -> Result<Self, JsonError> {
-        let hashes = hashes.iter().map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
-        let requests = requests.iter().map(|it| bytes(it, "executionRequests"));
+    fn read((payload, blobs, root, requested): &Four<'_>) -> Result<Self, JsonError> {
+        let hashes = blobs.iter().map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
+        let requests = requested.iter().map(|it| bytes(it, "executionRequests"));
         Ok(Self {
             blob_hashes: hashes.collect::<Result<_, _>>()?,
             envelope: Envelope {
@@ -77,7 +77,7 @@ struct Response<T> {
     error: Option<RpcError>,
 }
 
-/// An error of JSON-RPC, and of codec A.
+/// An error of JSON-RPC, and of [`apis773`](super::apis773).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
@@ -144,8 +144,9 @@ pub(crate) struct Said {
 
 impl PayloadStatus {
     pub(crate) fn read(self) -> Result<Said, JsonError> {
-        let status = Status::named(&self.status)
-            .ok_or_else(|| wrong("status", format!("'{}' is none", cut(&self.status, 80))))?;
+        let status = Status::named(&self.status).ok_or_else(|| {
+            wrong("status", format!("unknown status '{}'", cut(&self.status, 80)))
+        })?;
         let hash = self.latest_valid_hash.map(|hash| array(&hash, "latestValidHash"));
         Ok(Said {
             status,
@@ -245,7 +246,7 @@ impl JsonPush {
     }
 }
 
-/// Reads JSON. Errors have the code that codec A has for them.
+/// Reads JSON. Errors have the codes of execution-apis 773.
 fn parse<'a, T: Deserialize<'a>>(
     text: &'a [u8],
     part: &'static str,

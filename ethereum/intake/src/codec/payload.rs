@@ -87,17 +87,19 @@ struct JsonWithdrawal<'a> {
 
 impl JsonPayload<'_> {
     pub(crate) fn read(&self) -> Result<Payload, JsonError> {
-        let withdrawals = self.withdrawals.iter().map(|it| {
+        let withdrawal = |it: &JsonWithdrawal<'_>| {
             Ok(Withdrawal {
                 index: json::quantity(&it.index, "index")?,
                 validator_index: json::quantity(&it.validator_index, "validatorIndex")?,
                 address: json::array::<20>(&it.address, "address")?,
                 amount: json::quantity(&it.amount, "amount")?,
             })
-        });
-        let withdrawals: Vec<Withdrawal> = withdrawals.collect::<Result<_, JsonError>>()?;
-        let transactions = self.transactions.iter().map(|it| json::bytes(it, "transactions"));
-        let transactions: Vec<Vec<u8>> = transactions.collect::<Result<_, _>>()?;
+        };
+        let withdrawals: Vec<Withdrawal> =
+            self.withdrawals.iter().map(withdrawal).collect::<Result<_, JsonError>>()?;
+        let transaction = |it: &Cow<'_, str>| json::bytes(it, "transactions");
+        let transactions: Vec<Vec<u8>> =
+            self.transactions.iter().map(transaction).collect::<Result<_, _>>()?;
         let extra_data = json::bytes(&self.extra_data, "extraData")?;
         if extra_data.len() > MAX_EXTRA_DATA || withdrawals.len() > MAX_WITHDRAWALS {
             return Err(json::wrong("executionPayload", "extraData or withdrawals are too long"));

@@ -27,7 +27,7 @@ const MAX_STALL: Duration = Duration::from_secs(60);
 /// Passes all other requests on to the node, unchanged. Of answers with a witness, a copy is kept.
 pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Response, Problem> {
     let Some(node) = service.node.as_ref().filter(|_| service.proxy) else {
-        let why = "there is no such path, and the service passes nothing on without --proxy";
+        let why = "unknown path; without --proxy, the service passes nothing on";
         return Err(Problem::new(kind::NO_PATH, why));
     };
     let (head, body) = request.into_parts();
@@ -50,15 +50,15 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
             passed = passed.header(name, value);
         }
     }
-    let passed = passed.body(Full::new(bytes.clone())).map_err(problem::internal)?;
-    let answer = node.pass(passed).await?;
+    let request = passed.body(Full::new(bytes.clone())).map_err(problem::internal)?;
+    let answer = node.pass(request).await?;
     let (mut head, body) = answer.into_parts();
     let copied = watched
         && head.status == StatusCode::OK
         && needs(&head.headers, &[OCTETS]).is_ok()
         && !is_encoded;
-    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    let length: Option<u64> = length.and_then(|length| length.parse().ok());
+    let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    let length: Option<u64> = announced.and_then(|length| length.parse().ok());
     for name in of_connection_in(&head.headers) {
         if name != header::CONTENT_LENGTH {
             head.headers.remove(name);
@@ -74,14 +74,15 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
             tokio::spawn(copy.keep(Arc::clone(&service), turn));
             // The caller does not wait for the copy: parts share their memory.
             let ended = send.clone();
-            let stream = stream.inspect(move |part| {
+            let watched = stream.inspect(move |part| {
+                // The copy may have been given up; the caller gets its answer all the same.
                 let _ = send.send(part.as_ref().ok().cloned().map_or(Part::Broken, Part::Data));
             });
             let last = futures_util::stream::once(async move {
                 let _ = ended.send(Part::End);
                 Ok(Bytes::new())
             });
-            Body::from_stream(stream.chain(last))
+            Body::from_stream(watched.chain(last))
         }
     };
     Ok(Response::from_parts(head, body).into_response())
@@ -89,10 +90,13 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
 
 /// Headers that belong to one connection and not to the request (RFC 9110, 7.6.1), and those that are set again.
 fn of_connection_in(headers: &HeaderMap) -> Vec<header::HeaderName> {
-    let named = headers.get_all(header::CONNECTION).iter();
-    let named = named.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let mut names: Vec<header::HeaderName> =
-        named.filter_map(|name| name.trim().parse().ok()).collect();
+    let mut names: Vec<header::HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
     names.extend([
         header::CONNECTION,
         header::CONTENT_LENGTH,

@@ -55,11 +55,11 @@ fn check(submitter: &JobSubmitter) -> Result<(), String> {
         tracing::warn!(%error, "nothing can be stored");
         match error {
             StoreError::Full(_) => "the disk is full, so nothing can be stored".to_owned(),
-            _ => "nothing can be stored: the log says why".to_owned(),
+            _ => "nothing can be stored: see the log".to_owned(),
         }
     })?;
     submitter.reach().map_err(|error| {
         tracing::warn!(%error, "the orchestrator cannot be used");
-        "the orchestrator does not answer, or refuses: the log says why".to_owned()
+        "the orchestrator does not answer, or refuses: see the log".to_owned()
     })
 }

@@ -80,8 +80,8 @@ impl StandIn {
 
     /// Answers requests until `end` is true.
     pub async fn serve(self, listener: TcpListener, end: watch::Receiver<bool>) {
-        let limits = hekaton_service::Limits::new(64, std::time::Duration::from_secs(3_600));
-        let limits = limits.http2(true);
+        let hour = std::time::Duration::from_secs(3_600);
+        let limits = hekaton_service::Limits::new(64, hour).http2(true);
         hekaton_service::accept(self.router(), listener, limits, end).await.close().await;
     }
 
@@ -103,7 +103,7 @@ fn octets(block: &Arc<Block>, pieces: Vec<Cow<'_, [u8]>>) -> Response {
     let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     let whole = Bytes::from_owner(OfWitness(Arc::clone(block)));
     let within = block.witness.as_ptr_range();
-    let pieces: Vec<_> = pieces
+    let parts: Vec<_> = pieces
         .into_iter()
         .map(|piece| {
             Ok::<_, std::convert::Infallible>(match piece {
@@ -114,7 +114,7 @@ fn octets(block: &Arc<Block>, pieces: Vec<Cow<'_, [u8]>>) -> Response {
         .collect();
     let headers =
         [(header::CONTENT_TYPE, OCTETS.to_owned()), (header::CONTENT_LENGTH, length.to_string())];
-    (headers, axum::body::Body::from_stream(futures_util::stream::iter(pieces))).into_response()
+    (headers, axum::body::Body::from_stream(futures_util::stream::iter(parts))).into_response()
 }
 
 /// Returns the identity that it reports.
@@ -182,7 +182,10 @@ fn answer_773(node: &StandIn, method: &Method, body: Option<Bytes>) -> Response 
     if method != Method::POST {
         return rpc_error(StatusCode::METHOD_NOT_ALLOWED, -32_601, "it must be POST");
     }
-    let parameters = match Parameters::decode(&body.unwrap_or_default()) {
+    let Some(body) = body else {
+        return rpc_error(StatusCode::PAYLOAD_TOO_LARGE, -32_600, "the request is too large");
+    };
+    let parameters = match Parameters::decode(&body) {
         Ok(parameters) => parameters,
         Err((code, error)) => return rpc_error(StatusCode::BAD_REQUEST, code, error),
     };
@@ -212,8 +215,8 @@ fn answer_793(
         let why = format!("{} must be {}", apis793::VERSION, apis793::FORK);
         return Err(Problem::new(kind::FORK, why));
     }
-    let body = body.ok_or_else(|| problem::too_large(apis793::MAX_REQUEST as u64))?;
-    let envelope = Envelope::decode(&body).map_err(problem::ssz)?;
+    let request = body.ok_or_else(|| problem::too_large(apis793::MAX_REQUEST as u64))?;
+    let envelope = Envelope::decode(&request).map_err(problem::ssz)?;
     if block::header(&envelope).is_none() {
         return Err(Problem::new(kind::WRONG_BLOCK, "base_fee_per_gas is too large"));
     }
@@ -231,10 +234,11 @@ fn unknown(id: &serde_json::Value) -> Response {
 /// Returns the witness in JSON as Geth has it: with headers whose fields have names, the hash among them.
 fn with_named_headers(witness: &ExecutionWitness<'_>) -> Vec<u8> {
     let mut value: serde_json::Value =
-        serde_json::from_slice(&witness_to_json(witness)).unwrap_or_default();
+        serde_json::from_slice(&witness_to_json(witness)).expect("it was just written");
     let named = witness.headers.iter().map(|mut bytes| {
-        let header = alloy_consensus::Header::decode(&mut bytes).unwrap_or_default();
-        let mut named = serde_json::to_value(&header).unwrap_or_default();
+        let header = alloy_consensus::Header::decode(&mut bytes)
+            .expect("synthetic witnesses have valid headers");
+        let mut named = serde_json::to_value(&header).expect("headers can be written as JSON");
         named["hash"] = hex(&header.hash_slow().0).into();
         named
     });

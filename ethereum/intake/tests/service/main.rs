@@ -305,7 +305,7 @@ fn nodes_that_have_no_witness_are_reported() {
         service.node = Some(Node::new(&world.node(invalid), None, false, 1 << 20));
     });
     let refused = problem(post(&format!("{address}/v1/fetch"), JSON, &parameters.encode()));
-    assert_eq!((refused.status, &refused.detail[..]), (422, "the node says INVALID: gas"));
+    assert_eq!((refused.status, &refused.detail[..]), (422, "the node answers INVALID: gas"));
     let nobody = Node::new("http://127.0.0.1:9", None, false, 1 << 20);
     let refused = world.runtime.block_on(nobody.fetch(&parameters, Codec::Apis773)).unwrap_err();
     assert!(refused.to_string().contains("refused"), "{refused}");

@@ -121,8 +121,9 @@ impl Found {
                 }
             };
             let blob_hashes = block.map(|block| block.blob_hashes.clone());
-            let block = block.map(|block| block.envelope.clone());
-            return Ok(Self { is_json, block, blob_hashes, witness, public_keys: vec![], text });
+            let envelope = block.map(|block| block.envelope.clone());
+            let public_keys = vec![];
+            return Ok(Self { is_json, block: envelope, blob_hashes, witness, public_keys, text });
         }
         let push = Body::decode(&text).map_err(|error| wrong(error.to_string()))?;
         let (witness, public_keys) = (push.witness.encode(), push.public_keys.to_vec());
@@ -176,8 +177,8 @@ pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
 
 fn check_one(found: &Found, options: Options) -> Result<(u64, Admitted), CheckError> {
     let Found { block, blob_hashes, public_keys, .. } = found;
-    let witness = ExecutionWitness::decode(&found.witness);
-    let witness = witness.map_err(|error| CheckError::Encoding(error.to_string()))?;
+    let witness = ExecutionWitness::decode(&found.witness)
+        .map_err(|error| CheckError::Encoding(error.to_string()))?;
     let (parent, number) = match block {
         None => parent_of(&witness)?,
         Some(envelope) => {

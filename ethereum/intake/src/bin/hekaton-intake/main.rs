@@ -183,8 +183,9 @@ struct MakeNode {
 const MAX_TOKEN: u64 = 4_096;
 
 fn main() -> ExitCode {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| "warn,hekaton_intake=info".into());
+    // Without RUST_LOG, and with one that cannot be read, the default must not hide warnings.
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| "warn,hekaton_intake=info".into());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colors());
     log.with_writer(std::io::stderr).init();
     let Arguments { json, command } = Arguments::parse();
@@ -224,8 +225,8 @@ fn submitter(place: &Storage) -> Result<JobSubmitter, Failure> {
         genesis: place.genesis.clone(),
         backend: place.backend.clone(),
     });
-    let store = WitnessStore::open(&place.data, options);
-    let store = store.map_err(|error| failure(exit::BAD_FILE, error))?;
+    let store =
+        WitnessStore::open(&place.data, options).map_err(|error| failure(exit::BAD_FILE, error))?;
     Ok(JobSubmitter::new(Arc::new(store), jobs))
 }
 
@@ -239,14 +240,14 @@ fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
     })
 }
 
-/// Listens at an address; `open` says whether other machines may send requests.
+/// Listens at an address, which must be on this machine unless `open` is true.
 fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
     let bad = |why: String| failure(exit::USAGE, format!("--listen {address}: {why}"));
     let listener = TcpListener::bind(address).map_err(|error| bad(error.to_string()))?;
     let bound = listener.local_addr().map_err(|error| bad(error.to_string()))?;
     if !open && !bound.ip().is_loopback() {
         return Err(bad(
-            "everybody could send witnesses: name a --secret, or listen on 127.0.0.1".into()
+            "other machines could send witnesses: name a --secret, or listen on 127.0.0.1".into(),
         ));
     }
     listener.set_nonblocking(true).map_err(|error| bad(error.to_string()))?;
@@ -307,7 +308,7 @@ fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
 async fn name(node: &Node) {
     match node.identity().await {
         Some(identity) => tracing::info!(node = %identity, commit = identity.commit, "the node"),
-        None => tracing::warn!("the node does not answer, or does not say what it is"),
+        None => tracing::warn!("the node does not answer, or does not report its identity"),
     }
 }
 
@@ -321,13 +322,14 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
     };
     for path in &arguments.blocks {
         let parameters = files::parameters(path)?;
-        let fetched = runtime.block_on(node.fetch(&parameters, codec));
-        let fetched = fetched.map_err(|error| failure(exit::FAILED, error))?;
+        let fetched = runtime
+            .block_on(node.fetch(&parameters, codec))
+            .map_err(|error| failure(exit::FAILED, error))?;
         let answer = fetched.answer().map_err(|error| failure(exit::FAILED, error))?;
         let hashes = Some(&parameters.blob_hashes[..]);
         let origin = Origin { json: fetched.is_json(), ..Source::Fetch.into() };
-        let record = submitter.store().answer(origin, &parameters.envelope, hashes, &answer);
-        let record = record.map_err(|error| {
+        let answered = submitter.store().answer(origin, &parameters.envelope, hashes, &answer);
+        let record = answered.map_err(|error| {
             let code = match error {
                 StoreError::Blob(_) | StoreError::Record { .. } | StoreError::Full(_) => {
                     exit::BAD_FILE
