@@ -30,7 +30,7 @@ pub struct Assignment {
 
 /// A node that is reached from the state root.
 struct Reached {
-    /// What it refers to; for a branch, in the order of its children, with `None` for a child that is not a hash.
+    /// Its references; for a branch, in the order of its children, with `None` for a child that is not a hash.
     references: Vec<Option<Reference>>,
     form: NodeForm,
 }

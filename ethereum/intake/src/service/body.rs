@@ -110,7 +110,7 @@ impl Service {
 /// Expands a body, up to a limit.
 fn expand(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
     let mut expanded = Vec::new();
-    // One byte more than is allowed, so that a body that is too large is told from one that just fits: a few kB expand to gigabytes.
+    // One byte more than is allowed, so that a body that is too large differs from one that just fits: a few kB expand to gigabytes.
     let mut decoder = flate2::read::MultiGzDecoder::new(bytes).take(limit + 1);
     decoder.read_to_end(&mut expanded).map_err(|error| {
         let why = format!("the body is not gzip: {error}");
