@@ -1,13 +1,20 @@
 //! The honest prover's assignment of strings to subcircuits.
 
 use crate::blocks::BlockValues;
+use crate::chain::Tag;
 use crate::error::WitnessError;
-use crate::header::{EMPTY_CODE, EMPTY_ROOT, HeaderValues, MAX_HEADER};
-use crate::input::{Witness, keccak};
+use crate::header::{HeaderValues, MAX_HEADER, MIN_HEADER};
 use crate::node::StringValues;
 use crate::sizes::{Counts, Sizes};
-use crate::trie::{Kind, Node, Reference, Tag, state_root};
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use alloy_rlp::Header;
+use hekaton_witness_format::header::BlockHeader;
+use hekaton_witness_format::trie::{Child, Node, Trie};
+use hekaton_witness_format::walk::{Digests, Walk};
+use hekaton_witness_format::{EMPTY_CODE, EMPTY_ROOT, ExecutionWitness, keccak};
+use std::collections::{BTreeMap, HashSet};
+
+/// A digest that a node contains.
+type Reference = ([u8; 32], Tag);
 
 /// The strings of a witness, by the type that proves them.
 #[derive(Clone, Debug, Default)]
@@ -21,126 +28,139 @@ pub struct Assignment {
     pub(crate) hash: [u8; 32],
 }
 
-/// Strings by their digests. Duplicates count once, and empty strings, which some nodes send, are left out.
-struct Strings {
-    digests: Vec<[u8; 32]>,
-    indices: HashMap<[u8; 32], usize>,
-}
-
-impl Strings {
-    fn of(strings: &[Vec<u8>]) -> Self {
-        let digests: Vec<[u8; 32]> = strings.iter().map(|string| keccak(string)).collect();
-        let mut indices = HashMap::new();
-        for (at, digest) in digests.iter().enumerate() {
-            if *digest != EMPTY_ROOT && *digest != EMPTY_CODE {
-                indices.entry(*digest).or_insert(at);
-            }
-        }
-        Self { digests, indices }
-    }
-
-    fn find(&self, digest: &[u8; 32]) -> Option<usize> {
-        self.indices.get(digest).copied()
-    }
-
-    fn indices(&self) -> impl Iterator<Item = usize> {
-        self.indices.values().copied()
-    }
-}
-
-/// A string that is reached from the state root.
+/// A node that is reached from the state root.
 struct Reached {
+    /// Its references; for a branch, in the order of its children, with `None` for a child that is not a hash.
     references: Vec<Option<Reference>>,
-    kind: Kind,
+    form: NodeForm,
+}
+
+/// The form in which a node is proven: each has rows of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NodeForm {
+    /// A branch all of whose children are hashes.
+    Branch,
+    /// A branch some of whose children are inside it.
+    MixedBranch,
+    /// A leaf or an extension.
+    Short,
+}
+
+impl Reached {
+    fn new(node: &Node<'_>, tag: Tag) -> Self {
+        let (form, references) = match *node {
+            Node::Branch { children, .. } => {
+                let is_mixed = children.contains(&Child::Small);
+                let references = children.iter().map(|child| match child {
+                    Child::Hash(hash) => Some((**hash, tag)),
+                    Child::Absent | Child::Small => None,
+                });
+                let form = if is_mixed { NodeForm::MixedBranch } else { NodeForm::Branch };
+                (form, references.collect())
+            }
+            Node::Extension { child, .. } => (NodeForm::Short, vec![Some((*child, tag)), None]),
+            Node::Account { storage_root, code_hash } => {
+                let references = [(*storage_root, Tag::Storage), (*code_hash, Tag::Code)];
+                (NodeForm::Short, references.map(Some).to_vec())
+            }
+            Node::Word => (NodeForm::Short, vec![None, None]),
+        };
+        Self { references, form }
+    }
+}
+
+/// The digests of a list, without those of the empty node and the empty code, which some nodes of the network send.
+fn present(digests: &Digests) -> impl Iterator<Item = (&[u8; 32], usize)> {
+    digests.iter().filter(|(digest, _)| **digest != EMPTY_ROOT && **digest != EMPTY_CODE)
+}
+
+/// Returns the state root in the header of the parent.
+fn state_root(header: &[u8]) -> Result<[u8; 32], WitnessError> {
+    let BlockHeader { state_root, .. } = BlockHeader::read(header)?;
+    // The root is in the same place in all headers whose list has a header of three bytes, which all real ones have.
+    let (bytes, least, most) = (header.len(), MIN_HEADER, MAX_HEADER);
+    match (least..=most).contains(&bytes) {
+        true => Ok(state_root),
+        false => Err(WitnessError::HeaderLength { bytes, least, most }),
+    }
 }
 
 impl Assignment {
     /// Walks from the state root to all strings.
-    pub(crate) fn new(witness: &Witness) -> Result<Self, WitnessError> {
-        let header = witness.parent()?;
-        let root = state_root(header, MAX_HEADER).map_err(WitnessError::Header)?;
-        let (nodes, codes) = (Strings::of(&witness.state), Strings::of(&witness.codes));
-        let mut found: HashMap<(usize, Tag), Reached> = HashMap::new();
-        let mut asked_codes = HashSet::new();
-        let mut queue = VecDeque::from([(root, Tag::Account)]);
-        if root != EMPTY_ROOT && nodes.find(&root).is_none() {
-            return Err(WitnessError::NoRoot);
+    pub(crate) fn new(witness: &ExecutionWitness<'_>) -> Result<Self, WitnessError> {
+        let header = witness.headers.iter().last().ok_or(WitnessError::NoHeader)?;
+        let root = state_root(header)?;
+        let (nodes, codes) = (Digests::of(&witness.state), Digests::of(&witness.codes));
+        // In the order of the witness, which fixes the order of the chain.
+        let mut found: BTreeMap<(usize, Tag), Reached> = BTreeMap::new();
+        let walk = Walk::from_root(&witness.state, &nodes, root, |index, trie, node| {
+            let tag = Tag::from(trie);
+            found.insert((index, tag), Reached::new(node, tag));
+        })?;
+        let is_asked = |digest: &[u8; 32]| walk.codes.contains(digest);
+        let lost_node = present(&nodes).filter(|(_, index)| walk.reached[*index] == [None; 2]);
+        let lost_code = present(&codes).filter(|(digest, _)| !is_asked(digest));
+        let lost =
+            [("node", lost_node.map(|it| it.1).min()), ("code", lost_code.map(|it| it.1).min())];
+        if let Some((what, index)) = lost.into_iter().find_map(|(what, at)| Some((what, at?))) {
+            return Err(WitnessError::Unreachable { what, index });
         }
-        while let Some((digest, tag)) = queue.pop_front() {
-            if tag == Tag::Code {
-                asked_codes.extend(codes.find(&digest));
-                continue;
-            }
-            let Some(index) = nodes.find(&digest) else { continue };
-            if found.contains_key(&(index, tag)) {
-                continue;
-            }
-            let string = &witness.state[index];
-            let wrong = |why| WitnessError::Node { index, bytes: string.len(), why };
-            let Node { kind, references } = Node::read(string, tag).map_err(wrong)?;
-            queue.extend(references.iter().flatten());
-            found.insert((index, tag), Reached { references, kind });
-        }
-        let reached: BTreeSet<usize> = found.keys().map(|(index, _)| *index).collect();
-        let missing = |strings: &Strings, what, has: &dyn Fn(&usize) -> bool| match strings
-            .indices()
-            .filter(|index| !has(index))
-            .min()
-        {
-            Some(index) => Err(WitnessError::Unreachable { what, index }),
-            None => Ok(()),
-        };
-        missing(&nodes, "node", &|index| reached.contains(index))?;
-        missing(&codes, "code", &|index| asked_codes.contains(index))?;
 
         // Each string asks once, and the first string that can give it does.
-        let mut asked: HashMap<Reference, u64> = HashMap::new();
-        for (index, tag) in found.keys() {
-            *asked.entry((nodes.digests[*index], *tag)).or_default() += 1;
+        let mut asked: HashSet<Reference> = HashSet::new();
+        for (digest, index) in present(&nodes) {
+            // A node may be in both kinds of tries, and is then proven once for each.
+            let tries = [Trie::Accounts, Trie::Storage]
+                .into_iter()
+                .filter(|trie| walk.reached[index][*trie as usize].is_some());
+            asked.extend(tries.map(|trie| (*digest, Tag::from(trie))));
         }
-        for index in &asked_codes {
-            *asked.entry((codes.digests[*index], Tag::Code)).or_default() += 1;
-        }
-        let mut give = |reference: &Reference| asked.remove(reference).unwrap_or(0);
+        asked.extend(present(&codes).map(|(digest, _)| (*digest, Tag::Code)));
+        let mut give = |reference: &Reference| u64::from(asked.remove(reference));
         let count = give(&(root, Tag::Account));
         let mut assignment = Self {
             header: Some(HeaderValues { blocks: BlockValues::of(header), count }),
             hash: keccak(header),
             ..Self::default()
         };
-        let mut order: Vec<(usize, Tag)> = found.keys().copied().collect();
+        for ((index, tag), reached) in found {
+            let string = witness.state.get(index).expect("the walk has visited it");
+            assignment.add(string, tag, &reached, &mut give);
+        }
+        let mut order: Vec<usize> = present(&codes).map(|(_, index)| index).collect();
         order.sort_unstable();
-        for key in order {
-            let (Reached { references, kind }, (index, tag)) = (&found[&key], key);
-            let string = &witness.state[index];
-            let mut counts: Vec<u64> = references
-                .iter()
-                .map(|reference| reference.as_ref().map_or(0, &mut give))
-                .collect();
-            let places = match kind {
-                Kind::Branch => references.iter().map(|it| usize::from(it.is_some())).collect(),
-                Kind::Short => places_of_short(string, tag),
-                Kind::MixedBranch => starts(string),
-            };
-            if *kind == Kind::MixedBranch {
-                // Only hashes have a place for a count.
-                let mut is_hash = references.iter().map(Option::is_some);
-                counts.retain(|_| is_hash.next() == Some(true));
-            }
-            let values = StringValues { blocks: BlockValues::of(string), tag, places, counts };
-            match kind {
-                Kind::Branch => assignment.branches.push(values),
-                Kind::MixedBranch => assignment.mixed_branches.push(values),
-                Kind::Short if values.blocks.len() == 1 => assignment.leaves.push(values),
-                Kind::Short => assignment.mixed_leaves.push(values),
-            }
-        }
-        let mut asked_codes: Vec<usize> = asked_codes.into_iter().collect();
-        asked_codes.sort_unstable();
-        for index in asked_codes {
-            assignment.codes.extend(BlockValues::of(&witness.codes[index]));
-        }
+        let in_order = order.into_iter().filter_map(|index| witness.codes.get(index));
+        assignment.codes = in_order.flat_map(BlockValues::of).collect();
         Ok(assignment)
+    }
+
+    /// Adds a node to the strings of its type.
+    fn add(
+        &mut self,
+        string: &[u8],
+        tag: Tag,
+        Reached { references, form }: &Reached,
+        give: &mut impl FnMut(&Reference) -> u64,
+    ) {
+        let mut counts: Vec<u64> =
+            references.iter().map(|reference| reference.as_ref().map_or(0, &mut *give)).collect();
+        let places = match form {
+            NodeForm::Branch => references.iter().map(|it| usize::from(it.is_some())).collect(),
+            NodeForm::Short => places_of_short(string, tag),
+            NodeForm::MixedBranch => starts(string),
+        };
+        if *form == NodeForm::MixedBranch {
+            // Only hashes have a place for a count.
+            let mut is_hash = references.iter().map(Option::is_some);
+            counts.retain(|_| is_hash.next() == Some(true));
+        }
+        let values = StringValues { blocks: BlockValues::of(string), tag, places, counts };
+        match form {
+            NodeForm::Branch => self.branches.push(values),
+            NodeForm::MixedBranch => self.mixed_branches.push(values),
+            NodeForm::Short if values.blocks.len() == 1 => self.leaves.push(values),
+            NodeForm::Short => self.mixed_leaves.push(values),
+        }
     }
 
     /// Returns the number of subcircuits that are needed.
@@ -167,19 +187,16 @@ impl Assignment {
     }
 }
 
-/// Returns the places in a list at which its items begin.
+/// Returns the places in a node at which its items begin.
 fn starts(node: &[u8]) -> Vec<usize> {
-    let mut starts = Vec::new();
+    let header = |rest: &mut &[u8]| Header::decode(rest).expect("the walk has read the node");
     let mut rest = node;
-    if alloy_rlp::Header::decode(&mut rest).is_err() {
-        return starts;
-    }
+    header(&mut rest);
+    let mut starts = Vec::new();
     while !rest.is_empty() {
         starts.push(node.len() - rest.len());
-        match alloy_rlp::Header::decode(&mut rest) {
-            Ok(header) => rest = rest.get(header.payload_length..).unwrap_or_default(),
-            Err(_) => break,
-        }
+        let Header { payload_length, .. } = header(&mut rest);
+        rest = &rest[payload_length..];
     }
     starts
 }
@@ -187,15 +204,13 @@ fn starts(node: &[u8]) -> Vec<usize> {
 /// Returns the length of the path (0 without a header), the place of the value, and the place of the balance in it.
 fn places_of_short(node: &[u8], tag: Tag) -> Vec<usize> {
     let starts = starts(node);
-    let (Some(&path), Some(&value)) = (starts.first(), starts.get(1)) else { return Vec::new() };
+    let (path, value) = (starts[0], starts[1]);
+    // A path of one byte below 0x80 is its own encoding; longer ones have a header of one byte, since they have at most 33.
     let length = if value == path + 1 { 0 } else { value - path - 1 };
     let is_leaf = node[if length == 0 { path } else { path + 1 }] & 0x20 != 0;
     let balance = match is_leaf && tag == Tag::Account {
-        // Behind two headers of two bytes and the nonce.
-        true => {
-            let nonce = node.get(value + 4).copied().unwrap_or_default();
-            value + 5 + usize::from(nonce.saturating_sub(0x80).min(8))
-        }
+        // Behind two headers of two bytes and the nonce: a byte below 0x80, or 0x80 plus the number of bytes that follow.
+        true => value + 5 + usize::from(node[value + 4].saturating_sub(0x80)),
         false => 0,
     };
     vec![length, value, balance]

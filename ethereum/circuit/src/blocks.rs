@@ -91,6 +91,15 @@ pub(crate) struct Block {
     pub(crate) lanes: Vec<Var>,
 }
 
+/// The end of a string in a block.
+struct Padding {
+    /// For each byte, 1 if the string ends before it.
+    ends: Vec<Var>,
+    is_last: Var,
+    /// The bytes of the string, followed by zeros.
+    content: Vec<Var>,
+}
+
 impl Block {
     /// A bit of a byte; 7 is the most significant one.
     pub(crate) fn bit(&self, context: Context<'_>, byte: usize, bit: usize) -> Synthesized<Var> {
@@ -108,24 +117,36 @@ impl Context<'_> {
         before: Option<&[Var]>,
     ) -> Synthesized<Block> {
         let (subcircuit, cs) = (self.subcircuit, self.subcircuit.cs());
-        let bytes = values.map(|values| values.bytes.as_slice());
-        let message = Message::new().committed(subcircuit, BLOCK, bytes)?;
-        let mut variables = Vec::with_capacity(BLOCK);
+        let given = values.map(|values| values.bytes.as_slice());
+        let message = Message::new().committed(subcircuit, BLOCK, given)?;
+        let mut bytes = Vec::with_capacity(BLOCK);
         for at in 0..BLOCK {
-            let byte = witness(&cs, bytes.map(|bytes| Fr::from(bytes[at])))?;
-            let bits = (0..8).map(|bit| message.bit(&cs, 8 * at + 7 - bit));
-            let bits = bits.collect::<Result<Vec<_>, _>>()?;
+            let byte = witness(&cs, given.map(|given| Fr::from(given[at])))?;
+            let bits: Vec<Var> =
+                (0..8).map(|bit| message.bit(&cs, 8 * at + 7 - bit)).collect::<Synthesized<_>>()?;
             digits(&cs, 1, &bits)?.mul_equals(&FieldVar::one(), &byte)?;
-            variables.push(byte);
+            bytes.push(byte);
         }
-        let bytes = variables;
+        let Padding { ends, is_last, content } = self.padding(values, &bytes)?;
+        let end = sum(&cs, (0..).map(|at: u64| Fr::from(at)).zip(&ends))?;
+        let lanes = match self.hashes {
+            Hashes::Proven => self.permute(&message, active, before)?,
+            #[cfg(test)]
+            Hashes::Trusted => trusted::permute(&cs, &bytes, active, before)?,
+        };
+        Ok(Block { message, bytes, ends, is_last, end, content, lanes })
+    }
 
+    /// Finds where the string ends, and checks that only padding is behind it.
+    fn padding(self, values: Option<&BlockValues>, bytes: &[Var]) -> Synthesized<Padding> {
+        let cs = self.subcircuit.cs();
         // From the end of the string on, `behind` is 1, and where it rises, the padding begins.
         let (mut ends, mut behind) = (Vec::with_capacity(BLOCK), Vec::with_capacity(BLOCK));
         let mut before_it = constant(Fr::zero());
         for at in 0..BLOCK {
             let is_behind = values.map(|values| values.end.is_some_and(|end| end <= at));
             let next = witness(&cs, is_behind.map(Fr::from))?;
+            // Rising is a bit, so `behind` cannot fall, and one row makes both a bit.
             let end = &next - &before_it;
             end.mul_equals(&(constant(Fr::one()) - &end), &constant(Fr::zero()))?;
             ends.push(end);
@@ -133,9 +154,9 @@ impl Context<'_> {
             before_it = next;
         }
         let is_last = before_it;
-        let end = sum(&cs, (0..).map(|at: u64| Fr::from(at)).zip(&ends))?;
         let mut content = Vec::with_capacity(BLOCK);
         for at in 0..BLOCK {
+            // Keccak's padding is a byte 01, zeros, and 80 added to the last byte of the block.
             let mut terms = vec![(Fr::one(), &bytes[at]), (-Fr::one(), &ends[at])];
             if at == BLOCK - 1 {
                 terms.push((-Fr::from(128u64), &is_last));
@@ -144,13 +165,7 @@ impl Context<'_> {
             zero_if(&behind[at], &byte)?;
             content.push(byte);
         }
-
-        let lanes = match self.hashes {
-            Hashes::Proven => self.permute(&message, active, before)?,
-            #[cfg(test)]
-            Hashes::Trusted => trusted::permute(&cs, &bytes, active, before)?,
-        };
-        Ok(Block { message, bytes, ends, is_last, end, content, lanes })
+        Ok(Padding { ends, is_last, content })
     }
 
     /// The lanes after a block.
@@ -161,11 +176,11 @@ impl Context<'_> {
         before: Option<&[Var]>,
     ) -> Synthesized<Vec<Var>> {
         let look_ups = LookUps::new(self.subcircuit, self.tables)?.enabled_by(active);
-        let before = before.map(|before| {
-            let before = before.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
-            look_ups.state(before)
+        let state = before.map(|lanes| {
+            let lanes = lanes.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
+            look_ups.state(lanes)
         });
-        let after = look_ups.absorb_block(before.transpose()?.as_ref(), message.clone())?;
+        let after = look_ups.absorb_block(state.transpose()?.as_ref(), message.clone())?;
         look_ups.lanes(&after)
     }
 
@@ -177,14 +192,14 @@ impl Context<'_> {
             let products: Vec<Var> =
                 blocks.iter().map(|block| &block.is_last * &block.lanes[lane]).collect();
             let number = total(&cs, &products)?;
-            // A number in base 7 whose digits are bits.
+            // A number in base 7 whose digits are bits. 7^64 is below r, so the sum below fixes them.
             let value = number.value().ok().map(bits_of);
-            let bits = (0..64).map(|at| {
+            let bit = |at: usize| {
                 let value = value.as_ref().map(|bits| bits[at]);
                 let bit = subcircuit.bit(|| value.ok_or(SynthesisError::AssignmentMissing))?;
                 Ok(bit.variable().clone())
-            });
-            let bits = bits.collect::<Synthesized<Vec<Var>>>()?;
+            };
+            let bits: Vec<Var> = (0..64).map(bit).collect::<Synthesized<_>>()?;
             let sevens =
                 std::iter::successors(Some(Fr::one()), |power| Some(*power * Fr::from(7u64)));
             sum(&cs, sevens.zip(&bits))?.mul_equals(&FieldVar::one(), &number)?;
@@ -208,6 +223,7 @@ impl Context<'_> {
         for at in 0..most {
             let own = values.map(|values| values.get(at).unwrap_or(&nothing));
             let Some(last) = blocks.last() else {
+                // The first block is absorbed into zeros: with a state of its choice, a prover could reach any digest.
                 blocks.push(self.block(own, enable, None)?);
                 continue;
             };
@@ -215,8 +231,11 @@ impl Context<'_> {
             let active = subcircuit.bit(|| is_active.ok_or(SynthesisError::AssignmentMissing))?;
             let ended = total(&cs, blocks.iter().map(|block| &block.is_last))?;
             (enable.variable() - ended).mul_equals(&FieldVar::one(), active.variable())?;
-            let before = last.lanes.iter().map(|lane| marked(self, active.variable(), lane));
-            let before = before.collect::<Synthesized<Vec<Var>>>()?;
+            let before: Vec<Var> = last
+                .lanes
+                .iter()
+                .map(|lane| marked(self, active.variable(), lane))
+                .collect::<Synthesized<_>>()?;
             let block = self.block(own, &active, Some(&before))?;
             blocks.push(block);
         }
@@ -279,12 +298,12 @@ mod trusted {
         before.iter().for_each(|lane| drop(lane * lane));
         let lanes = before.iter().map(|lane| Some(bits_of_number(lane.value().ok()?)));
         let lanes = bytes.zip(lanes.collect::<Option<Vec<u64>>>()).map(|(bytes, lanes)| {
-            let mut sponge = Sponge { lanes: lanes.try_into().unwrap(), goes_on: true };
+            let mut sponge = Sponge { lanes: lanes.try_into().unwrap(), continues: true };
             let block = BlockValues { bytes, end: None };
             let is_active = is_active.unwrap().is_one();
             sponge.absorb(if is_active { std::slice::from_ref(&block) } else { &[] });
             // Also of the last block of a string.
-            sponge.goes_on |= is_active;
+            sponge.continues |= is_active;
             sponge.values().skip(1).collect::<Vec<Fr>>()
         });
         (0..LANES).map(|lane| witness(cs, lanes.as_ref().map(|lanes| lanes[lane]))).collect()

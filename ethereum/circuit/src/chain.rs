@@ -2,7 +2,6 @@
 
 use crate::blocks::{BLOCK, Block, BlockValues, Context};
 use crate::forms::{Synthesized, Var, digits, sum};
-use crate::trie::Tag;
 use ark_crypto_primitives::crh::poseidon::CRH;
 use ark_crypto_primitives::crh::poseidon::constraints::{CRHGadget, CRHParametersVar};
 use ark_crypto_primitives::crh::{CRHScheme, CRHSchemeGadget};
@@ -11,6 +10,8 @@ use ark_ff::{One, Zero};
 use ark_r1cs_std::alloc::AllocVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{CircuitError, Fr};
+use hekaton_witness_format::trie::Trie;
+use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// Poseidon with x^5, rate 8 and capacity 1, 8 full and 57 partial rounds: the parameters that arkworks has for this field and rate.
@@ -35,6 +36,26 @@ pub enum StringKind {
     Code = 4,
 }
 
+/// The kind of reference by which a string is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Tag {
+    /// A node of the account trie.
+    Account = 1,
+    /// A node of a storage trie.
+    Storage = 2,
+    /// A code.
+    Code = 3,
+}
+
+impl From<Trie> for Tag {
+    fn from(trie: Trie) -> Self {
+        match trie {
+            Trie::Accounts => Self::Account,
+            Trie::Storage => Self::Storage,
+        }
+    }
+}
+
 /// The chain so far: W, and the number of strings in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
@@ -50,7 +71,9 @@ impl Default for Chain {
     }
 }
 
-/// Kind, tag and number of bytes of a block: one number.
+// Kinds and tags are below 2^8, so a head is the number of exactly one kind, tag and length.
+
+/// The factors of the tag and of the number of bytes in the head of a block.
 const TAG: u64 = 1 << 8;
 const LENGTH: u64 = 1 << 16;
 
@@ -125,6 +148,7 @@ impl ChainVar {
             elements.push(digits(&cs, 8, bytes)?);
         }
         let hashed = CRHGadget::evaluate(&parameters, &elements)?;
+        // A block that is off leaves W as it is: otherwise the prover could append to it.
         let digest = &self.digest + active * (hashed - &self.digest);
         let count = self.count + &block.is_last;
         Ok(Self { digest, count })
@@ -142,6 +166,7 @@ impl ChainVar {
         let mut chain = self;
         for block in blocks {
             chain = chain.add(context, &active, kind_and_tag, block)?;
+            // Blocks behind the last one are off; `is_last` is 1 at most once (`Context::string`).
             active -= &block.is_last;
         }
         Ok(chain)

@@ -3,16 +3,14 @@
 use crate::assignment::Assignment;
 use crate::blocks::{BlockValues, Context, Hashes, LANES};
 use crate::branch::branch;
-use crate::chain::{self, Chain, StringKind};
+use crate::chain::{self, Chain, StringKind, Tag};
 use crate::code::{SLOTS as STATE, codes};
-use crate::forms::constant;
+use crate::forms::{Synthesized, constant};
 use crate::header::{HeaderValues, halves, header};
-use crate::input::Witness;
 use crate::mixed::mixed;
 use crate::node::StringValues;
 use crate::short::short;
 use crate::sizes::{Counts, Sizes};
-use crate::trie::Tag;
 use ark_ff::One;
 use ark_r1cs_std::eq::EqGadget;
 use ark_relations::gr1cs::SynthesisError;
@@ -21,6 +19,7 @@ use hekaton_circuit::{
     WireId, WireValues,
 };
 use hekaton_standard::keccak::Tables;
+use hekaton_witness_format::EncodedWitness;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -72,6 +71,37 @@ enum Values {
     Header(HeaderValues),
 }
 
+/// The strings of a subcircuit in two lists, of which only mixed ones use the second; `None` at setup.
+type Lists<'a> = (Option<&'a [StringValues]>, Option<&'a [StringValues]>);
+
+/// Values come with a job, so those of another type are an error of the sender's, and not an invariant.
+impl Values {
+    fn strings_of(values: Option<&Self>, part: Part) -> Synthesized<Lists<'_>> {
+        match (part, values) {
+            (Part::Codes | Part::Header, _) | (_, None) => Ok((None, None)),
+            (_, Some(Self::Strings(strings))) => Ok((Some(strings), Some(&[]))),
+            (_, Some(Self::Mixed(branches, leaves))) => Ok((Some(branches), Some(leaves))),
+            _ => Err(SynthesisError::Unsatisfiable),
+        }
+    }
+
+    fn blocks_of(values: Option<&Self>) -> Synthesized<Option<&[BlockValues]>> {
+        match values {
+            None => Ok(None),
+            Some(Self::Blocks(blocks)) => Ok(Some(blocks)),
+            Some(_) => Err(SynthesisError::Unsatisfiable),
+        }
+    }
+
+    fn header_of(values: Option<&Self>) -> Synthesized<Option<&HeaderValues>> {
+        match values {
+            None => Ok(None),
+            Some(Self::Header(header)) => Ok(Some(header)),
+            Some(_) => Err(SynthesisError::Unsatisfiable),
+        }
+    }
+}
+
 impl Plan {
     fn part(&self, kind: TypeId) -> Option<Part> {
         self.groups.iter().find(|(id, ..)| *id == kind).map(|(_, part, _)| *part)
@@ -103,6 +133,7 @@ fn own<T: Clone>(all: &[T], number: usize, size: usize) -> Vec<T> {
 impl StateWitness {
     /// Returns the number of subcircuits.
     pub fn subcircuits(&self) -> usize {
+        // Saturating: it may be asked for before `plan` refuses counts that are too large.
         let counts = self.counts.all().into_iter().map(|(_, count)| count);
         counts.fold(1 + self.sizes.tables(), usize::saturating_add)
     }
@@ -126,9 +157,10 @@ impl StateWitness {
 /// Returns the kind of a leaf or an extension, natively.
 fn kind_of_short(string: &StringValues) -> StringKind {
     let bytes = string.blocks.first().map_or(&[][..], |block| block.bytes.as_slice());
-    let header = if bytes.first() == Some(&0xf8) { 2 } else { 1 };
-    let path = bytes.get(header).copied().unwrap_or_default();
-    let first = if path < 0x80 { path } else { bytes.get(header + 1).copied().unwrap_or_default() };
+    // Values come with a job; those without these bytes are refused by the rows.
+    let byte = |at: usize| bytes.get(at).map_or(0, |byte| *byte);
+    let header = if byte(0) == 0xf8 { 2 } else { 1 };
+    let first = if byte(header) < 0x80 { byte(header) } else { byte(header + 1) };
     if first & 0x20 != 0 { StringKind::Leaf } else { StringKind::Extension }
 }
 
@@ -168,21 +200,21 @@ fn add_all(chain: &mut Chain, values: &Values, part: Part) -> Result<(), Circuit
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sponge {
     pub(crate) lanes: [u64; LANES],
-    pub(crate) goes_on: bool,
+    pub(crate) continues: bool,
 }
 
 impl Sponge {
     /// Absorbs blocks.
     pub(crate) fn absorb(&mut self, blocks: &[BlockValues]) {
         for block in blocks {
-            if !self.goes_on {
+            if !self.continues {
                 self.lanes = [0; LANES];
             }
             for (lane, bytes) in self.lanes.iter_mut().zip(block.bytes.chunks_exact(8)) {
                 *lane ^= bytes.iter().rev().fold(0, |lane, byte| lane << 8 | u64::from(*byte));
             }
             keccak::f1600(&mut self.lanes);
-            self.goes_on = block.end.is_none();
+            self.continues = block.end.is_none();
         }
     }
 
@@ -191,13 +223,13 @@ impl Sponge {
             let bits = (0..64).rev().map(|at| lane >> at & 1);
             bits.fold(Fr::from(0u64), |number, bit| number * Fr::from(7u64) + Fr::from(bit))
         };
-        let lanes = if self.goes_on { self.lanes } else { [0; LANES] };
-        std::iter::once(Fr::from(self.goes_on)).chain(lanes.map(number))
+        let lanes = if self.continues { self.lanes } else { [0; LANES] };
+        std::iter::once(Fr::from(self.continues)).chain(lanes.map(number))
     }
 }
 
 impl Circuit for StateWitness {
-    type Input = Witness;
+    type Input = EncodedWitness;
     type Plan = Plan;
     type Trace = Assignment;
     type Private = Private;
@@ -210,10 +242,10 @@ impl Circuit for StateWitness {
     fn execute(
         &self,
         plan: &Plan,
-        witness: &Witness,
+        input: &EncodedWitness,
         values: &mut WireValues,
     ) -> Result<Assignment, CircuitError> {
-        let assignment = Assignment::new(witness)?;
+        let assignment = Assignment::new(&input.witness())?;
         assignment.check(self.sizes, self.counts)?;
         self.publish(plan, &assignment, values)?;
         Ok(assignment)
@@ -222,7 +254,7 @@ impl Circuit for StateWitness {
     fn private_input(
         &self,
         plan: &Plan,
-        _: &Witness,
+        _: &EncodedWitness,
         assignment: &Assignment,
         instance: InstanceId,
     ) -> Result<Private, CircuitError> {
@@ -300,6 +332,7 @@ impl StateWitness {
             }
             groups.push((kind, part, first..first + count));
         }
+        // Last, since its rows need the number of all strings.
         let kind = layout.subcircuit_type("header", 6);
         let first = layout.instances();
         let instance = layout.instance(kind);
@@ -323,20 +356,8 @@ impl StateWitness {
         let context = Context { subcircuit, tables: &plan.tables, hashes };
         let (links, sizes) = (plan.links, self.sizes);
         let mut chain = chain::read(context, 0)?;
-        let private = private.map(|Private(values)| values);
-        let wrong = || SynthesisError::Unsatisfiable;
-        let strings = private.map(|values| match values {
-            Values::Strings(strings) => Ok((strings.as_slice(), &[][..])),
-            Values::Mixed(branches, leaves) => Ok((branches.as_slice(), leaves.as_slice())),
-            _ => Err(wrong()),
-        });
-        let (first, second) = match part {
-            Part::Branches | Part::Leaves | Part::Mixed => {
-                let strings = strings.transpose()?;
-                (strings.map(|(first, _)| first), strings.map(|(_, second)| second))
-            }
-            Part::Codes | Part::Header => (None, None),
-        };
+        let values = private.map(|Private(values)| values);
+        let (first, second) = Values::strings_of(values, part)?;
         match part {
             Part::Branches => {
                 for number in 0..sizes.branches {
@@ -357,21 +378,14 @@ impl StateWitness {
                 }
             }
             Part::Codes => {
-                let blocks = private.map(|values| match values {
-                    Values::Blocks(blocks) => Ok(blocks.as_slice()),
-                    _ => Err(wrong()),
-                });
-                let blocks = blocks.transpose()?;
+                let blocks = Values::blocks_of(values)?;
                 chain = codes(context, links, blocks, chain, sizes.codes, [4, 4 + STATE])?;
             }
             Part::Header => {
-                let own = private.map(|values| match values {
-                    Values::Header(own) => Ok(own),
-                    _ => Err(wrong()),
-                });
+                let own = Values::header_of(values)?;
                 let always = subcircuit.bit_of(&constant(Fr::one()))?;
                 let hash = [subcircuit.slot(2)?, subcircuit.slot(3)?];
-                header(context, links, own.transpose()?, &chain, hash, &always)?;
+                header(context, links, own, &chain, hash, &always)?;
                 chain.count.enforce_equal(subcircuit.slot(4)?)?;
                 return chain.digest.enforce_equal(subcircuit.slot(5)?);
             }

@@ -1,41 +1,49 @@
 //! Errors in a witness.
 
+use hekaton_witness_format::header::HeaderError;
+use hekaton_witness_format::ssz::SszError;
+use hekaton_witness_format::walk::WalkError;
+
 /// The reason for which a witness cannot be proven.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WitnessError {
     /// Bytes that are not a witness in SSZ.
-    #[error("it is not an execution witness in SSZ: {0}")]
-    Ssz(String),
+    #[error("not an execution witness in SSZ: {0}")]
+    Ssz(#[from] SszError),
     /// A witness without the header of the parent.
-    #[error("it has no header, and the last one must be the parent's")]
+    #[error("no header; the last one must be the parent's")]
     NoHeader,
     /// A malformed header of the parent.
-    #[error("its last header is not one: {0}")]
-    Header(&'static str),
-    /// A string that is not a node of a state trie.
-    #[error("node {index} of {bytes} bytes is not one of a trie of the state: {why}")]
-    Node {
-        /// The index of the node, counted from 0.
-        index: usize,
-        /// The length of the node, in bytes.
+    #[error("the last header: {0}")]
+    Header(#[from] HeaderError),
+    /// A header that does not fit into its subcircuit.
+    #[error("the last header has {bytes} bytes, expected {least} to {most}")]
+    HeaderLength {
+        /// The length of the header, in bytes.
         bytes: usize,
-        /// The reason.
-        why: &'static str,
+        /// The least length of a header with a Bloom filter.
+        least: usize,
+        /// The largest length that the circuit has room for.
+        most: usize,
     },
+    /// A state that does not hang from its root.
+    #[error(transparent)]
+    State(#[from] WalkError),
     /// A string to which no reference leads.
-    #[error("nothing that hangs from the state root refers to {what} {index}")]
+    #[error(
+        "{what} {index} is not reachable from the parent's state root, so it cannot be proven: `hekaton-intake check --output` leaves it out"
+    )]
     Unreachable {
         /// `node` or `code`.
         what: &'static str,
         /// The index of the string, counted from 0.
         index: usize,
     },
-    /// A witness without the node of the state root.
-    #[error("the node of the parent's state root is missing")]
-    NoRoot,
     /// A witness that exceeds the room in the circuit.
-    #[error("it takes {needed} subcircuits of type '{kind}', and the circuit has {given}")]
+    #[error(
+        "the witness takes {needed} subcircuits of type '{kind}', and the circuit has {given}: choose -p {kind}={needed} or more"
+    )]
     Room {
         /// The type of the subcircuits.
         kind: &'static str,

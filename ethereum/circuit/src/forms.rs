@@ -1,6 +1,7 @@
 //! Linear forms, and selection by bits of which exactly one is 1.
 
-use ark_ff::{One, Zero};
+use ark_ff::{Field, One, Zero};
+use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::alloc::AllocVar;
 use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
@@ -58,6 +59,18 @@ pub(crate) fn digits<'a>(
     let base = Fr::from(1u64 << bits);
     let powers = std::iter::successors(Some(Fr::one()), |power| Some(*power * base));
     sum(cs, powers.zip(digits))
+}
+
+/// Returns the number that two bytes are, the more significant one first.
+pub(crate) fn big_endian(cs: &Cs, [high, low]: [&Var; 2]) -> Synthesized<Var> {
+    sum(cs, [(Fr::from(256u64), high), (Fr::one(), low)])
+}
+
+/// Returns the value of an inverse, or zero for zero, as its prover sets it: `None` at setup. Rows that multiply by it hold for zero
+/// with any value.
+pub(crate) fn inverse_or_zero(of: &Var) -> Option<Fr> {
+    let value = of.value().ok()?;
+    Some(value.inverse().unwrap_or(Fr::zero()))
 }
 
 /// Returns the value that bits select: the sum of products, one row for each.

@@ -1,14 +1,14 @@
 //! The parent's header: its hash is public, and it gives the root of the state.
 
 use crate::blocks::{BlockValues, Context, marked};
-use crate::chain::ChainVar;
-use crate::forms::{Synthesized, Var, constant, digits, sum, witness, zero_if};
+use crate::chain::{ChainVar, Tag};
+use crate::forms::{
+    Synthesized, Var, big_endian, constant, digits, inverse_or_zero, witness, zero_if,
+};
 use crate::node::{Given, give};
-use crate::trie::Tag;
-use ark_ff::{Field, One};
-use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::FieldVar;
 use hekaton_circuit::{Bit, BusId, Fr};
+use hekaton_witness_format::EMPTY_ROOT;
 use serde::{Deserialize, Serialize};
 
 /// The number of blocks of the largest header.
@@ -17,20 +17,11 @@ pub(crate) const BLOCKS: usize = 6;
 /// The place of the state root, behind its prefix: behind the list's header of 3 bytes, two hashes and an address.
 const ROOT: usize = 91;
 
+/// The smallest header whose list has a header of three bytes, in bytes. Smaller ones have no room for a Bloom filter.
+pub(crate) const MIN_HEADER: usize = 3 + 256;
+
 /// The largest header, in bytes.
 pub(crate) const MAX_HEADER: usize = BLOCKS * crate::blocks::BLOCK - 1;
-
-/// The root of an empty trie.
-pub(crate) const EMPTY_ROOT: [u8; 32] = [
-    0x56, 0xe8, 0x1f, 0x17, 0x1b, 0xcc, 0x55, 0xa6, 0xff, 0x83, 0x45, 0xe6, 0x92, 0xc0, 0xf8, 0x6e,
-    0x5b, 0x48, 0xe0, 0x1b, 0x99, 0x6c, 0xad, 0xc0, 0x01, 0x62, 0x2f, 0xb5, 0xe3, 0x63, 0xb4, 0x21,
-];
-
-/// The digest of the empty string.
-pub(crate) const EMPTY_CODE: [u8; 32] = [
-    0xc5, 0xd2, 0x46, 0x01, 0x86, 0xf7, 0x23, 0x3c, 0x92, 0x7e, 0x7d, 0xb2, 0xdc, 0xc7, 0x03, 0xc0,
-    0xe5, 0x00, 0xb6, 0x53, 0xca, 0x82, 0x27, 0x3b, 0x7b, 0xfa, 0xd8, 0x04, 0x5d, 0x85, 0xa4, 0x70,
-];
 
 /// Returns a digest as two numbers of 128 bits, little-endian.
 pub(crate) fn halves(digest: &[u8; 32]) -> [u128; 2] {
@@ -67,10 +58,11 @@ pub(crate) fn header(
     }
     let bytes: Vec<&Var> = blocks.iter().flat_map(|block| &block.bytes).collect();
     let length = context.length(&blocks)?;
-    // The header begins with f9 and two bytes of length, so that all fields up to the root are in their places.
+    // The whole header is read, so that its hash is that of one list and of nothing before or behind it.
+    // It begins with f9 and two bytes of length, so that all fields up to the root are in their places.
     let number = |value: u64| constant(Fr::from(value));
     zero_if(&one, &(bytes[0] - number(0xf9)))?;
-    let payload = sum(&cs, [(Fr::from(256u64), bytes[1]), (Fr::one(), bytes[2])])?;
+    let payload = big_endian(&cs, [bytes[1], bytes[2]])?;
     zero_if(&one, &(payload + number(3) - length))?;
     for (at, prefix) in [(3, 0xa0), (36, 0xa0), (69, 0x94), (ROOT - 1, 0xa0)] {
         zero_if(&one, &(bytes[at] - number(prefix)))?;
@@ -81,9 +73,8 @@ pub(crate) fn header(
         high: marked(context, &one, &half(ROOT + 16)?)?,
         tag: number(Tag::Account as u64),
     };
-    // Only an empty trie has no nodes.
-    let inverse = chain.count.value().ok().map(|count| count.inverse().unwrap_or_default());
-    let product = &chain.count * witness(&cs, inverse)?;
+    // Only an empty trie has no nodes: otherwise N = 0 would be provable for any state.
+    let product = &chain.count * witness(&cs, inverse_or_zero(&chain.count))?;
     let is_empty = &one - product;
     zero_if(&chain.count, &is_empty)?;
     let [low, high] = halves(&EMPTY_ROOT);

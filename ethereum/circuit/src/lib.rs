@@ -20,10 +20,10 @@ mod code;
 mod error;
 mod forms;
 mod header;
-mod input;
 mod mixed;
 mod named;
 mod node;
+mod sample;
 mod short;
 mod sizes;
 #[cfg(test)]
@@ -34,13 +34,11 @@ mod sizes;
     reason = "small numbers of tests"
 )]
 mod tests;
-mod trie;
 
 pub use assignment::Assignment;
-pub use chain::{Chain, StringKind};
+pub use chain::{Chain, StringKind, Tag};
 pub use circuit::{Plan, Private, StateWitness};
 pub use error::WitnessError;
-pub use input::Witness;
+pub use hekaton_witness_format::EncodedWitness;
 pub use named::StateWitnessParameters;
 pub use sizes::{Counts, Sizes};
-pub use trie::Tag;

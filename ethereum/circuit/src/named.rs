@@ -2,13 +2,15 @@
 
 use crate::assignment::Assignment;
 use crate::circuit::{MAX_COUNT, StateWitness};
-use crate::input::{Witness, keccak};
+use crate::error::WitnessError;
+use crate::sample::sample;
 use crate::sizes::{Counts, Sizes};
 use ark_ff::PrimeField;
 use hekaton_circuit::named::{
     Family, InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap, create,
 };
 use hekaton_circuit::{CircuitError, Fr};
+use hekaton_witness_format::EncodedWitness;
 use serde::{Deserialize, Serialize};
 
 /// The parameters by name.
@@ -78,7 +80,7 @@ impl NamedCircuit for StateWitness {
             default: None,
         },
     ];
-    type Opened = Witness;
+    type Opened = EncodedWitness;
 
     fn with(parameters: StateWitnessParameters) -> Result<Self, CircuitError> {
         let StateWitnessParameters { size: name, branches, leaves, codes, mixed } = parameters;
@@ -95,7 +97,7 @@ impl NamedCircuit for StateWitness {
             return Ok(());
         }
         let sizes = size_of(parameters)?;
-        let counts = Assignment::new(&read(input)?)?.counts(sizes).on_the_ladder();
+        let counts = Assignment::new(&read(input)?.witness())?.counts(sizes).on_the_ladder();
         for (name, count) in counts.all() {
             parameters.entry(name.to_owned()).or_insert_with(|| count.into());
         }
@@ -104,7 +106,8 @@ impl NamedCircuit for StateWitness {
 
     fn family(parameters: &ParameterMap, bytes: u64) -> Result<Option<Family<Self>>, CircuitError> {
         let sizes = size_of(parameters)?;
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(bytes)
+            .map_err(|_| format!("{bytes} bytes exceed this machine's memory"))?;
         // The shortest strings, with offsets of 4 bytes: a branch of two hashes, nodes of 32 bytes, a code of one.
         let most = |string: usize, size: usize| (bytes / string).div_ceil(size).clamp(1, MAX_COUNT);
         let largest = Counts {
@@ -124,6 +127,7 @@ impl NamedCircuit for StateWitness {
         let Counts { branches, leaves, codes, mixed } = largest;
         let most = branches.max(leaves).max(codes).max(mixed);
         let instances = 1 + sizes.tables() + ((3 * most).div_ceil(2) + 8).min(4 * MAX_COUNT);
+        // Keys depend on the types alone, so one subcircuit of each is enough.
         let circuit = with(Counts { branches: 1, leaves: 1, codes: 1, mixed: 1 })?;
         Ok(Some(Family { circuit, instances, open: &OPEN }))
     }
@@ -132,12 +136,12 @@ impl NamedCircuit for StateWitness {
         Some(StateWitness::subcircuits(self))
     }
 
-    fn open(&self, input: &InputFile) -> Result<Witness, CircuitError> {
+    fn open(&self, input: &InputFile) -> Result<EncodedWitness, CircuitError> {
         read(input)
     }
 
     fn sample(&self) -> InputFile {
-        InputFile::from_bytes(sample().encode().unwrap_or_default())
+        InputFile::from_bytes(sample().encode().bytes().to_vec())
     }
 
     fn show(values: &[Fr]) -> Option<String> {
@@ -147,8 +151,8 @@ impl NamedCircuit for StateWitness {
             half.copy_from_slice(&half_of(value)?.to_le_bytes());
         }
         let count = u64::try_from(half_of(count)?).ok()?;
-        let digest = digest.into_bigint();
-        Some(format!("{}:{count}:{:0>64}", hex::encode(hash), hex::encode(be_bytes(&digest.0))))
+        let digest = hex::encode(be_bytes(&digest.into_bigint().0));
+        Some(format!("{}:{count}:{digest}", hex::encode(hash)))
     }
 
     fn read(text: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
@@ -175,8 +179,8 @@ fn parse(text: &str) -> Option<Vec<Fr>> {
         return None;
     }
     let bytes = |text: &str| -> Option<[u8; 32]> {
-        let text = text.strip_prefix("0x").unwrap_or(text);
-        hex::decode(text).ok()?.try_into().ok()
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        hex::decode(digits).ok()?.try_into().ok()
     };
     let [low, high] = crate::header::halves(&bytes(hash)?);
     let digest = bytes(digest)?;
@@ -185,68 +189,11 @@ fn parse(text: &str) -> Option<Vec<Fr>> {
         return None;
     }
     let parsed: u64 = count.parse().ok()?;
-    // Each has only one spelling.
+    // Each number has one spelling, so that two texts differ only if the values do.
     (parsed.to_string() == count)
         .then(|| vec![Fr::from(low), Fr::from(high), Fr::from(parsed), number])
 }
 
-fn read(input: &InputFile) -> Result<Witness, CircuitError> {
-    Ok(Witness::decode(&input.read()?)?)
-}
-
-/// Returns a state of two accounts with a code, and its header.
-pub(crate) fn sample() -> Witness {
-    let code = b"\x60\x00\x60\x00\xfd".to_vec();
-    let account = |path: u8| {
-        // The path of an account below the first nibble, an odd number of nibbles.
-        let mut leaf = vec![0xf8, 0, 0xa0, 0x30 | path];
-        leaf.extend([path; 31]);
-        leaf.extend([0xb8, 70, 0xf8, 68, 1, 0x80, 0xa0]);
-        leaf.extend(crate::header::EMPTY_ROOT);
-        leaf.push(0xa0);
-        leaf.extend(keccak(&code));
-        #[allow(clippy::cast_possible_truncation, reason = "107 bytes")]
-        let length = leaf.len() as u8 - 2;
-        leaf[1] = length;
-        leaf
-    };
-    let leaves = [account(1), account(2)];
-    let mut root = vec![0xf8, 81];
-    for leaf in &leaves {
-        root.push(0xa0);
-        root.extend(keccak(leaf));
-    }
-    root.extend([0x80; 15]);
-    let header = header_of(&keccak(&root));
-    let [first, second] = leaves;
-    Witness { state: vec![root, first, second], codes: vec![code], headers: vec![header] }
-}
-
-/// Returns a header with a state root, and the shortest other fields.
-pub(crate) fn header_of(root: &[u8; 32]) -> Vec<u8> {
-    let mut fields = Vec::new();
-    let mut hash = |bytes: &[u8]| {
-        fields.push(0xa0);
-        fields.extend_from_slice(bytes);
-    };
-    hash(&[1; 32]);
-    hash(&[2; 32]);
-    fields.push(0x94);
-    fields.extend([3; 20]);
-    fields.push(0xa0);
-    fields.extend_from_slice(root);
-    // Roots of transactions and receipts, the Bloom filter, five small numbers, no data, a hash, a nonce.
-    for _ in 0..2 {
-        fields.push(0xa0);
-        fields.extend([4; 32]);
-    }
-    fields.extend([0xb9, 1, 0]);
-    fields.extend([0; 256]);
-    fields.extend([0x80, 1, 2, 3, 4, 0x80, 0xa0]);
-    fields.extend([5; 32]);
-    fields.push(0x88);
-    fields.extend([0; 8]);
-    #[allow(clippy::cast_possible_truncation, reason = "500 bytes")]
-    let length = (fields.len() as u16).to_be_bytes();
-    [&[0xf9][..], &length, &fields].concat()
+fn read(input: &InputFile) -> Result<EncodedWitness, CircuitError> {
+    Ok(EncodedWitness::new(input.read()?).map_err(WitnessError::from)?)
 }

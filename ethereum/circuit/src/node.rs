@@ -1,9 +1,8 @@
 //! The common part of all strings: each asks for its own digest, and gives the digests that it refers to.
 
 use crate::blocks::{Block, BlockValues, Context};
-use crate::chain::{ChainVar, StringKind};
-use crate::forms::{Cs, Synthesized, Var, constant, sum};
-use crate::trie::Tag;
+use crate::chain::{ChainVar, StringKind, Tag};
+use crate::forms::{Cs, Synthesized, Var, constant, sum, zero_if};
 use ark_ff::{AdditiveGroup, One};
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{Bit, BusId, Fr};
@@ -66,6 +65,7 @@ impl Node {
         let is_storage =
             values.map(|values| values.is_some_and(|values| values.tag == Tag::Storage));
         let is_storage = subcircuit.bit(given(is_storage))?.variable().clone();
+        // 1 or 2, and never 3: what a node refers to as a code cannot be answered by a node.
         let tag = constant(Fr::one()) + &is_storage;
         let own = values.map(|values| values.map_or(&[][..], |values| values.blocks.as_slice()));
         let blocks = context.string(own, &enable, most)?;
@@ -85,6 +85,13 @@ impl Node {
     /// Returns 1 if the node has at least `bytes` bytes, and 0 otherwise.
     pub(crate) fn is_at_least(&self, cs: &Cs, bytes: usize) -> Synthesized<Var> {
         crate::forms::total(cs, &self.ends[bytes..])
+    }
+
+    /// Constrains the first byte of a list with a header of one byte, unless it has a longer one: c0 + its length.
+    pub(crate) fn has_short_header(&self, is_long: &Var) -> Synthesized {
+        let number = |value: u64| constant(Fr::from(value));
+        let wanted = &self.bytes[0] - number(0xc0) - &self.length + number(1);
+        zero_if(&(self.enable.variable() - is_long), &wanted)
     }
 
     /// Returns half of a digest that begins at a byte.
@@ -108,6 +115,7 @@ pub(crate) fn kind(kind: StringKind) -> Var {
     constant(Fr::from(kind as u64))
 }
 
+/// Returns the key of an entry: the tag above the 128 bits of half a digest, so that no two tags share a key (spec: witness#links).
 fn key(context: Context<'_>, low: &Var, tag: &Var) -> Synthesized<Var> {
     sum(&context.subcircuit.cs(), [(Fr::one(), low), (Fr::from(1u128 << 127).double(), tag)])
 }
@@ -132,6 +140,7 @@ pub(crate) fn give(
     count: Option<u64>,
 ) -> Synthesized {
     let subcircuit = context.subcircuit;
+    // Free: the bus balances only if it is the number of askers, of which there are fewer than r (spec: witness#links).
     let count =
         subcircuit.commit(|| Ok(Fr::from(count.ok_or(SynthesisError::AssignmentMissing)?)))?;
     let key = key(context, &given.low, &given.tag)?;
@@ -140,12 +149,10 @@ pub(crate) fn give(
 
 /// Returns the count of a digest that a string gives: `None` at setup, zero without a string.
 pub(crate) fn count_of(values: Option<Option<&StringValues>>, at: usize) -> Option<u64> {
-    let values = values?;
-    Some(values.and_then(|values| values.counts.get(at)).copied().unwrap_or(0))
+    values.map(|string| string.and_then(|string| string.counts.get(at)).map_or(0, |count| *count))
 }
 
 /// Returns a place of a string: `None` at setup, zero without a string.
 pub(crate) fn place_of(values: Option<Option<&StringValues>>, at: usize) -> Option<usize> {
-    let values = values?;
-    Some(values.and_then(|values| values.places.get(at)).copied().unwrap_or(0))
+    values.map(|string| string.and_then(|string| string.places.get(at)).map_or(0, |place| *place))
 }

@@ -2,10 +2,9 @@
 //! places do not depend on the prover's choices.
 
 use crate::blocks::{BLOCK, Context, marked};
-use crate::chain::{ChainVar, StringKind};
-use crate::forms::{Synthesized, Var, constant, select, sum, total, witness, zero_if};
+use crate::chain::{ChainVar, StringKind, Tag};
+use crate::forms::{Synthesized, Var, constant, digits, select, sum, total, witness, zero_if};
 use crate::node::{Given, Node, StringValues, count_of, give, place_of};
-use crate::trie::Tag;
 use ark_ff::One;
 use ark_r1cs_std::fields::FieldVar;
 use hekaton_circuit::{BusId, Fr};
@@ -42,8 +41,10 @@ impl Choice {
         value: Option<usize>,
     ) -> Synthesized<Self> {
         let (cs, first) = (context.subcircuit.cs(), *range.start());
-        let bits = range.clone().map(|at| context.bit(value.map(|value| value == at)));
-        let bits = bits.collect::<Synthesized<Vec<Var>>>()?;
+        let bits: Vec<Var> = range
+            .clone()
+            .map(|at| context.bit(value.map(|value| value == at)))
+            .collect::<Synthesized<_>>()?;
         let one = FieldVar::one();
         total(&cs, &bits)?.mul_equals(&one, enable)?;
         let places = range.map(|at| Fr::from(at as u64));
@@ -58,8 +59,9 @@ impl Choice {
         offset: usize,
         of: impl Fn(usize) -> Synthesized<Var>,
     ) -> Synthesized<Var> {
-        let found = (0..self.bits.len()).map(|at| of(self.first + at + offset));
-        let found = found.collect::<Synthesized<Vec<Var>>>()?;
+        let found: Vec<Var> = (0..self.bits.len())
+            .map(|at| of(self.first + at + offset))
+            .collect::<Synthesized<_>>()?;
         select(&context.subcircuit.cs(), self.bits.iter().zip(&found))
     }
 }
@@ -71,6 +73,10 @@ fn string_length(first: &Var, is_long: &Var) -> Var {
     constant(Fr::one()) + is_long * (first - constant(Fr::from(0x80u64)))
 }
 
+fn number(value: usize) -> Var {
+    constant(Fr::from(value as u64))
+}
+
 /// A leaf or an extension of at most `blocks` blocks (spec: witness#short).
 pub(crate) fn short(
     context: Context<'_>,
@@ -79,112 +85,204 @@ pub(crate) fn short(
     chain: ChainVar,
     blocks: usize,
 ) -> Synthesized<ChainVar> {
-    let cs = context.subcircuit.cs();
-    let node = Node::new(context, links, values, blocks)?;
-    let enable = node.enable.variable();
-    let (bytes, length) = (&node.bytes, &node.length);
-    let largest = LARGEST.min(blocks * BLOCK - 1);
-    let number = |value: usize| constant(Fr::from(value as u64));
-    let always = constant(Fr::one());
-    let half = |at: usize| node.half(&cs, at);
-    let byte = |at: usize| Ok(bytes[at].clone());
-    let top = |at: usize| node.bit(context, at, 7);
+    let short = Short::new(context, links, values, blocks)?;
+    let path = short.path()?;
+    let kinds = Kinds::new(&short, &path)?;
+    short.value(&path, &kinds)?;
+    short.references(links, &kinds, LARGEST.min(blocks * BLOCK - 1))?;
+    let enable = short.node.enable.variable();
+    let kind = [(Fr::from(StringKind::Extension as u64), enable), (-Fr::one(), &kinds.is_leaf)];
+    short.node.chain(context, chain, &sum(&context.subcircuit.cs(), kind)?)
+}
 
-    // The list: c0 + length, or f8 and a byte of length, behind which all is one byte further back.
-    let is_long = node.is_at_least(&cs, LONG)?;
-    zero_if(&always, &node.ends[LONG - 1])?;
-    zero_if(&(enable - &is_long), &(&bytes[0] - number(0xc0) - length + number(1)))?;
-    zero_if(&is_long, &(&bytes[0] - number(0xf8)))?;
-    zero_if(&is_long, &(&bytes[1] - length + number(2)))?;
+/// A leaf or an extension in the constraints.
+struct Short<'a> {
+    context: Context<'a>,
+    values: Option<Option<&'a StringValues>>,
+    node: Node,
+    /// 1 if the header of the list has two bytes: then everything behind it is one byte further back.
+    is_long: Var,
+}
 
-    // The path: a byte below 0x80, or 0x80 + n and n bytes. Its first nibble says what the node is.
-    let behind_list = |near: Var, far: Var| &near + &is_long * (far - &near);
-    let first = behind_list(byte(1)?, byte(2)?);
-    let has_header = behind_list(top(1)?, top(2)?);
-    let path = place_of(values, 0);
-    let path_length = witness(&cs, path.map(|path| Fr::from(path as u64)))?;
-    zero_if(&has_header, &(&first - number(0x80) - &path_length))?;
-    zero_if(&(enable - &has_header), &path_length)?;
-    let of_path = |bit: &dyn Fn(usize) -> Synthesized<Var>| {
-        let (first, second) = (behind_list(bit(1)?, bit(2)?), behind_list(bit(2)?, bit(3)?));
-        Ok::<_, ark_relations::gr1cs::SynthesisError>(&first + &has_header * (second - &first))
-    };
-    let upper = of_path(&|at| {
-        sum(&cs, [(Fr::one(), &node.bit(context, at, 6)?), (Fr::from(2u64), &top(at)?)])
-    })?;
-    zero_if(enable, &upper)?;
-    let is_leaf = of_path(&|at| node.bit(context, at, 5))?;
-    let is_odd = of_path(&|at| node.bit(context, at, 4))?;
-    let low = of_path(&|at| {
-        let bits = (0..4).map(|bit| node.bit(context, at, bit)).collect::<Synthesized<Vec<_>>>()?;
-        crate::forms::digits(&cs, 1, &bits)
-    })?;
-    zero_if(&(enable - is_odd), &low)?;
+/// The path of a node: a byte below 0x80, or 0x80 + n and n bytes.
+struct Path {
+    /// n, or 0 for a single byte.
+    length: Var,
+    is_leaf: Var,
+}
 
-    // The kind of the node.
-    let is_account = marked(context, &is_leaf, &(enable - &node.is_storage))?;
-    let is_word = &is_leaf - &is_account;
-    let is_extension = enable - &is_leaf;
+/// The kind of a node: at most one of the last three is 1, and none is if there is no node.
+struct Kinds {
+    is_leaf: Var,
+    is_account: Var,
+    is_word: Var,
+    is_extension: Var,
+}
 
-    // The value.
-    let place =
-        sum(&cs, [(Fr::from(2u64), enable), (Fr::one(), &is_long), (Fr::one(), &path_length)])?;
-    let value = Choice::new(context, VALUES, enable, &place, place_of(values, 1))?;
-    let mut at_value = Vec::new();
-    for offset in 0..4 {
-        at_value.push(value.at(context, offset, byte)?);
+impl Kinds {
+    fn new(short: &Short<'_>, path: &Path) -> Synthesized<Self> {
+        let (enable, is_leaf) = (short.node.enable.variable(), path.is_leaf.clone());
+        let in_accounts = enable - &short.node.is_storage;
+        let is_account = marked(short.context, &is_leaf, &in_accounts)?;
+        let is_word = &is_leaf - &is_account;
+        let is_extension = enable - &is_leaf;
+        Ok(Self { is_leaf, is_account, is_word, is_extension })
     }
-    let rest = length - &place;
-    // An extension's value is a0 and a hash. Without a node there is no length, so this also keeps `is_leaf` zero in that case.
-    zero_if(&is_extension, &(&rest - number(33)))?;
-    zero_if(&is_extension, &(&at_value[0] - number(0xa0)))?;
-    // A word's value is a byte, or a string as long as the rest; a list is neither, whereas a branch could have one as its second item.
-    let is_string = value.at(context, 0, top)?;
-    let is_list = &is_string * value.at(context, 0, |at| node.bit(context, at, 6))?;
-    zero_if(&is_word, &is_list)?;
-    zero_if(&is_word, &(string_length(&at_value[0], &is_string) - &rest))?;
-    // An account's value is a string that contains a list, both as long as the rest.
-    for (at, wanted) in
-        [(0, number(0xb8)), (1, &rest - number(2)), (2, number(0xf8)), (3, &rest - number(4))]
-    {
-        zero_if(&is_account, &(&at_value[at] - wanted))?;
-    }
-    let (nonce, is_string) = (value.at(context, 4, byte)?, value.at(context, 4, top)?);
-    let place = &is_account * (place + number(4) + string_length(&nonce, &is_string));
-    let balance = Choice::new(context, BALANCES, &is_account, &place, place_of(values, 2))?;
-    let (first, is_string) = (balance.at(context, 0, byte)?, balance.at(context, 0, top)?);
-    let end = place + string_length(&first, &is_string) + number(66);
-    zero_if(&is_account, &(end - length))?;
+}
 
-    // At the end: a0 and the child or the code, and before it a0 and the root of the storage.
-    let at_end =
-        |range: RangeInclusive<usize>, back: usize, of: &dyn Fn(usize) -> Synthesized<Var>| {
-            let found = range.clone().map(|length| of(length - back));
-            let found = found.collect::<Synthesized<Vec<Var>>>()?;
-            select(&cs, node.ends[range].iter().zip(&found))
+impl<'a> Short<'a> {
+    /// Reads the header of the list: c0 + length, or f8 and a byte of length.
+    fn new(
+        context: Context<'a>,
+        links: BusId,
+        values: Option<Option<&'a StringValues>>,
+        blocks: usize,
+    ) -> Synthesized<Self> {
+        let cs = context.subcircuit.cs();
+        let node = Node::new(context, links, values, blocks)?;
+        let (bytes, length) = (&node.bytes, &node.length);
+        let is_long = node.is_at_least(&cs, LONG)?;
+        // No list has 57 bytes: 55 bytes have a header of one, 56 one of two.
+        zero_if(&constant(Fr::one()), &node.ends[LONG - 1])?;
+        node.has_short_header(&is_long)?;
+        zero_if(&is_long, &(&bytes[0] - number(0xf8)))?;
+        zero_if(&is_long, &(&bytes[1] - length + number(2)))?;
+        Ok(Self { context, values, node, is_long })
+    }
+
+    fn byte(&self, at: usize) -> Synthesized<Var> {
+        Ok(self.node.bytes[at].clone())
+    }
+
+    /// Returns the most significant bit of a byte, which says whether it is a header.
+    fn top(&self, at: usize) -> Synthesized<Var> {
+        self.node.bit(self.context, at, 7)
+    }
+
+    fn half(&self, at: usize) -> Synthesized<Var> {
+        self.node.half(&self.context.subcircuit.cs(), at)
+    }
+
+    /// Selects one of two values by the length of the list's header.
+    fn behind_list(&self, near: Var, far: Var) -> Var {
+        &near + &self.is_long * (far - &near)
+    }
+
+    /// Reads the path, whose first nibble says what the node is.
+    fn path(&self) -> Synthesized<Path> {
+        let (context, cs) = (self.context, self.context.subcircuit.cs());
+        let enable = self.node.enable.variable();
+        let header = self.behind_list(self.byte(1)?, self.byte(2)?);
+        let has_header = self.behind_list(self.top(1)?, self.top(2)?);
+        let given = place_of(self.values, 0);
+        let length = witness(&cs, given.map(|length| Fr::from(length as u64)))?;
+        zero_if(&has_header, &(&header - number(0x80) - &length))?;
+        zero_if(&(enable - &has_header), &length)?;
+        // The first byte of the path is behind its header, if it has one.
+        let of_first = |bit: &dyn Fn(usize) -> Synthesized<Var>| -> Synthesized<Var> {
+            let near = self.behind_list(bit(1)?, bit(2)?);
+            let far = self.behind_list(bit(2)?, bit(3)?);
+            Ok(&near + &has_header * (far - &near))
         };
-    let accounts = LEAST_ACCOUNT..=largest;
-    let first = |back: usize, of: &dyn Fn(usize) -> Synthesized<Var>| {
-        let (child, root) =
-            (at_end(EXTENSIONS, back, of)?, at_end(accounts.clone(), back + 33, of)?);
-        total(&cs, [&child, &root])
-    };
-    let gives = enable - &is_word;
-    zero_if(&gives, &(first(33, &byte)? - number(0xa0)))?;
-    let given = Given {
-        low: marked(context, &gives, &first(32, &half)?)?,
-        high: marked(context, &gives, &first(16, &half)?)?,
-        // A child is of the same trie; an account's is a storage trie.
-        tag: &node.tag + &is_account,
-    };
-    give(context, links, &given, count_of(values, 0))?;
-    zero_if(&is_account, &(at_end(accounts.clone(), 33, &byte)? - number(0xa0)))?;
-    let given = Given {
-        low: marked(context, &is_account, &at_end(accounts.clone(), 32, &half)?)?,
-        high: marked(context, &is_account, &at_end(accounts.clone(), 16, &half)?)?,
-        tag: number(Tag::Code as usize),
-    };
-    give(context, links, &given, count_of(values, 1))?;
-    let kind = [(Fr::from(StringKind::Extension as u64), enable), (-Fr::one(), &is_leaf)];
-    node.chain(context, chain, &sum(&cs, kind)?)
+        // Nibbles of 4 and above mark neither a leaf nor an extension. Refusing them also keeps headers from being read as paths.
+        let upper = of_first(&|at| {
+            let six = self.node.bit(context, at, 6)?;
+            sum(&cs, [(Fr::one(), &six), (Fr::from(2u64), &self.top(at)?)])
+        })?;
+        zero_if(enable, &upper)?;
+        let is_leaf = of_first(&|at| self.node.bit(context, at, 5))?;
+        let is_odd = of_first(&|at| self.node.bit(context, at, 4))?;
+        let low = of_first(&|at| {
+            let bits = (0..4).map(|bit| self.node.bit(context, at, bit));
+            digits(&cs, 1, &bits.collect::<Synthesized<Vec<_>>>()?)
+        })?;
+        zero_if(&(enable - is_odd), &low)?;
+        Ok(Path { length, is_leaf })
+    }
+
+    /// Reads the value, which begins where the path ends and must reach the end of the node.
+    fn value(&self, path: &Path, kinds: &Kinds) -> Synthesized {
+        let (context, node) = (self.context, &self.node);
+        let enable = node.enable.variable();
+        let before =
+            [(Fr::from(2u64), enable), (Fr::one(), &self.is_long), (Fr::one(), &path.length)];
+        let place = sum(&context.subcircuit.cs(), before)?;
+        let value = Choice::new(context, VALUES, enable, &place, place_of(self.values, 1))?;
+        let mut bytes = Vec::new();
+        for offset in 0..4 {
+            bytes.push(value.at(context, offset, |at| self.byte(at))?);
+        }
+        let rest = &node.length - &place;
+        // An extension's value is a0 and a hash. Without a node there is no length, so this also keeps `is_leaf` zero in that case.
+        zero_if(&kinds.is_extension, &(&rest - number(33)))?;
+        zero_if(&kinds.is_extension, &(&bytes[0] - number(0xa0)))?;
+        // A word's value is a byte, or a string as long as the rest; a list is neither, whereas a branch could have one as its second item.
+        let is_string = value.at(context, 0, |at| self.top(at))?;
+        let is_list = &is_string * value.at(context, 0, |at| node.bit(context, at, 6))?;
+        zero_if(&kinds.is_word, &is_list)?;
+        zero_if(&kinds.is_word, &(string_length(&bytes[0], &is_string) - &rest))?;
+        // An account's value is a string that contains a list, both as long as the rest.
+        let headers = [number(0xb8), &rest - number(2), number(0xf8), &rest - number(4)];
+        for (byte, wanted) in bytes.iter().zip(headers) {
+            zero_if(&kinds.is_account, &(byte - wanted))?;
+        }
+        self.account(&value, place, &kinds.is_account)
+    }
+
+    /// Reads nonce and balance of an account, behind which exactly its last 66 bytes are left.
+    fn account(&self, value: &Choice, place: Var, is_account: &Var) -> Synthesized {
+        let context = self.context;
+        let (byte, top) = (|at| self.byte(at), |at| self.top(at));
+        let (nonce, is_string) = (value.at(context, 4, byte)?, value.at(context, 4, top)?);
+        let at = is_account * (place + number(4) + string_length(&nonce, &is_string));
+        let balance = Choice::new(context, BALANCES, is_account, &at, place_of(self.values, 2))?;
+        let (first, is_long) = (balance.at(context, 0, byte)?, balance.at(context, 0, top)?);
+        let end = at + string_length(&first, &is_long) + number(66);
+        zero_if(is_account, &(end - &self.node.length))
+    }
+
+    /// Selects what is `back` bytes before the end, for the lengths in a range.
+    fn at_end(
+        &self,
+        range: RangeInclusive<usize>,
+        back: usize,
+        of: &dyn Fn(usize) -> Synthesized<Var>,
+    ) -> Synthesized<Var> {
+        // Selected by the length, which the padding fixes, and not by bits of the prover's choice.
+        let found: Vec<Var> =
+            range.clone().map(|length| of(length - back)).collect::<Synthesized<_>>()?;
+        select(&self.context.subcircuit.cs(), self.node.ends[range].iter().zip(&found))
+    }
+
+    /// Gives what is at the end: a0 and the child or the code, and before it a0 and the root of the storage.
+    fn references(&self, links: BusId, kinds: &Kinds, largest: usize) -> Synthesized {
+        let (context, cs) = (self.context, self.context.subcircuit.cs());
+        let (byte, half) = (|at| self.byte(at), |at| self.half(at));
+        let accounts = LEAST_ACCOUNT..=largest;
+        let first = |back: usize, of: &dyn Fn(usize) -> Synthesized<Var>| {
+            let child = self.at_end(EXTENSIONS, back, of)?;
+            let root = self.at_end(accounts.clone(), back + 33, of)?;
+            total(&cs, [&child, &root])
+        };
+        let is_account = &kinds.is_account;
+        let gives = self.node.enable.variable() - &kinds.is_word;
+        zero_if(&gives, &(first(33, &byte)? - number(0xa0)))?;
+        let child_or_root = Given {
+            low: marked(context, &gives, &first(32, &half)?)?,
+            high: marked(context, &gives, &first(16, &half)?)?,
+            // A child is of the same trie; an account's is a storage trie.
+            tag: &self.node.tag + is_account,
+        };
+        give(context, links, &child_or_root, count_of(self.values, 0))?;
+        let last = |back: usize, of: &dyn Fn(usize) -> Synthesized<Var>| {
+            self.at_end(accounts.clone(), back, of)
+        };
+        zero_if(is_account, &(last(33, &byte)? - number(0xa0)))?;
+        let code = Given {
+            low: marked(context, is_account, &last(32, &half)?)?,
+            high: marked(context, is_account, &last(16, &half)?)?,
+            tag: number(Tag::Code as usize),
+        };
+        give(context, links, &code, count_of(self.values, 1))
+    }
 }

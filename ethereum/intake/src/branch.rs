@@ -130,8 +130,8 @@ impl Tree {
 
     /// Returns the pending blocks, lowest first.
     pub(crate) fn pending(&self) -> Vec<B256> {
-        let pending = self.links.iter().filter(|(_, link)| link.pending);
-        let mut pending: Vec<(u64, B256)> = pending.map(|(id, link)| (link.number, *id)).collect();
+        let waiting = self.links.iter().filter(|(_, link)| link.pending);
+        let mut pending: Vec<(u64, B256)> = waiting.map(|(id, link)| (link.number, *id)).collect();
         pending.sort_unstable();
         pending.into_iter().map(|(_, block)| block).collect()
     }
@@ -224,8 +224,9 @@ impl Tree {
         let lowest = nodes.iter().find(|(block, _)| linked.contains(block));
         let floor = path.height().or(lowest.map(|(_, link)| link.number.saturating_sub(1)));
         let torn = path.blocks.len() - 1 - kept;
-        let base = base.and_then(|at| path.blocks.get(at));
-        let base = base.and_then(|(block, height)| Some(((*block)?, height.unwrap_or(0))));
+        // The genesis has no height of its own; the block after it decides.
+        let parent = base.and_then(|at| path.blocks.get(at));
+        let base = parent.and_then(|(block, height)| Some(((*block)?, height.unwrap_or(0))));
         Plan { base, torn, wanted, published, floating, floor, aside }
     }
 

@@ -4,16 +4,12 @@
 //! send items unsorted or twice. The canonical form (execution-apis 847) excludes all of that: a stateless execution starts
 //! without such items, and the circuit has no place for them.
 
-use crate::check::{CheckError, Hashes, Summary, Walk, check_headers, check_witness, walk};
-use crate::codec::{Witness, encode_witness};
-use alloy_consensus::Header;
-use alloy_primitives::keccak256;
-use alloy_rlp::Decodable;
+use crate::check::{CheckError, Summary, check_headers, check_witness};
+use hekaton_witness_format::header::BlockHeader;
+use hekaton_witness_format::walk::{Digests, Walk};
+use hekaton_witness_format::{EMPTY_NODE, ExecutionWitness, encode_witness, keccak};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// The empty node: RLP of an empty string.
-const EMPTY_NODE: &[u8] = &[0x80];
 
 /// The items that a canonical witness does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,13 +66,14 @@ pub struct Admitted {
 /// # Errors
 /// The first check that fails.
 pub fn admit(
-    witness: &Witness<'_>,
+    witness: &ExecutionWitness<'_>,
     parent: [u8; 32],
     number: u64,
     options: Options,
 ) -> Result<Admitted, CheckError> {
     let strict = check_witness(witness, parent, number);
     match strict {
+        // The strict check comes first: a witness that passes it is stored as it came, without a copy.
         Err(_) if options.lenient => {
             let (bytes, left_out) = canonical(witness, parent)?;
             let witness = decode(&bytes)?;
@@ -88,11 +85,14 @@ pub fn admit(
 }
 
 /// Makes the canonical form of a witness, and counts the items that are left out.
-fn canonical(witness: &Witness<'_>, parent: [u8; 32]) -> Result<(Vec<u8>, LeftOut), CheckError> {
+fn canonical(
+    witness: &ExecutionWitness<'_>,
+    parent: [u8; 32],
+) -> Result<(Vec<u8>, LeftOut), CheckError> {
     let mut left_out = LeftOut::default();
     let mut headers: Vec<&[u8]> = witness.headers.iter().collect();
-    // A witness that cannot be read is refused below.
-    headers.sort_by_cached_key(|header| Header::decode(&mut &header[..]).map_or(0, |it| it.number));
+    // Headers that cannot be read come first. They are refused below, with their index.
+    headers.sort_by_cached_key(|header| BlockHeader::read(header).ok().map(|it| it.number));
     let mut sort = |items: &mut Vec<&[u8]>, empty: &[u8]| {
         let all = items.len();
         items.retain(|item| *item != empty && !item.is_empty());
@@ -104,32 +104,31 @@ fn canonical(witness: &Witness<'_>, parent: [u8; 32]) -> Result<(Vec<u8>, LeftOu
     };
     let mut state: Vec<&[u8]> = witness.state.iter().collect();
     let mut codes: Vec<&[u8]> = witness.codes.iter().collect();
+    // Sorted and without repeats before the walk, which looks nodes up by their digests.
     sort(&mut state, EMPTY_NODE);
     sort(&mut codes, &[]);
-    let sorted = encode(&state, &codes, &headers);
-    let sorted = decode(&sorted)?;
+    let encoded = encode(&state, &codes, &headers)?;
+    let sorted = decode(&encoded)?;
     let (root, _) = check_headers(&sorted.headers, parent)?;
-    let nodes = Hashes::of(&sorted.state, "node")?;
-    let Walk { reached, named, .. } = walk(&sorted, &nodes, root)?;
-    let state: Vec<&[u8]> = state
-        .into_iter()
-        .zip(&reached)
-        .filter(|(_, depths)| **depths != [None; 2])
-        .map(|(node, _)| node)
-        .collect();
+    let nodes = Digests::of(&sorted.state);
+    let Walk { reached, codes: named, .. } =
+        Walk::from_root(&sorted.state, &nodes, root, |_, _, _| {})?;
+    let needed = state.into_iter().zip(&reached).filter(|(_, depths)| **depths != [None; 2]);
+    let state: Vec<&[u8]> = needed.map(|(node, _)| node).collect();
     left_out.nodes = reached.len() - state.len();
     let all = codes.len();
-    codes.retain(|code| named.contains(&keccak256(code).0));
+    codes.retain(|code| named.contains(&keccak(code)));
     left_out.codes = all - codes.len();
-    Ok((encode(&state, &codes, &headers), left_out))
+    Ok((encode(&state, &codes, &headers)?, left_out))
 }
 
-fn encode(state: &[&[u8]], codes: &[&[u8]], headers: &[&[u8]]) -> Vec<u8> {
+fn encode(state: &[&[u8]], codes: &[&[u8]], headers: &[&[u8]]) -> Result<Vec<u8>, CheckError> {
     let [state, codes, headers] = [state, codes, headers].map(|items| items.iter().copied());
-    encode_witness(state, codes, headers)
+    let encoded = encode_witness(state, codes, headers);
+    encoded.map_err(|error| CheckError::Encoding(error.to_string()))
 }
 
 /// Reads a witness that was just encoded: it has at most as many items, of at most the same lengths, as the one that came.
-fn decode(bytes: &[u8]) -> Result<Witness<'_>, CheckError> {
-    Witness::decode(bytes).map_err(|error| CheckError::Encoding(error.to_string()))
+fn decode(bytes: &[u8]) -> Result<ExecutionWitness<'_>, CheckError> {
+    ExecutionWitness::decode(bytes).map_err(|error| CheckError::Encoding(error.to_string()))
 }

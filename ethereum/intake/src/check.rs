@@ -2,16 +2,14 @@
 //!
 //! The checks establish that every item belongs to the witness; to establish that none is missing would take an execution of the block.
 
-use crate::codec::Witness;
-use crate::codec::b::{Envelope, PUBLIC_KEY};
-use crate::ssz::Items;
-use crate::trie::{NodeError, Place, Reference, Trie, read};
+use crate::block;
 use crate::values::hex;
 use alloy_consensus::Header;
-use alloy_consensus::constants::{EMPTY_ROOT_HASH, KECCAK_EMPTY};
-use alloy_primitives::keccak256;
 use alloy_rlp::Decodable;
-use std::collections::HashSet;
+use hekaton_witness_format::header::BlockHeader;
+use hekaton_witness_format::ssz::Items;
+use hekaton_witness_format::walk::{Digests, Walk, WalkError};
+use hekaton_witness_format::{EMPTY_NODE, Envelope, ExecutionWitness, PUBLIC_KEY, keccak};
 
 /// The largest number of headers in a witness: as far as `BLOCKHASH` reaches.
 const MAX_HEADERS: usize = 256;
@@ -29,7 +27,7 @@ pub enum CheckError {
     #[error("baseFeePerGas has more than 64 bits")]
     BaseFee,
     /// A block whose hash is not the one in the payload.
-    #[error("the block says its hash is {}, and it is {}", hex(.said), hex(.found))]
+    #[error("the payload has blockHash {}, but its header has the hash {}", hex(.said), hex(.found))]
     BlockHash {
         /// The hash in the payload.
         said: [u8; 32],
@@ -37,7 +35,7 @@ pub enum CheckError {
         found: [u8; 32],
     },
     /// A height that is not one above the parent's.
-    #[error("the block says its height is {number}, and its parent's is {parent}")]
+    #[error("the height of the block is {number}, but that of its parent is {parent}")]
     Number {
         /// The height in the payload.
         number: u64,
@@ -48,12 +46,12 @@ pub enum CheckError {
     #[error("execution request {0} is empty, or its type is not above that of the one before it")]
     Requests(usize),
     /// A transaction with blobs that cannot be read.
-    #[error("transaction {0} is not a transaction with blobs, as its type says")]
+    #[error(
+        "transaction {0} has the type of transactions with blobs (EIP-4844), but cannot be read as one"
+    )]
     Transaction(usize),
     /// Blobs that differ from the expected ones.
-    #[error(
-        "the block has {found} blobs, and their hashes are not the {expected} that are expected"
-    )]
+    #[error("the block has {found} blobs, whose hashes differ from the {expected} expected ones")]
     Blobs {
         /// The number of blobs in the block.
         found: usize,
@@ -61,7 +59,7 @@ pub enum CheckError {
         expected: usize,
     },
     /// A number of public keys that differs from that of the transactions.
-    #[error("there are {keys} public keys for {transactions} transactions")]
+    #[error("{keys} public keys for {transactions} transactions, expected one for each")]
     Keys {
         /// The number of public keys.
         keys: usize,
@@ -69,10 +67,10 @@ pub enum CheckError {
         transactions: usize,
     },
     /// A public key that is not an uncompressed one.
-    #[error("public key {0} does not begin with 4, as uncompressed ones do")]
+    #[error("public key {0} does not begin with 4, so it is not uncompressed")]
     Key(usize),
     /// Too few or too many headers.
-    #[error("there are {0} headers, and must be 1 to {MAX_HEADERS}")]
+    #[error("{0} headers, expected 1 to {MAX_HEADERS}")]
     Headers(usize),
     /// A header that cannot be read.
     #[error("header {at}: {why}")]
@@ -86,7 +84,7 @@ pub enum CheckError {
     #[error("header {0} is not the parent of the one after it")]
     Chain(usize),
     /// A last header that is not the block's parent.
-    #[error("the last header is {}, and the block's parent is {}", hex(.found), hex(.parent))]
+    #[error("the last header has the hash {}, expected that of the block's parent, {}", hex(.found), hex(.parent))]
     Parent {
         /// The hash of the last header.
         found: [u8; 32],
@@ -111,31 +109,20 @@ pub enum CheckError {
         /// The index of the item.
         at: usize,
     },
-    /// A witness without the root.
-    #[error("no node is the root of the parent's state, {}", hex(.0))]
-    Root([u8; 32]),
-    /// A node that cannot be read.
-    #[error("node {at}: {why}")]
-    Node {
-        /// The index of the node.
-        at: usize,
-        /// The reason.
-        why: NodeError,
-    },
-    /// A node below different numbers of nibbles, which cannot both be right.
-    #[error("node {0} is at two depths of its trie")]
-    Depth(usize),
+    /// A state that does not hang from its root.
+    #[error(transparent)]
+    State(#[from] WalkError),
     /// A node to which no other node leads.
     #[error(
         "node {0} is not reached from the root of the parent's state, so it does not belong to the witness, or the block itself makes it: {LENIENT}"
     )]
     Unreached(usize),
     /// A code that is too long.
-    #[error("code {0} has more than {MAX_CODE} bytes")]
+    #[error("code {0} has more than {MAX_CODE} bytes, the limit of EIP-7907")]
     CodeLength(usize),
     /// A code that no account has.
     #[error(
-        "code {0} is not that of an account in the witness, so it does not belong there, or the block itself makes it: {LENIENT}"
+        "no account in the witness has code {0}, so it does not belong there, or the block itself makes it: {LENIENT}"
     )]
     Code(usize),
     /// Items that cannot be encoded.
@@ -165,18 +152,17 @@ pub fn check_block(
     blob_hashes: Option<&[[u8; 32]]>,
 ) -> Result<(), CheckError> {
     let payload = &envelope.payload;
-    // Otherwise one block would have several envelopes: the hash leaves out empty requests, and sorts.
+    // The hash leaves out empty requests, and sorts: without this check, one block would have several envelopes.
     let requests = &envelope.execution_requests;
     let rises = |at: usize| at == 0 || requests[at - 1][..1] < requests[at][..1];
     if let Some(at) = (0..requests.len()).find(|&at| requests[at].len() < 2 || !rises(at)) {
         return Err(CheckError::Requests(at));
     }
-    let header = payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
-    let found = header.ok_or(CheckError::BaseFee)?.hash_slow().0;
+    let found = block::header(envelope).ok_or(CheckError::BaseFee)?.hash_slow().0;
     if found != payload.block_hash {
         return Err(CheckError::BlockHash { said: payload.block_hash, found });
     }
-    let hashes = payload.blob_hashes().map_err(CheckError::Transaction)?;
+    let hashes = block::blob_hashes(payload).map_err(CheckError::Transaction)?;
     match blob_hashes {
         Some(expected) if expected != hashes => {
             Err(CheckError::Blobs { found: hashes.len(), expected: expected.len() })
@@ -206,135 +192,38 @@ pub fn check_keys(envelope: &Envelope, public_keys: &[u8]) -> Result<(), CheckEr
 /// # Errors
 /// The first check that fails.
 pub fn check_witness(
-    witness: &Witness<'_>,
+    witness: &ExecutionWitness<'_>,
     parent: [u8; 32],
     number: u64,
 ) -> Result<Summary, CheckError> {
+    // The headers come first: they are few, and a witness of another block is refused before its nodes are hashed.
     let (root, before) = check_headers(&witness.headers, parent)?;
     if before.checked_add(1) != Some(number) {
         return Err(CheckError::Number { number, parent: before });
     }
+    // Before the order: an empty item is often out of order as well, and that error would not say what to leave out.
     check_not_empty(witness)?;
     check_order(&witness.state, "node")?;
     check_order(&witness.codes, "code")?;
-    let nodes = Hashes::of(&witness.state, "node")?;
-    let Walk { reached, mut named, absent } = walk(witness, &nodes, root)?;
-    if let Some(at) = reached.iter().position(|depths| *depths == [None; 2]) {
+    let nodes = Digests::of(&witness.state);
+    let walk = Walk::from_root(&witness.state, &nodes, root, |_, _, _| {})?;
+    if let Some(at) = walk.reached.iter().position(|depths| *depths == [None; 2]) {
         return Err(CheckError::Unreached(at));
     }
-    named.remove(&KECCAK_EMPTY.0);
-    let codes = Hashes::of(&witness.codes, "code")?;
-    for (at, code) in witness.codes.iter().enumerate() {
-        if code.len() > MAX_CODE {
-            return Err(CheckError::CodeLength(at));
-        }
+    if let Some(at) = witness.codes.iter().position(|code| code.len() > MAX_CODE) {
+        return Err(CheckError::CodeLength(at));
     }
-    let foreign = codes.sorted.iter().filter(|(hash, _)| !named.contains(hash)).map(|(_, at)| *at);
-    if let Some(at) = foreign.min() {
-        return Err(CheckError::Code(at as usize));
+    let codes = Digests::of(&witness.codes);
+    let foreign = codes.iter().filter(|(digest, _)| !walk.codes.contains(*digest));
+    if let Some(at) = foreign.map(|(_, at)| at).min() {
+        return Err(CheckError::Code(at));
     }
     Ok(Summary {
         headers: witness.headers.len(),
         nodes: witness.state.len(),
         codes: witness.codes.len(),
-        absent,
+        absent: walk.absent,
     })
-}
-
-/// The nodes and codes that hang from a root.
-pub(crate) struct Walk {
-    /// The depth of each node, in the trie of accounts and in those of storage.
-    pub(crate) reached: Vec<[Option<u8>; 2]>,
-    /// The codes of all accounts.
-    pub(crate) named: HashSet<[u8; 32]>,
-    /// The number of references to nodes that are absent.
-    absent: usize,
-}
-
-/// Reads all nodes that hang from a root.
-pub(crate) fn walk(
-    witness: &Witness<'_>,
-    nodes: &Hashes,
-    root: [u8; 32],
-) -> Result<Walk, CheckError> {
-    let mut named: HashSet<[u8; 32]> = HashSet::new();
-    let mut reached = vec![[None; 2]; witness.state.len()];
-    let mut absent = 0;
-    let mut open = Vec::new();
-    if root != EMPTY_ROOT_HASH.0 {
-        let at = nodes.get(&root).ok_or(CheckError::Root(root))?;
-        reached[at][Trie::Accounts as usize] = Some(0);
-        open.push((at, Place::root(Trie::Accounts)));
-    }
-    while let Some((at, place)) = open.pop() {
-        let mut elsewhere = None;
-        let mut refer = |hash: &[u8; 32], place: Place| {
-            let Some(next) = nodes.get(hash) else {
-                absent += 1;
-                return;
-            };
-            // Nodes of different tries may be the same, but the nodes below them determine their depth.
-            match &mut reached[next][place.trie as usize] {
-                Some(depth) if *depth == place.depth => {}
-                Some(_) => elsewhere = Some(next),
-                none => {
-                    *none = Some(place.depth);
-                    open.push((next, place));
-                }
-            }
-        };
-        let node = witness.state.get(at).unwrap_or_default();
-        let read = read(node, place, &mut |reference| match reference {
-            Reference::Node(hash, below) => refer(hash, below),
-            Reference::Root(hash) if *hash == EMPTY_ROOT_HASH.0 => {}
-            Reference::Root(hash) => refer(hash, Place::root(Trie::Storage)),
-            Reference::Code(hash) => drop(named.insert(*hash)),
-        });
-        read.map_err(|why| CheckError::Node { at, why })?;
-        if let Some(at) = elsewhere {
-            return Err(CheckError::Depth(at));
-        }
-    }
-    Ok(Walk { reached, named, absent })
-}
-
-/// The hashes of items with their places, sorted: a table of hashes would take twice the memory.
-pub(crate) struct Hashes {
-    sorted: Vec<([u8; 32], u32)>,
-    /// The places at which the hashes with each first two bytes begin. Most look-ups fail, and this makes them fast.
-    begins: Vec<u32>,
-}
-
-impl Hashes {
-    /// Hashes items, no two of which may be the same.
-    pub(crate) fn of(items: &Items<'_>, part: &'static str) -> Result<Self, CheckError> {
-        let hashes = (0u32..).zip(items.iter()).map(|(at, item)| (keccak256(item).0, at));
-        let mut hashes: Vec<([u8; 32], u32)> = hashes.collect();
-        hashes.sort_unstable();
-        if let Some(two) = hashes.windows(2).find(|two| two[0].0 == two[1].0) {
-            return Err(CheckError::Order { part, at: two[1].1 as usize });
-        }
-        let mut begins = vec![0; (1 << 16) + 1];
-        for (hash, _) in &hashes {
-            begins[first(hash) + 1] += 1;
-        }
-        for at in 1..begins.len() {
-            begins[at] += begins[at - 1];
-        }
-        Ok(Self { sorted: hashes, begins })
-    }
-
-    fn get(&self, hash: &[u8; 32]) -> Option<usize> {
-        let (from, to) = (self.begins[first(hash)], self.begins[first(hash) + 1]);
-        let near = &self.sorted[from as usize..to as usize];
-        let found = near.binary_search_by(|(known, _)| known.cmp(hash)).ok()?;
-        Some(near[found].1 as usize)
-    }
-}
-
-/// Returns the first two bytes of a hash.
-fn first(hash: &[u8; 32]) -> usize {
-    usize::from(u16::from_be_bytes([hash[0], hash[1]]))
 }
 
 /// Checks that the headers are a chain that ends in the parent. Returns the root of its state and its height.
@@ -345,44 +234,49 @@ pub(crate) fn check_headers(
     if !(1..=MAX_HEADERS).contains(&headers.len()) {
         return Err(CheckError::Headers(headers.len()));
     }
-    let mut before: Option<[u8; 32]> = None;
-    let mut last = ([0; 32], 0);
+    let mut before: Option<([u8; 32], BlockHeader)> = None;
     for (at, bytes) in headers.iter().enumerate() {
-        let bad = |why: String| CheckError::Header { at, why };
-        let mut rest = bytes;
-        let header = Header::decode(&mut rest).map_err(|error| bad(error.to_string()))?;
-        if !rest.is_empty() {
-            return Err(bad("there are bytes behind its list".into()));
-        }
-        // The fields that were read must be the whole header, in its only encoding.
-        if alloy_rlp::encode(&header) != bytes {
-            return Err(bad("it is not in the one encoding of a header".into()));
-        }
-        if before.is_some_and(|before| header.parent_hash.0 != before) {
+        let header = read_header(bytes).map_err(|why| CheckError::Header { at, why })?;
+        if before.is_some_and(|(hash, _)| header.parent_hash != hash) {
             return Err(CheckError::Chain(at - 1));
         }
-        (before, last) = (Some(keccak256(bytes).0), (header.state_root.0, header.number));
+        before = Some((keccak(bytes), header));
     }
     match before {
-        Some(found) if found != parent => Err(CheckError::Parent { found, parent }),
-        _ => Ok(last),
+        Some((found, header)) if found == parent => Ok((header.state_root, header.number)),
+        Some((found, _)) => Err(CheckError::Parent { found, parent }),
+        None => Err(CheckError::Headers(0)),
+    }
+}
+
+/// Reads a header that must be one of a fork that is known here, in its only encoding.
+fn read_header(bytes: &[u8]) -> Result<BlockHeader, String> {
+    let header = BlockHeader::read(bytes).map_err(|error| error.to_string())?;
+    // That reader examines only what leads to the state. What this one reads must be the entire header: it knows the fields of all
+    // forks, so nothing can hide behind or between them.
+    let known = Header::decode(&mut &bytes[..]).map_err(|error| error.to_string())?;
+    match alloy_rlp::encode(&known) == bytes {
+        true => Ok(header),
+        false => Err("it is not the only encoding of a header".into()),
     }
 }
 
 /// Returns the hash of the last header of a witness, and the height of a block that follows it.
 ///
 /// # Errors
-/// If no header can be read.
-pub fn parent_of(witness: &Witness<'_>) -> Result<([u8; 32], u64), CheckError> {
+/// If there is no header, or one of them cannot be read.
+pub fn parent_of(witness: &ExecutionWitness<'_>) -> Result<([u8; 32], u64), CheckError> {
     let mut last = None;
     for (at, bytes) in witness.headers.iter().enumerate() {
-        let header = Header::decode(&mut &bytes[..]);
-        let header = header.map_err(|error| CheckError::Header { at, why: error.to_string() })?;
+        let header = BlockHeader::read(bytes)
+            .map_err(|error| CheckError::Header { at, why: error.to_string() })?;
+        // Headers in JSON may come in any order.
         if last.is_none_or(|(number, _)| number <= header.number) {
-            last = Some((header.number, keccak256(bytes).0));
+            last = Some((header.number, keccak(bytes)));
         }
     }
     let (number, hash) = last.ok_or(CheckError::Headers(0))?;
+    // No block follows the largest height; the check of heights refuses it.
     Ok((hash, number.saturating_add(1)))
 }
 
@@ -395,8 +289,8 @@ fn check_order(items: &Items<'_>, part: &'static str) -> Result<(), CheckError> 
 }
 
 /// Refuses items that nodes send although nothing needs them, each by its name: any other error would mislead.
-fn check_not_empty(witness: &Witness<'_>) -> Result<(), CheckError> {
-    let node = witness.state.iter().position(|node| node == [0x80]);
+fn check_not_empty(witness: &ExecutionWitness<'_>) -> Result<(), CheckError> {
+    let node = witness.state.iter().position(|node| node == EMPTY_NODE);
     let code = witness.codes.iter().position(<[u8]>::is_empty);
     match (node, code) {
         (Some(at), _) => Err(CheckError::Empty { part: "node", at }),

@@ -35,7 +35,7 @@ pub enum TokenError {
     #[error("{0}: it must contain 64 hexadecimal digits, with or without 0x in front")]
     Secret(String),
     /// A request without the header `Authorization: Bearer`.
-    #[error("there is no header 'Authorization: Bearer TOKEN'")]
+    #[error("no header 'Authorization: Bearer TOKEN'")]
     Missing,
     /// A token that is malformed, or of another secret.
     #[error("the token is not one of this secret: {0}")]

@@ -1,11 +1,12 @@
 //! Asks a node for the witness of a block.
 
 use crate::codec::json::{self, Parameters, RpcError};
-use crate::codec::{Answer, Status, Witness, a, b};
+use crate::codec::{Answer, Status, apis773, apis793};
 use crate::jwt::Secret;
 use crate::received::Received;
-use crate::ssz::SszError;
 use bytes::Bytes;
+use hekaton_witness_format::ExecutionWitness;
+use hekaton_witness_format::ssz::SszError;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use hyper::{Method, Request, Response};
@@ -36,10 +37,12 @@ pub(crate) const JSON: &str = "application/json";
 /// The protocol in which a node is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Codec {
-    /// `POST /new-payload-with-witness`.
-    A,
-    /// `POST /engine/v1/payloads/witness`.
-    B,
+    /// `POST /new-payload-with-witness` (execution-apis 773).
+    #[value(name = "773", alias = "a")]
+    Apis773,
+    /// `POST /engine/v1/payloads/witness` (execution-apis 793 and 885).
+    #[value(name = "793", alias = "b")]
+    Apis793,
     /// JSON-RPC: `engine_newPayloadV5`, then `debug_executionWitness`.
     Json,
 }
@@ -74,7 +77,7 @@ pub enum NodeError {
         limit: u64,
     },
     /// An answer of another media type.
-    #[error("{url}: the answer is '{found}', not {OCTETS}")]
+    #[error("{url}: the answer has the media type '{found}', expected {OCTETS}")]
     Kind {
         /// The address that was asked.
         url: String,
@@ -132,13 +135,13 @@ impl Fetched {
     /// If it is not one.
     pub fn answer(&self) -> Result<Answer<'_>, SszError> {
         match self {
-            Self::Encoded(Codec::A, bytes) => a::decode(bytes),
-            Self::Encoded(_, bytes) => b::decode(bytes),
+            Self::Encoded(Codec::Apis773, bytes) => apis773::decode(bytes),
+            Self::Encoded(_, bytes) => apis793::decode(bytes),
             Self::Json { status, latest_valid_hash, validation_error, witness } => Ok(Answer {
                 status: *status,
                 latest_valid_hash: *latest_valid_hash,
                 validation_error: validation_error.as_deref(),
-                witness: witness.as_deref().map(Witness::decode).transpose()?,
+                witness: witness.as_deref().map(ExecutionWitness::decode).transpose()?,
                 public_keys: &[],
             }),
         }
@@ -179,6 +182,7 @@ impl Node {
     /// Makes a client of the node at an address such as `http://127.0.0.1:8551`. With `http2`, it uses HTTP/2 without TLS (h2c).
     pub fn new(address: &str, secret: Option<Secret>, http2: bool, limit: u64) -> Self {
         let mut connector = HttpConnector::new();
+        // Requests are small: without this, each would wait for the acknowledgement of the one before.
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT));
         let mut builder = Client::builder(TokioExecutor::new());
@@ -188,8 +192,14 @@ impl Node {
         builder.http2_initial_stream_window_size(WINDOW);
         builder.http2_initial_connection_window_size(4 * WINDOW);
         builder.http2_max_frame_size(1 << 18);
-        let address = address.trim_end_matches('/').to_owned();
-        Self { address, secret, client: builder.build(connector), limit, debug: None }
+        let client = builder.build(connector);
+        Self {
+            address: address.trim_end_matches('/').to_owned(),
+            secret,
+            client,
+            limit,
+            debug: None,
+        }
     }
 
     /// Uses another node for witnesses in JSON: many serve the methods of `debug_` on another port than the Engine API's.
@@ -223,7 +233,7 @@ impl Node {
         }
         *request.uri_mut() = url.parse().map_err(|error| failed(format!("{error}")))?;
         let answer = tokio::time::timeout(TIME, self.client.request(request)).await;
-        let late = |_| failed(format!("there is no answer after {} s", TIME.as_secs()));
+        let late = |_| failed(format!("no answer within {} s", TIME.as_secs()));
         answer.map_err(late)?.map_err(|error| {
             // The reason is in the source.
             let mut why = error.to_string();
@@ -244,28 +254,29 @@ impl Node {
         more: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Result<Received, NodeError> {
-        let mut request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, kind);
+        let mut head = Request::builder().method(method).uri(path).header(CONTENT_TYPE, kind);
         for (name, value) in more {
-            request = request.header(*name, *value);
+            head = head.header(*name, *value);
         }
         if let Some(secret) = &self.secret {
-            request = request.header(AUTHORIZATION, format!("Bearer {}", secret.token()));
+            head = head.header(AUTHORIZATION, format!("Bearer {}", secret.token()));
         }
-        let request = request.body(Full::new(body.into()));
         let url = self.url(path);
         let failed = |why: String| NodeError::Failed { url: url.clone(), why };
-        let request = request.map_err(|error| failed(error.to_string()))?;
+        let request =
+            head.body(Full::new(body.into())).map_err(|error| failed(error.to_string()))?;
         let asked = async {
             let answer = self.pass(request).await?;
             let status = answer.status();
             if !status.is_success() {
-                let body = receive(answer.into_body(), None, 1 << 16, &url).await?;
-                let body = crate::values::cut(&String::from_utf8_lossy(&body), 2_000).to_owned();
+                let bytes = receive(answer.into_body(), None, 1 << 16, &url).await?;
+                let body = crate::values::cut(&String::from_utf8_lossy(&bytes), 2_000).to_owned();
                 return Err(NodeError::Refused { url: url.clone(), status: status.as_u16(), body });
             }
             let text =
                 |name: HeaderName| answer.headers().get(name).and_then(|it| it.to_str().ok());
-            let found = text(CONTENT_TYPE).unwrap_or_default().to_owned();
+            let found = text(CONTENT_TYPE).unwrap_or("").to_owned();
+            // A proxy in between may answer 200 with a page of its own, which would be a puzzling error of SSZ.
             if kind_of(path) == OCTETS && found != OCTETS {
                 return Err(NodeError::Kind { url: url.clone(), found });
             }
@@ -273,7 +284,7 @@ impl Node {
             receive(answer.into_body(), length, self.limit, &url).await
         };
         let asked = tokio::time::timeout(TIME, asked).await;
-        asked.map_err(|_| failed(format!("there is no answer after {} s", TIME.as_secs())))?
+        asked.map_err(|_| failed(format!("no answer within {} s", TIME.as_secs())))?
     }
 
     /// Sends a block with its witness to a service of witnesses (`POST /v1/witness`). Returns its answer: the record.
@@ -296,8 +307,7 @@ impl Node {
     ) -> Result<Received, NodeError> {
         let call =
             serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
-        let call = call.to_string().into_bytes();
-        self.ask(Method::POST, "/", JSON, &[], call).await
+        self.ask(Method::POST, "/", JSON, &[], call.to_string().into_bytes()).await
     }
 
     async fn rpc<T: serde::de::DeserializeOwned>(
@@ -311,7 +321,8 @@ impl Node {
 
     /// Returns the node's identity: the first of several behind one address. `None` if it does not report one.
     pub async fn identity(&self) -> Option<Identity> {
-        let asked = self.ask(Method::GET, b::IDENTITY, JSON, &[], vec![]).await;
+        // Only logged, so a node that does not report it is none the worse.
+        let asked = self.ask(Method::GET, apis793::IDENTITY, JSON, &[], vec![]).await;
         let found = asked.ok().and_then(|text| serde_json::from_slice::<Vec<Identity>>(&text).ok());
         let found = match found {
             Some(found) if !found.is_empty() => found,
@@ -333,18 +344,19 @@ impl Node {
             #[serde(default)]
             fork_scoped_endpoints: Vec<String>,
         }
-        let asked = self.ask(Method::GET, b::CAPABILITIES, JSON, &[], vec![]).await;
+        // A node without this path answers 404. One that does not answer at all fails the request that follows.
+        let asked = self.ask(Method::GET, apis793::CAPABILITIES, JSON, &[], vec![]).await;
         let found: Option<Capabilities> =
             asked.ok().and_then(|text| serde_json::from_slice(&text).ok());
         if found
             .is_some_and(|it| it.fork_scoped_endpoints.iter().any(|it| it == "payloads/witness"))
         {
-            return Codec::B;
+            return Codec::Apis793;
         }
-        let ours = serde_json::json!([["engine_newPayloadV5", a::CAPABILITY]]);
+        let ours = serde_json::json!([["engine_newPayloadV5", apis773::CAPABILITY]]);
         let found = self.rpc::<Vec<String>>("engine_exchangeCapabilities", &ours).await;
-        match found.is_ok_and(|found| found.iter().any(|it| it == a::CAPABILITY)) {
-            true => Codec::A,
+        match found.is_ok_and(|found| found.iter().any(|it| it == apis773::CAPABILITY)) {
+            true => Codec::Apis773,
             false => Codec::Json,
         }
     }
@@ -355,15 +367,15 @@ impl Node {
     /// If it has none to give.
     pub async fn fetch(&self, parameters: &Parameters, codec: Codec) -> Result<Fetched, NodeError> {
         match codec {
-            Codec::A => {
+            Codec::Apis773 => {
                 let body = parameters.encode();
-                let answer = self.ask(Method::POST, a::PATH, JSON, &[], body).await?;
+                let answer = self.ask(Method::POST, apis773::PATH, JSON, &[], body).await?;
                 Ok(Fetched::Encoded(codec, answer))
             }
-            Codec::B => {
+            Codec::Apis793 => {
                 let body = parameters.envelope.encode();
-                let fork = [(b::VERSION, b::FORK)];
-                let answer = self.ask(Method::POST, b::PATH, OCTETS, &fork, body).await?;
+                let fork = [(apis793::VERSION, apis793::FORK)];
+                let answer = self.ask(Method::POST, apis793::PATH, OCTETS, &fork, body).await?;
                 Ok(Fetched::Encoded(codec, answer))
             }
             Codec::Json => self.fetch_json(parameters).await,
@@ -421,7 +433,7 @@ impl Node {
 
 fn kind_of(path: &str) -> &'static str {
     match path {
-        a::PATH | b::PATH => OCTETS,
+        apis773::PATH | apis793::PATH => OCTETS,
         _ => JSON,
     }
 }

@@ -1,8 +1,8 @@
-//! Errors of the service, as `application/problem+json` (RFC 9457) with the types of codec B where it has one.
+//! Errors of the service, as `application/problem+json` (RFC 9457) with the types of execution-apis 793 where it has one.
 
-use crate::desk::DeskError;
 use crate::jwt::TokenError;
 use crate::node::NodeError;
+use crate::store::StoreError;
 use hekaton_orchestrator_client::BlobError;
 use hekaton_service::{Problem, ProblemKind};
 
@@ -76,23 +76,23 @@ pub(crate) fn internal(error: impl std::fmt::Display) -> Problem {
     Problem::hidden(kind::INTERNAL, error)
 }
 
-impl From<DeskError> for Problem {
-    fn from(error: DeskError) -> Self {
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
         match error {
-            DeskError::Ssz(error) => ssz(error),
-            DeskError::Check(error) => Self::new(kind::WRONG_BLOCK, error),
-            DeskError::Status { .. } | DeskError::NoWitness => Self::new(kind::NO_WITNESS, error),
-            DeskError::Blob(BlobError::Full { .. }) | DeskError::Full(_) => {
+            StoreError::Ssz(error) => ssz(error),
+            StoreError::Check(error) => Self::new(kind::WRONG_BLOCK, error),
+            StoreError::Status { .. } | StoreError::NoWitness => Self::new(kind::NO_WITNESS, error),
+            StoreError::Blob(BlobError::Full { .. }) | StoreError::Full(_) => {
                 tracing::error!(%error, "a witness is not accepted");
                 Self::new(
                     kind::STORAGE,
                     "there is no space left for it: it was not accepted; send it again later",
                 )
             }
-            DeskError::Blob(_)
-            | DeskError::Record { .. }
-            | DeskError::Held(_)
-            | DeskError::Foreign(_) => internal(error),
+            StoreError::Blob(_)
+            | StoreError::Record { .. }
+            | StoreError::Held(_)
+            | StoreError::Foreign(_) => internal(error),
         }
     }
 }

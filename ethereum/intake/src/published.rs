@@ -62,25 +62,26 @@ impl Follower {
         jobs: &Jobs,
         chain: &ChainState,
     ) -> Result<(&Published, &mut Again), ClientError> {
-        let genesis = chain.genesis.clone().unwrap_or_default();
+        // A chain with strict order has one; without, the empty name matches no block.
+        let genesis = chain.genesis.as_deref().unwrap_or("").to_owned();
         let known = self.published.take().filter(|known| known.genesis == genesis);
         if let (None, Some(wanted)) = (&known, jobs.genesis.as_ref().filter(|it| **it != genesis)) {
             tracing::error!(
                 chain = jobs.chain,
                 genesis,
                 wanted,
-                "the chain is there already, and begins after another block than --genesis says: name another --chain"
+                "the chain exists already and begins after another block than --genesis: name another --chain"
             );
         }
-        let mut known = known.unwrap_or_else(|| Published::new(genesis.clone()));
-        known.read_on(jobs)?;
-        if Some(&known.tail) != chain.tail.as_ref()
-            && jobs.client.chain(&jobs.chain)?.tail.as_ref() != Some(&known.tail)
+        let mut published = known.unwrap_or_else(|| Published::new(genesis.clone()));
+        published.read_on(jobs)?;
+        if Some(&published.tail) != chain.tail.as_ref()
+            && jobs.client.chain(&jobs.chain)?.tail.as_ref() != Some(&published.tail)
         {
-            known = Published::new(genesis);
-            known.read_on(jobs)?;
+            published = Published::new(genesis);
+            published.read_on(jobs)?;
         }
-        self.again.forget_before(known.moved);
-        Ok((self.published.insert(known), &mut self.again))
+        self.again.forget_before(published.moved);
+        Ok((self.published.insert(published), &mut self.again))
     }
 }

@@ -42,6 +42,7 @@ impl Received {
                 self.len = end;
                 return;
             }
+            // The body is longer than announced: it moves to memory that can grow.
             self.memory = Memory::Heap(pages[..self.len].to_vec());
         }
         if let Memory::Heap(heap) = &mut self.memory {

@@ -44,8 +44,9 @@ const MAX_TRACE: usize = 128;
 impl Origin {
     /// Returns the origin of a witness whose request has these headers.
     pub(crate) fn of(source: Source, headers: &axum::http::HeaderMap) -> Self {
-        let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
-        let trace = trace.filter(|trace| trace.len() <= MAX_TRACE).map(str::to_owned);
+        // A trace that cannot be used is ignored (W3C Trace Context, 3.2): it must not cost the witness.
+        let sent = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let trace = sent.filter(|trace| trace.len() <= MAX_TRACE).map(str::to_owned);
         Self { source, json: false, trace }
     }
 
@@ -106,7 +107,7 @@ pub struct Record {
     /// The items that were left out of the witness that came, if it was not in canonical form.
     #[serde(default, skip_serializing_if = "LeftOut::is_nothing")]
     pub left_out: LeftOut,
-    /// The reason for which there is no job yet, or none before the block is sent again, or for which the job does not end.
+    /// The reason why there is no job yet, or none until the block is sent again, or why the job does not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }

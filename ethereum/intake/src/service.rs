@@ -5,14 +5,14 @@ mod pass;
 mod ready;
 
 use self::ready::Readiness;
+use crate::codec::apis793;
 use crate::codec::json::{JsonError, JsonPush, Parameters};
-use crate::codec::{Witness, b};
-use crate::desk::{Desk, DeskError};
 use crate::jwt::Secret;
 use crate::node::{Codec, JSON, Node, OCTETS};
 use crate::problem::{self, kind};
-use crate::push::Push;
 use crate::record::{Origin, Record, Source};
+use crate::store::{StoreError, WitnessStore};
+use crate::submitter::JobSubmitter;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -22,6 +22,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use hekaton_service::{Limits, Problem, Room, check_same_site};
+use hekaton_witness_format::{ExecutionWitness, Push};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -53,8 +54,8 @@ const MAX_LIFE: Duration = Duration::from_secs(86_400);
 /// The service with its limits and its state.
 #[derive(Debug)]
 pub struct Service {
-    /// The desk that checks and stores witnesses.
-    pub desk: Arc<Desk>,
+    /// The submitter of jobs, with the store of witnesses.
+    pub submitter: Arc<JobSubmitter>,
     /// The secret of the tokens that requests carry. Without it, any client may send requests.
     pub secret: Option<Secret>,
     /// The node that is asked.
@@ -80,13 +81,18 @@ pub struct Service {
 
 impl Service {
     /// Makes a service with room for its bodies.
-    pub fn new(desk: Arc<Desk>, secret: Option<Secret>, limit: u64, wake: Sender<()>) -> Self {
+    pub fn new(
+        submitter: Arc<JobSubmitter>,
+        secret: Option<Secret>,
+        limit: u64,
+        wake: Sender<()>,
+    ) -> Self {
         let [room, passing] =
             [MAX_BODIES, MAX_PASSING].map(|count| Arc::new(Semaphore::new(count)));
         let memory = Room::new(limit.saturating_mul(MAX_BODIES as u64));
-        let passing_memory = Room::new((b::MAX_REQUEST * MAX_PASSING) as u64);
+        let passing_memory = Room::new((apis793::MAX_REQUEST * MAX_PASSING) as u64);
         Self {
-            desk,
+            submitter,
             secret,
             node: None,
             codec: None,
@@ -99,6 +105,10 @@ impl Service {
             passing,
             readiness: Readiness::default(),
         }
+    }
+
+    fn store(&self) -> &Arc<WitnessStore> {
+        self.submitter.store()
     }
 
     fn authorize(&self, headers: &HeaderMap) -> Result<(), Problem> {
@@ -128,7 +138,7 @@ async fn blocking<T: Send + 'static>(
 /// Returns the media type of a body, without parameters, which do not matter.
 fn media_type(headers: &HeaderMap) -> &str {
     let found = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    found.unwrap_or_default().split(';').next().unwrap_or_default().trim()
+    found.and_then(|kind| kind.split(';').next()).map_or("", str::trim)
 }
 
 /// Checks that a body has one of several media types, and returns that one.
@@ -156,14 +166,14 @@ async fn push(
     service.authorize(&headers)?;
     let is_json = needs(&headers, &[OCTETS, JSON])? == JSON;
     let load = service.body(&headers, body, service.limit).await?;
-    let desk = Arc::clone(&service.desk);
+    let store = Arc::clone(service.store());
     let origin = Origin::of(Source::Push, &headers).with_json(is_json);
     // The witness is accepted even if the caller is gone.
     let record = blocking(move || match is_json {
-        true => push_json(&desk, origin, &load.bytes),
+        true => push_json(&store, origin, &load.bytes),
         false => {
-            let push = Push::decode(&load.bytes).map_err(DeskError::from)?;
-            Ok(desk.accept(origin, &push.envelope, None, &push.witness, push.public_keys)?)
+            let push = Push::decode(&load.bytes).map_err(StoreError::from)?;
+            Ok(store.accept(origin, &push.envelope, None, &push.witness, push.public_keys)?)
         }
     })
     .await?;
@@ -171,11 +181,11 @@ async fn push(
     Ok((StatusCode::ACCEPTED, Json(record)))
 }
 
-fn push_json(desk: &Desk, origin: Origin, body: &[u8]) -> Result<Record, Problem> {
+fn push_json(store: &WitnessStore, origin: Origin, body: &[u8]) -> Result<Record, Problem> {
     let JsonPush { parameters, witness, public_keys } = JsonPush::decode(body).map_err(bad_json)?;
     let Parameters { envelope, blob_hashes } = &parameters;
-    let witness = Witness::decode(&witness).map_err(DeskError::from)?;
-    Ok(desk.accept(origin, envelope, Some(blob_hashes), &witness, &public_keys)?)
+    let witness = ExecutionWitness::decode(&witness).map_err(StoreError::from)?;
+    Ok(store.accept(origin, envelope, Some(blob_hashes), &witness, &public_keys)?)
 }
 
 /// `POST /v1/fetch`.
@@ -190,7 +200,7 @@ async fn fetch(
         let why = "the service was started without --node";
         return Err(Problem::new(kind::NO_PATH, why));
     };
-    let load = service.body(&headers, body, b::MAX_REQUEST as u64).await?;
+    let load = service.body(&headers, body, apis793::MAX_REQUEST as u64).await?;
     let (load, parameters) = blocking(move || {
         let parameters = Parameters::decode(&load.bytes).map_err(bad_json)?;
         Ok((load, parameters))
@@ -201,13 +211,13 @@ async fn fetch(
         None => node.best_codec().await,
     };
     let fetched = node.fetch(&parameters, codec).await?;
-    let desk = Arc::clone(&service.desk);
+    let store = Arc::clone(service.store());
     let origin = Origin::of(Source::Fetch, &headers).with_json(fetched.is_json());
     let record = blocking(move || {
         let _load = load;
-        let answer = fetched.answer().map_err(DeskError::from)?;
+        let answer = fetched.answer().map_err(StoreError::from)?;
         let hashes = Some(&parameters.blob_hashes[..]);
-        Ok(desk.answer(origin, &parameters.envelope, hashes, &answer)?)
+        Ok(store.answer(origin, &parameters.envelope, hashes, &answer)?)
     })
     .await?;
     service.wake();
@@ -228,8 +238,8 @@ async fn record(
         let why = "a block is named by its hash: 64 lowercase hexadecimal digits";
         return Err(Problem::new(kind::INVALID_REQUEST, why));
     }
-    let desk = Arc::clone(&service.desk);
-    let found = blocking(move || Ok(desk.record(&name)?)).await?;
+    let store = Arc::clone(service.store());
+    let found = blocking(move || Ok(store.record(&name)?)).await?;
     found.map(Json).ok_or_else(|| {
         let why = format!("there is no witness of block {block}");
         Problem::new(kind::NO_WITNESS_OF_BLOCK, why)
@@ -242,7 +252,7 @@ async fn health() -> StatusCode {
 
 /// Reports whether the service can do its work.
 async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
-    match service.readiness.check(&service.desk).await {
+    match service.readiness.check(&service.submitter).await {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
         Err(why) => Err(Problem::new(kind::NOT_READY, why)),
     }
@@ -254,7 +264,7 @@ async fn metrics(State(service): Shared) -> ([(header::HeaderName, &'static str)
     use prometheus_client::metrics::counter::ConstCounter;
     use prometheus_client::metrics::gauge::ConstGauge;
     use prometheus_client::registry::Registry;
-    let counts = &service.desk.counts;
+    let counts = &service.store().counts;
     let mut registry = Registry::with_prefix("hekaton_intake");
     for (name, help, count) in [
         ("witnesses", "Witnesses that were accepted", &counts.accepted),
@@ -267,7 +277,9 @@ async fn metrics(State(service): Shared) -> ([(header::HeaderName, &'static str)
         let counter = ConstCounter::new(count.load(Ordering::Relaxed));
         registry.register(name, help, counter);
     }
-    let waiting = ConstGauge::new(i64::try_from(service.desk.waiting()).unwrap_or(i64::MAX));
+    let waiting = ConstGauge::new(
+        i64::try_from(service.store().waiting()).expect("fewer blocks wait than memory holds"),
+    );
     registry.register("waiting", "Blocks that wait for a job", waiting);
     let mut text = String::new();
     // Into a string, this cannot fail.

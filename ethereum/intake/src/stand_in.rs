@@ -7,16 +7,15 @@ mod node;
 
 pub use node::{Debug, StandIn};
 
-use crate::codec::b::Envelope;
+use crate::block;
 use crate::codec::json::Parameters;
-use crate::codec::{Witness, encode_witness};
-use crate::payload::Payload;
-use crate::push::Push;
 use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_ROOT_HASH, KECCAK_EMPTY};
-use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::keccak256;
 use alloy_rlp::Encodable;
+use hekaton_witness_format::{
+    Envelope, ExecutionWitness, Payload, Push, Withdrawal, encode_witness,
+};
 
 /// A random generator that is small, fast and the same everywhere; nothing depends on its being secure.
 #[derive(Debug)]
@@ -87,6 +86,7 @@ impl Tries {
             let root = match at % 8 == 1 {
                 true => trie(random, 2, &mut nodes, &mut |random, path| {
                     let mut value = random.bytes(20);
+                    // Words have no leading zeros.
                     value[0] |= 1;
                     leaf(&path, &alloy_rlp::encode(&value[..]))
                 }),
@@ -96,7 +96,7 @@ impl Tries {
         }
         let mut next = contents.iter();
         let root = trie(random, accounts, &mut nodes, &mut |random, path| {
-            let (root, code) = next.next().copied().unwrap_or_default();
+            let (root, code) = next.next().copied().expect("one for each account");
             let mut inside = Vec::new();
             random.below(1 << 20).encode(&mut inside);
             random.next().encode(&mut inside);
@@ -121,6 +121,7 @@ impl Block {
 
     /// Makes blocks that follow each other.
     pub fn chain(seed: u64, first: u64, count: usize, bytes: usize) -> Vec<Self> {
+        // Chains that begin at other heights differ, even with the same seed.
         let mut random = Random(seed ^ (first << 32));
         let mut state = Tries::new(&mut random, bytes);
         let before = Header {
@@ -156,25 +157,15 @@ impl Block {
     /// Returns a competing branch: the same blocks with other extra data, each after the previous one, the first one after the same parent.
     pub fn branch(blocks: &[Self], extra_data: &[u8]) -> Vec<Self> {
         let mut branch: Vec<Self> = Vec::with_capacity(blocks.len());
-        for block in blocks {
-            let mut block = block.clone();
+        for mut block in blocks.iter().cloned() {
             if let Some(before) = branch.last() {
                 let header = before.header();
                 block.parameters.envelope.payload.parent_hash = header.hash_slow().0;
-                if let Ok(witness) = Witness::decode(&block.witness) {
-                    let [state, codes] = [witness.state, witness.codes].map(|it| it.iter());
-                    let headers = [alloy_rlp::encode(&header)];
-                    let [state, codes, headers] = [
-                        state.collect::<Vec<_>>(),
-                        codes.collect(),
-                        headers.iter().map(Vec::as_slice).collect(),
-                    ];
-                    block.witness = encode_witness(
-                        state.iter().copied(),
-                        codes.iter().copied(),
-                        headers.iter().copied(),
-                    );
-                }
+                let witness = block.witness();
+                let parent = alloy_rlp::encode(&header);
+                let [state, codes] = [witness.state, witness.codes].map(|items| items.iter());
+                let [state, codes]: [Vec<&[u8]>; 2] = [state.collect(), codes.collect()];
+                block.witness = encode(&state, &codes, &[&parent]);
             }
             block.parameters.envelope.payload.extra_data = extra_data.to_vec();
             let header = block.header();
@@ -185,9 +176,8 @@ impl Block {
     }
 
     fn header(&self) -> Header {
-        let Envelope { payload, parent_beacon_block_root, execution_requests } =
-            &self.parameters.envelope;
-        payload.header(*parent_beacon_block_root, execution_requests).unwrap_or_default()
+        let header = block::header(&self.parameters.envelope);
+        header.expect("the price of gas is 7")
     }
 
     fn after(
@@ -198,9 +188,9 @@ impl Block {
         root_after: [u8; 32],
     ) -> (Self, Header) {
         let ancestors = headers.each_ref().map(alloy_rlp::encode);
-        let parts = [&state.nodes[..], &state.codes[..], &ancestors[..]];
-        let [nodes, codes, ancestors] = parts.map(|items| items.iter().map(Vec::as_slice));
-        let witness = encode_witness(nodes, codes, ancestors);
+        let parts = [&state.nodes[..], &state.codes[..], &ancestors[..]]
+            .map(|items| items.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let witness = encode(&parts[0], &parts[1], &parts[2]);
         let transactions: Vec<Vec<u8>> =
             (0..3).map(|_| [&[2], &random.bytes(150)[..]].concat()).collect();
         let keys = transactions.iter().flat_map(|_| [&[4], &random.bytes(64)[..]].concat());
@@ -209,7 +199,7 @@ impl Block {
         fee[0] = 7;
         let withdrawal =
             Withdrawal { index: number, validator_index: 5, amount: 9, ..Withdrawal::default() };
-        let mut payload = Payload {
+        let payload = Payload {
             parent_hash: headers[1].hash_slow().0,
             fee_recipient: [0x11; 20],
             state_root: root_after,
@@ -230,29 +220,44 @@ impl Block {
             block_access_list: random.bytes(100),
             slot_number: number,
         };
-        let (root, requests) = (array(random), vec![vec![0, 1, 2], vec![1, 3]]);
-        let header = payload.header(root, &requests).unwrap_or_default();
-        payload.block_hash = header.hash_slow().0;
-        let envelope =
-            Envelope { payload, parent_beacon_block_root: root, execution_requests: requests };
+        let envelope = Envelope {
+            payload,
+            parent_beacon_block_root: array(random),
+            execution_requests: vec![vec![0, 1, 2], vec![1, 3]],
+        };
         let parameters = Parameters { envelope, blob_hashes: vec![] };
-        (Self { parameters, witness, public_keys }, header)
+        let mut block = Self { parameters, witness, public_keys };
+        let header = block.header();
+        block.parameters.envelope.payload.block_hash = header.hash_slow().0;
+        (block, header)
     }
 }
 
 fn array(random: &mut Random) -> [u8; 32] {
-    <[u8; 32]>::try_from(random.bytes(32)).unwrap_or_default()
+    random.bytes(32).try_into().expect("it returns as many bytes as are asked for")
+}
+
+fn encode(state: &[&[u8]], codes: &[&[u8]], headers: &[&[u8]]) -> Vec<u8> {
+    let [state, codes, headers] = [state, codes, headers].map(|items| items.iter().copied());
+    encode_witness(state, codes, headers).expect("synthetic witnesses are below 4 GiB")
 }
 
 impl Block {
+    /// Returns its witness.
+    ///
+    /// # Panics
+    /// If the encoding of the witness was replaced by bytes that are not one.
+    pub fn witness(&self) -> ExecutionWitness<'_> {
+        ExecutionWitness::decode(&self.witness).expect("the witness was encoded here")
+    }
+
     /// Returns the body of `POST /v1/witness`.
+    ///
+    /// # Panics
+    /// If the encoding of the witness was replaced by bytes that are not one.
     pub fn push(&self) -> Vec<u8> {
         let envelope = self.parameters.envelope.clone();
-        match Witness::decode(&self.witness) {
-            Ok(witness) => Push { envelope, witness, public_keys: &self.public_keys }.encode(),
-            // It was encoded above.
-            Err(_) => Vec::new(),
-        }
+        Push { envelope, witness: self.witness(), public_keys: &self.public_keys }.encode()
     }
 }
 
@@ -299,6 +304,7 @@ fn trie(
         level = pairs
             .into_iter()
             .map(|children| {
+                // One in each half, so that the two children have different places.
                 let (first, second) = (random.below(8), 8 + random.below(8));
                 let mut inside = Vec::with_capacity(532);
                 for at in 0..16 {
@@ -308,8 +314,7 @@ fn trie(
                         _ => None,
                     };
                     // Nodes that the block has not read are only known by their hashes.
-                    let child = child.unwrap_or_else(|| array(random));
-                    child[..].encode(&mut inside);
+                    child.unwrap_or_else(|| array(random))[..].encode(&mut inside);
                 }
                 b""[..].encode(&mut inside);
                 add(list(&inside))

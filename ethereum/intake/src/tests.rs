@@ -1,13 +1,15 @@
 //! Tests of each check with a single fault.
 
+use crate::block;
 use crate::canonical::{Admitted, LeftOut, Options, admit};
 use crate::check::{CheckError, Summary, check_block, check_keys, check_witness};
-use crate::codec::{Witness, encode_witness};
 use crate::stand_in::Block;
-use crate::trie::{NodeError, Place, Reference, Trie, read};
 use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::keccak256;
+use hekaton_witness_format::trie::NodeError;
+use hekaton_witness_format::walk::WalkError;
+use hekaton_witness_format::{Envelope, ExecutionWitness, encode_witness};
 
 /// A witness in parts.
 #[derive(Clone)]
@@ -22,7 +24,7 @@ struct Pieces {
 impl Pieces {
     fn new() -> (Block, Self) {
         let block = Block::new(5, 9, 150_000);
-        let witness = Witness::decode(&block.witness).unwrap();
+        let witness = ExecutionWitness::decode(&block.witness).unwrap();
         let items = [witness.state, witness.codes, witness.headers];
         let [state, codes, headers] = items.map(|it| it.iter().map(<[u8]>::to_vec).collect());
         let payload = &block.parameters.envelope.payload;
@@ -33,12 +35,12 @@ impl Pieces {
     fn encode(&self) -> Vec<u8> {
         let parts = [&self.state, &self.codes, &self.headers];
         let [state, codes, headers] = parts.map(|items| items.iter().map(Vec::as_slice));
-        encode_witness(state, codes, headers)
+        encode_witness(state, codes, headers).unwrap()
     }
 
     fn check(&self) -> Result<Summary, CheckError> {
         let bytes = self.encode();
-        check_witness(&Witness::decode(&bytes).unwrap(), self.parent, self.number)
+        check_witness(&ExecutionWitness::decode(&bytes).unwrap(), self.parent, self.number)
     }
 
     fn refused(&self) -> CheckError {
@@ -48,7 +50,7 @@ impl Pieces {
     /// Checks a witness leniently. Returns the summary, the canonical form, and the items that were left out.
     fn admit(&self) -> Result<Admitted, CheckError> {
         let bytes = self.encode();
-        let witness = Witness::decode(&bytes).unwrap();
+        let witness = ExecutionWitness::decode(&bytes).unwrap();
         admit(&witness, self.parent, self.number, Options { lenient: true })
     }
 
@@ -74,7 +76,7 @@ fn a_witness_that_belongs_to_its_block_is_accepted() {
         let envelope = &block.parameters.envelope;
         check_block(envelope, Some(&[])).unwrap();
         check_keys(envelope, &block.public_keys).unwrap();
-        let witness = Witness::decode(&block.witness).unwrap();
+        let witness = ExecutionWitness::decode(&block.witness).unwrap();
         let summary = check_witness(&witness, envelope.payload.parent_hash, 3);
         let summary = summary.unwrap();
         assert_eq!((summary.headers, summary.nodes), (2, witness.state.len()));
@@ -88,7 +90,7 @@ fn a_witness_that_belongs_to_its_block_is_accepted() {
 fn blocks_are_what_their_hashes_say() {
     let (block, _) = Pieces::new();
     let envelope = &block.parameters.envelope;
-    let refused = |change: &dyn Fn(&mut crate::codec::b::Envelope)| {
+    let refused = |change: &dyn Fn(&mut Envelope)| {
         let mut changed = envelope.clone();
         change(&mut changed);
         check_block(&changed, None).unwrap_err()
@@ -128,9 +130,7 @@ fn blocks_are_what_their_hashes_say() {
     );
     let mut rehashed = envelope.clone();
     rehashed.payload.transactions[2] = vec![3, 0xc0];
-    let header =
-        rehashed.payload.header(rehashed.parent_beacon_block_root, &rehashed.execution_requests);
-    rehashed.payload.block_hash = header.unwrap().hash_slow().0;
+    rehashed.payload.block_hash = block::header(&rehashed).unwrap().hash_slow().0;
     assert_eq!(check_block(&rehashed, None), Err(CheckError::Transaction(2)));
     // Keys.
     let keys = &block.public_keys;
@@ -187,10 +187,10 @@ fn everything_there_belongs_there() {
     let root: Header = alloy_rlp::decode_exact(&pieces.headers[1]).unwrap();
     let root = root.state_root;
     let at = pieces.state.iter().position(|node| keccak256(node) == root).unwrap();
-    assert_eq!(with(&|it| drop(it.state.remove(at))), CheckError::Root(root.0));
+    assert_eq!(with(&|it| drop(it.state.remove(at))), CheckError::State(WalkError::Root(root.0)));
     let mut foreign = pieces.clone();
     let other = Block::new(6, 9, 5_000);
-    let witness = Witness::decode(&other.witness).unwrap();
+    let witness = ExecutionWitness::decode(&other.witness).unwrap();
     let node = witness.state.get(0).unwrap().to_vec();
     foreign.state.push(node.clone());
     foreign.state.sort();
@@ -203,9 +203,11 @@ fn everything_there_belongs_there() {
         less.state.remove(at);
         match less.check() {
             Ok(summary) => assert_eq!(summary.nodes, last),
-            Err(CheckError::Unreached(_) | CheckError::Root(_) | CheckError::Code(_)) => {
-                unreached += 1
-            }
+            Err(
+                CheckError::Unreached(_)
+                | CheckError::State(WalkError::Root(_))
+                | CheckError::Code(_),
+            ) => unreached += 1,
             Err(error) => panic!("{error}"),
         }
     }
@@ -215,7 +217,7 @@ fn everything_there_belongs_there() {
     let length = changed.state[at].len();
     changed.state[at][length - 5] ^= 1;
     changed.state.sort();
-    assert_eq!(changed.refused(), CheckError::Root(root.0));
+    assert_eq!(changed.refused(), CheckError::State(WalkError::Root(root.0)));
     // Codes.
     let mut foreign = pieces.clone();
     foreign.codes.push(vec![0xff; 40]);
@@ -274,7 +276,7 @@ fn the_canonical_form_is_the_same_whatever_nodes_send() {
         CheckError::Code(code),
     );
     let other = Block::new(6, 9, 5_000);
-    let other = Witness::decode(&other.witness).unwrap().state.get(0).unwrap().to_vec();
+    let other = ExecutionWitness::decode(&other.witness).unwrap().state.get(0).unwrap().to_vec();
     let node = at(&pieces.state, &other);
     same(
         &|it| it.state.insert(node, other.clone()),
@@ -299,13 +301,18 @@ fn the_canonical_form_is_the_same_whatever_nodes_send() {
     let mut cut = pieces.clone();
     let root: Header = alloy_rlp::decode_exact(&pieces.headers[1]).unwrap();
     cut.state.retain(|node| keccak256(node) != root.state_root);
-    assert_eq!(cut.admit().unwrap_err(), CheckError::Root(root.state_root.0));
+    assert_eq!(cut.admit().unwrap_err(), CheckError::State(WalkError::Root(root.state_root.0)));
     let mut foreign = pieces.clone();
     foreign.parent[0] ^= 1;
     assert!(matches!(foreign.admit().unwrap_err(), CheckError::Parent { .. }));
     let mut wrong = pieces;
     wrong.single(list(&[string(&[0x20; 35]), string(&[1])]));
-    assert_eq!(wrong.admit().unwrap_err(), CheckError::Node { at: 0, why: NodeError::Path });
+    assert_eq!(wrong.admit().unwrap_err(), node_error(&wrong, NodeError::Path));
+}
+
+/// The error of a witness whose first node is wrong.
+fn node_error(pieces: &Pieces, why: NodeError) -> CheckError {
+    CheckError::State(WalkError::Node { at: 0, bytes: pieces.state[0].len(), why })
 }
 
 /// A string or a list, with its header.
@@ -321,110 +328,9 @@ fn list(items: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn nodes_are_strict() {
-    let hash = string(&[9; 32]);
-    let nothing = string(&[]);
-    let branch = |children: usize, value: &[u8]| {
-        let mut items: Vec<Vec<u8>> =
-            (0..16).map(|at| if at < children { hash.clone() } else { nothing.clone() }).collect();
-        items.push(value.to_vec());
-        list(&items)
-    };
-    let path = |first: u8| string(&[&[first], &[7; 31][..]].concat());
+fn nodes_are_read() {
     let word = string(&string(&[5, 6]));
-    // Of 63 nibbles.
-    let leaf = |value: &[u8]| list(&[path(0x31), value.to_vec()]);
-    let account = |items: &[Vec<u8>]| leaf(&string(&list(items)));
-    let [one, two] = [string(&[1]), string(&[])];
-    let whole = [one.clone(), two.clone(), hash.clone(), hash.clone()];
-    let small = list(&[string(&[0x31]), string(&string(&[1]))]);
-    let at = |node: &[u8], place: Place| {
-        let mut found = 0;
-        read(node, place, &mut |_: Reference<'_>| found += 1).map(|()| found)
-    };
-    let found = |node: &[u8], trie| at(node, Place { trie, depth: 1, branch: false });
-    let (accounts, storage) = (Trie::Accounts, Trie::Storage);
-    for (node, trie, expected) in [
-        (branch(2, &nothing), accounts, Ok(2)),
-        (branch(16, &nothing), storage, Ok(16)),
-        (account(&whole), accounts, Ok(2)),
-        (leaf(&word), storage, Ok(0)),
-        (list(&[path(0x00), hash.clone()]), storage, Ok(1)),
-        (list(&[string(&[0x15, 7]), hash.clone()]), storage, Ok(1)),
-        // There must be a nibble left for the branch below.
-        (list(&[path(0x15), hash.clone()]), storage, Err(NodeError::Depth(64))),
-        (branch(1, &nothing), accounts, Err(NodeError::Lonely)),
-        (branch(2, &string(&[5])), accounts, Err(NodeError::Value)),
-        (branch(2, &list(&[])), accounts, Err(NodeError::Value)),
-        ([branch(2, &nothing), vec![0]].concat(), accounts, Err(NodeError::Longer)),
-        (list(&[hash.clone(), hash.clone(), hash.clone()]), accounts, Err(NodeError::Items(3))),
-        (list(&[]), accounts, Err(NodeError::Items(0))),
-        (list(&vec![nothing.clone(); 18]), accounts, Err(NodeError::Items(18))),
-        (list(&[path(0x40), hash.clone()]), storage, Err(NodeError::Path)),
-        (list(&[path(0x05), hash.clone()]), storage, Err(NodeError::Path)),
-        (list(&[path(0x25), word.clone()]), storage, Err(NodeError::Path)),
-        (list(&[nothing.clone(), hash.clone()]), storage, Err(NodeError::Path)),
-        (list(&[string(&[0x20; 35]), word.clone()]), storage, Err(NodeError::Path)),
-        // An extension by no nibble at all.
-        (list(&[string(&[0x00]), hash.clone()]), storage, Err(NodeError::Path)),
-        (list(&[path(0x00), nothing.clone()]), storage, Err(NodeError::Extension)),
-        (list(&[path(0x00), string(&[9; 31])]), storage, Err(NodeError::Child(0))),
-        // Small nodes under an extension.
-        (list(&[string(&[0x15]), small.clone()]), storage, Err(NodeError::NoBranch)),
-        (list(&[string(&[0x20]), word.clone()]), storage, Err(NodeError::Depth(1))),
-        (leaf(&word), accounts, Err(NodeError::Account)),
-        (account(&whole), storage, Err(NodeError::Word)),
-        (leaf(&nothing), storage, Err(NodeError::Word)),
-        (leaf(&string(&string(&[0, 1]))), storage, Err(NodeError::Word)),
-        (leaf(&string(&string(&[1; 33]))), storage, Err(NodeError::Word)),
-        (leaf(&string(&[string(&[5]), string(&[6])].concat())), storage, Err(NodeError::Word)),
-        (leaf(&list(std::slice::from_ref(&one))), storage, Err(NodeError::Word)),
-        (account(&whole[..3]), accounts, Err(NodeError::Account)),
-        (account(&[&whole[..], &whole[..1]].concat()), accounts, Err(NodeError::Account)),
-        (
-            account(&[string(&[0, 1]), two.clone(), hash.clone(), hash.clone()]),
-            accounts,
-            Err(NodeError::Account),
-        ),
-        (
-            account(&[string(&[1; 9]), two.clone(), hash.clone(), hash.clone()]),
-            accounts,
-            Err(NodeError::Account),
-        ),
-        (
-            account(&[one.clone(), string(&[1; 33]), hash.clone(), hash.clone()]),
-            accounts,
-            Err(NodeError::Account),
-        ),
-        (
-            account(&[one.clone(), two.clone(), string(&[9; 31]), hash.clone()]),
-            accounts,
-            Err(NodeError::Account),
-        ),
-    ] {
-        let got = found(&node, trie);
-        assert_eq!(got, expected, "{}", alloy_primitives::hex::encode(&node));
-    }
-    // A child of 31 bytes, one of 33, and a small node of 32.
-    for child in [string(&[9; 31]), string(&[9; 33]), list(&[string(&[0x31]), string(&[1; 29])])] {
-        let items = [vec![child, hash.clone()], vec![nothing.clone(); 15]].concat();
-        assert_eq!(found(&list(&items), storage), Err(NodeError::Child(0)));
-    }
-    // Small nodes in a branch, deep enough for their paths to end.
-    let items = [vec![small.clone(), small.clone()], vec![nothing.clone(); 15]].concat();
-    let deep = |depth, branch| Place { trie: storage, depth, branch };
-    assert_eq!(at(&list(&items), deep(62, false)), Ok(0));
-    assert_eq!(at(&list(&items), deep(61, false)), Err(NodeError::Depth(63)));
-    assert_eq!(at(&branch(2, &nothing), deep(63, true)), Ok(2));
-    assert_eq!(at(&branch(2, &nothing), deep(64, false)), Err(NodeError::Depth(65)));
-    assert_eq!(at(&leaf(&word), deep(1, true)), Err(NodeError::NoBranch));
-    // Lengths in more bytes than they need.
-    for node in
-        [vec![0xf8, 0x02, 0x80, 0x80], vec![0xc2, 0x81, 0x05], vec![0xc0], vec![], vec![0xc5, 0x80]]
-    {
-        assert!(found(&node, storage).is_err(), "{node:?}");
-    }
     let (_, mut pieces) = Pieces::new();
     pieces.single(list(&[string(&[&[0x20], &[7; 32][..]].concat()), word.clone()]));
-    assert_eq!(pieces.refused(), CheckError::Node { at: 0, why: NodeError::Account });
+    assert_eq!(pieces.refused(), node_error(&pieces, NodeError::Account));
 }

@@ -16,13 +16,17 @@ pub(crate) fn wrong(part: &'static str, why: impl Into<String>) -> JsonError {
     JsonError { part, why: why.into() }
 }
 
-/// Reads `0x` and an even number of digits. Returns nothing for any other text.
-pub fn decode_hex(text: &str) -> Vec<u8> {
-    bytes(text, "data").unwrap_or_default()
+/// Reads `0x` and an even number of digits.
+///
+/// # Errors
+/// If it is any other text.
+pub fn decode_hex(text: &str) -> Result<Vec<u8>, JsonError> {
+    bytes(text, "data")
 }
 
 pub(crate) fn bytes(text: &str, part: &'static str) -> Result<Vec<u8>, JsonError> {
-    let digits = text.strip_prefix("0x").ok_or_else(|| wrong(part, "it does not begin with 0x"))?;
+    let digits =
+        text.strip_prefix("0x").ok_or_else(|| wrong(part, "expected 0x and hexadecimal digits"))?;
     // The decoder allows a prefix, too.
     if digits.starts_with("0x") {
         return Err(wrong(part, "it begins with 0x twice"));

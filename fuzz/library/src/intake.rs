@@ -1,13 +1,13 @@
 //! Messages that nodes and others send to the intake of witnesses.
 
 use crate::file;
-use hekaton_intake::Push;
 use hekaton_intake::canonical::{Options, admit};
 use hekaton_intake::check::{check_block, check_witness};
 use hekaton_intake::codec::json::Parameters;
-use hekaton_intake::codec::{Answer, Status, Witness, a, b};
+use hekaton_intake::codec::{Answer, Status, apis773, apis793};
 use hekaton_intake::stand_in::Block;
-use hekaton_intake::trie::{Place, Trie, read};
+use hekaton_witness_format::trie::{Node, Position, Trie};
+use hekaton_witness_format::{ExecutionWitness, Push};
 use std::sync::OnceLock;
 
 /// The body of a push, a witness, an answer in each codec, and the parameters in JSON.
@@ -19,11 +19,11 @@ fn good() -> &'static [Vec<u8>; 5] {
             status: Status::Valid,
             latest_valid_hash: Some([1; 32]),
             validation_error: None,
-            witness: Witness::decode(&block.witness).ok(),
+            witness: Some(block.witness()),
             public_keys: &block.public_keys,
         };
-        let (in_a, in_b) = (a::encode(&answer), b::encode(&answer));
-        [block.push(), block.witness.clone(), in_a, in_b, block.parameters.encode()]
+        let (in_773, in_793) = (apis773::encode(&answer), apis793::encode(&answer));
+        [block.push(), block.witness.clone(), in_773, in_793, block.parameters.encode()]
     })
 }
 
@@ -43,26 +43,26 @@ pub fn intake(data: &[u8]) {
                 return;
             };
             let canonical = admitted.changed.unwrap_or_else(|| push.witness.encode());
-            let canonical = Witness::decode(&canonical).ok();
+            let canonical = ExecutionWitness::decode(&canonical).ok();
             let checked = canonical.map(|witness| check_witness(&witness, parent, number));
             assert_eq!(checked, Some(Ok(admitted.summary)), "the canonical form is accepted");
         }
         1 => {
-            let Ok(witness) = Witness::decode(&bytes) else { return };
+            let Ok(witness) = ExecutionWitness::decode(&bytes) else { return };
             assert_eq!(witness.encode(), bytes, "a witness has one encoding");
             for node in witness.state.iter() {
                 for trie in [Trie::Accounts, Trie::Storage] {
-                    let _ = read(node, Place::root(trie), &mut |_| {});
+                    let _ = Node::read(node, Position::root(trie));
                 }
             }
         }
         2 => {
-            let Ok(answer) = a::decode(&bytes) else { return };
-            assert_eq!(a::encode(&answer), bytes, "an answer has one encoding");
+            let Ok(answer) = apis773::decode(&bytes) else { return };
+            assert_eq!(apis773::encode(&answer), bytes, "an answer has one encoding");
         }
         3 => {
-            let Ok(answer) = b::decode(&bytes) else { return };
-            assert_eq!(b::encode(&answer), bytes, "an answer has one encoding");
+            let Ok(answer) = apis793::decode(&bytes) else { return };
+            assert_eq!(apis793::encode(&answer), bytes, "an answer has one encoding");
         }
         _ => {
             let Ok(parameters) = Parameters::decode(&bytes) else { return };

@@ -5,15 +5,17 @@
 
 use benches::{Line, Run, alternate, peak_of_process};
 use clap::Parser;
-use hekaton_intake::SszError;
 use hekaton_intake::canonical::Options as Strictness;
 use hekaton_intake::check::{check_block, check_witness};
 use hekaton_intake::codec::json::{Parameters, decode_hex, witness_to_json};
-use hekaton_intake::codec::{Answer, Status, Witness, a, b};
-use hekaton_intake::desk::Desk;
+use hekaton_intake::codec::{Answer, Status, apis773, apis793};
 use hekaton_intake::node::{Codec, Node};
 use hekaton_intake::service::{self, Service};
 use hekaton_intake::stand_in::{Block, StandIn};
+use hekaton_intake::store::WitnessStore;
+use hekaton_intake::submitter::JobSubmitter;
+use hekaton_witness_format::ExecutionWitness;
+use hekaton_witness_format::ssz::SszError;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -62,8 +64,9 @@ impl Servers {
         let node = format!("http://{}", first.local_addr()?);
         let proxy = format!("http://{}", second.local_addr()?);
         runtime.spawn(StandIn::new(block.clone()).serve(first, end.subscribe()));
-        let desk = Arc::new(Desk::open(folder.path(), Strictness::default(), None)?);
-        let mut service = Service::new(desk, None, LIMIT, std::sync::mpsc::channel().0);
+        let store = Arc::new(WitnessStore::open(folder.path(), Strictness::default())?);
+        let submitter = Arc::new(JobSubmitter::new(store, None));
+        let mut service = Service::new(submitter, None, LIMIT, std::sync::mpsc::channel().0);
         service.node = Some(Node::new(&node, None, false, LIMIT));
         service.proxy = true;
         runtime.spawn(service::serve(Arc::new(service), second, end.subscribe()));
@@ -100,7 +103,7 @@ impl Servers {
         let text = text.unwrap_or_else(|error| panic!("{error}"));
         let found: Response =
             serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}"));
-        let witness = Witness::decode(&block.witness).unwrap_or_else(|error| panic!("{error}"));
+        let witness = block.witness();
         let all = [witness.state, witness.codes, witness.headers];
         assert_eq!(
             found.result.bytes(decode),
@@ -146,7 +149,7 @@ fn main() -> Result<(), Error> {
         codecs(&options, &block, &pair);
         let servers = Servers::start(&block)?;
         clients(&options, &block, &servers, &pair)?;
-        let witness = Witness::decode(&block.witness)?;
+        let witness = ExecutionWitness::decode(&block.witness)?;
         let envelope = &block.parameters.envelope;
         let check = || {
             check_block(envelope, None)?;
@@ -184,7 +187,7 @@ fn main() -> Result<(), Error> {
 /// Encoding and decoding, without a connection.
 fn codecs(options: &Options, block: &Block, pair: &impl Fn(&str, (Duration, Duration))) {
     let repetitions = options.run.repetitions;
-    let witness = Witness::decode(&block.witness).unwrap_or_else(|error| panic!("{error}"));
+    let witness = block.witness();
     let answer = Answer {
         status: Status::Valid,
         latest_valid_hash: None,
@@ -195,10 +198,10 @@ fn codecs(options: &Options, block: &Block, pair: &impl Fn(&str, (Duration, Dura
     for (name, encode, decode) in [
         (
             "codec A",
-            a::encode as fn(&Answer<'_>) -> Vec<u8>,
-            a::decode as for<'a> fn(&'a [u8]) -> Result<Answer<'a>, SszError>,
+            apis773::encode as fn(&Answer<'_>) -> Vec<u8>,
+            apis773::decode as for<'a> fn(&'a [u8]) -> Result<Answer<'a>, SszError>,
         ),
-        ("codec B", b::encode, b::decode),
+        ("codec B", apis793::encode, apis793::decode),
     ] {
         let mut encoded = Vec::new();
         let mut text = Vec::new();
@@ -222,6 +225,11 @@ fn codecs(options: &Options, block: &Block, pair: &impl Fn(&str, (Duration, Dura
 /// Decodes `0x` and hexadecimal digits.
 type Decode = fn(&str) -> Vec<u8>;
 
+/// Decodes an item as the intake does.
+fn digits(text: &str) -> Vec<u8> {
+    decode_hex(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// A witness in JSON.
 #[derive(serde::Deserialize)]
 struct Items {
@@ -243,7 +251,7 @@ impl Items {
 /// Reads a witness in JSON.
 fn from_json(text: &[u8]) -> usize {
     let items: Items = serde_json::from_slice(text).unwrap_or_else(|error| panic!("{error}"));
-    items.bytes(decode_hex)
+    items.bytes(digits)
 }
 
 /// Whole round trips by three clients.
@@ -255,11 +263,11 @@ fn clients(
 ) -> Result<(), Error> {
     let repetitions = options.run.repetitions;
     let bytes = block.witness.len();
-    for (name, codec) in [("codec A", Codec::A), ("codec B", Codec::B)] {
+    for (name, codec) in [("codec A", Codec::Apis773), ("codec B", Codec::Apis793)] {
         let times = alternate(
             repetitions,
             || servers.fetch(&servers.node, &block.parameters, codec, bytes),
-            || servers.call(block, decode_hex),
+            || servers.call(block, digits),
         );
         pair(&format!("{name}: round trip, hyper"), times);
     }
@@ -267,7 +275,7 @@ fn clients(
     let by_bytes = |text: &str| hex::decode(&text[2..]).unwrap_or_default();
     let times = alternate(
         repetitions,
-        || servers.fetch(&servers.node, &block.parameters, Codec::A, bytes),
+        || servers.fetch(&servers.node, &block.parameters, Codec::Apis773, bytes),
         || servers.call(block, by_bytes),
     );
     pair("codec A: round trip, hyper, the rival decodes with the crate hex", times);
@@ -287,7 +295,7 @@ fn clients(
     if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok() {
         let times = alternate(
             repetitions,
-            || curl(format!("{}{}", servers.node, a::PATH), &call),
+            || curl(format!("{}{}", servers.node, apis773::PATH), &call),
             || curl(format!("{}/", servers.node), &rpc),
         );
         pair("codec A: round trip, curl, without decoding", times);
@@ -300,7 +308,7 @@ fn clients(
     if Command::new("python3").arg("--version").stdout(Stdio::null()).status().is_ok() {
         let times = alternate(
             repetitions,
-            || python(format!("{}{}", servers.node, a::PATH), &call, "ssz"),
+            || python(format!("{}{}", servers.node, apis773::PATH), &call, "ssz"),
             || python(format!("{}/", servers.node), &rpc, "json"),
         );
         pair("codec A: round trip, Python", times);
@@ -353,10 +361,12 @@ fn proxy(
     let repetitions = if bytes < 20_000_000 { 25 } else { 5 };
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..options.run.repetitions.max(repetitions) {
-        let (direct, ()) =
-            benches::time(|| servers.fetch(&servers.node, &block.parameters, Codec::A, bytes));
-        let (passed, ()) =
-            benches::time(|| servers.fetch(&servers.proxy, &block.parameters, Codec::A, bytes));
+        let (direct, ()) = benches::time(|| {
+            servers.fetch(&servers.node, &block.parameters, Codec::Apis773, bytes)
+        });
+        let (passed, ()) = benches::time(|| {
+            servers.fetch(&servers.proxy, &block.parameters, Codec::Apis773, bytes)
+        });
         times[0].push(direct);
         times[1].push(passed);
         settle();

@@ -4,19 +4,20 @@ use super::honest::{Changed, changed, circuit_of, is_accepted};
 use super::state::{Account, list, slot, string, trie, witness};
 use crate::assignment::Assignment;
 use crate::blocks::{BlockValues, Hashes};
+use crate::chain::Tag;
 use crate::circuit::Sponge;
 use crate::header::{HeaderValues, halves};
-use crate::input::{Witness, keccak};
-use crate::named::{header_of, sample};
 use crate::node::StringValues;
-use crate::trie::Tag;
+use crate::sample::Strings;
+use crate::sample::{header_of, sample};
 use hekaton_circuit::{CheckReport, Fr, check};
+use hekaton_witness_format::keccak;
 use std::collections::BTreeMap;
 
 /// Returns the report of the checks on a prover that lies, hashing included.
-fn proven(witness: &Witness, change: impl Fn(&mut Assignment) + Sync + 'static) -> CheckReport {
+fn proven(witness: &Strings, change: impl Fn(&mut Assignment) + Sync + 'static) -> CheckReport {
     let circuit = Changed::new(circuit_of(witness), change, Hashes::Proven);
-    check(&circuit, witness, |_, _| {}).unwrap()
+    check(&circuit, &witness.encode(), |_, _| {}).unwrap()
 }
 
 /// Returns the first three violations as text.
@@ -38,7 +39,7 @@ fn values(bytes: &[u8], tag: Tag, places: &[usize], counts: &[u64]) -> StringVal
 }
 
 /// Returns a state with one account that has storage and a code, and another account.
-fn world() -> Witness {
+fn world() -> Strings {
     let mut rich = Account::new();
     rich.storage = (0..3).map(|at| (slot(at), string(&[9; 32]))).collect();
     rich.code = (0..300u16).map(|at| at as u8).collect();
@@ -143,10 +144,10 @@ fn w_is_of_the_contents() {
 }
 
 /// Returns the report of the checks on a prover that proves another assignment with the wires of an honest one.
-fn with_kept_wires(witness: &Witness, change: fn(&mut Assignment)) -> CheckReport {
+fn with_kept_wires(witness: &Strings, change: fn(&mut Assignment)) -> CheckReport {
     let mut circuit = Changed::new(circuit_of(witness), change, Hashes::Trusted);
     circuit.keeps_wires = true;
-    check(&circuit, witness, |_, _| {}).unwrap()
+    check(&circuit, &witness.encode(), |_, _| {}).unwrap()
 }
 
 #[test]
@@ -189,7 +190,7 @@ fn codes_do_not_begin_with_any_state() {
         let lanes = block.bytes.chunks_exact(8).map(|bytes| bytes.try_into().unwrap());
         lanes.map(u64::from_le_bytes).collect()
     };
-    let mut start = Sponge { goes_on: true, ..Sponge::default() };
+    let mut start = Sponge { continues: true, ..Sponge::default() };
     for (lane, (honest, evil)) in
         start.lanes.iter_mut().zip(lanes(&honest).iter().zip(lanes(&evil)))
     {
@@ -199,7 +200,7 @@ fn codes_do_not_begin_with_any_state() {
     refused("another code", &proven(&world, change.clone()));
     let mut circuit = Changed::new(circuit_of(&world), change, Hashes::Proven);
     circuit.start = Some(start);
-    let report = check(&circuit, &world, |_, _| {}).unwrap();
+    let report = check(&circuit, &world.encode(), |_, _| {}).unwrap();
     assert!(is_accepted(&report), "{:?}", violated(&report));
 }
 

@@ -3,21 +3,24 @@
 use super::state::{Account, slot, string, witness};
 use crate::assignment::Assignment;
 use crate::blocks::Hashes;
-use crate::chain::{Chain, StringKind};
+use crate::chain::{Chain, StringKind, Tag};
 use crate::circuit::{Plan, Private, Sponge, StateWitness};
 use crate::code::SLOTS as STATE;
-use crate::input::{Witness, keccak};
-use crate::named::sample;
+use crate::error::WitnessError;
+use crate::sample::Strings;
+use crate::sample::sample;
 use crate::sizes::{Counts, Sizes};
-use crate::trie::Tag;
 use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::Masking;
+use hekaton_circuit::PreparedCircuit;
 use hekaton_circuit::named::{NamedCircuit, ParameterMap};
 use hekaton_circuit::{
     CheckReport, Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit,
     WireId, WireValues, check, count,
 };
+use hekaton_witness_format::{EncodedWitness, keccak};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -41,7 +44,7 @@ impl<F> Changed<F> {
 }
 
 impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
-    type Input = Witness;
+    type Input = EncodedWitness;
     type Plan = (Plan, Vec<WireId>);
     type Trace = Assignment;
     type Private = Private;
@@ -59,10 +62,10 @@ impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
     fn execute(
         &self,
         (plan, start): &Self::Plan,
-        witness: &Witness,
+        witness: &EncodedWitness,
         values: &mut WireValues,
     ) -> Result<Assignment, CircuitError> {
-        let honest = Assignment::new(witness)?;
+        let honest = Assignment::new(&witness.witness())?;
         let mut assignment = honest.clone();
         (self.change)(&mut assignment);
         let published = if self.keeps_wires { &honest } else { &assignment };
@@ -76,7 +79,7 @@ impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
     fn private_input(
         &self,
         (plan, _): &Self::Plan,
-        witness: &Witness,
+        witness: &EncodedWitness,
         assignment: &Assignment,
         instance: InstanceId,
     ) -> Result<Private, CircuitError> {
@@ -98,21 +101,26 @@ impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
     }
 }
 
+/// Assigns the strings of a witness.
+pub(super) fn assignment_of(witness: &Strings) -> Result<Assignment, WitnessError> {
+    Assignment::new(&witness.encode().witness())
+}
+
 /// Returns a circuit for a witness, with room for one more branch and one more leaf.
-pub(super) fn circuit_of(witness: &Witness) -> StateWitness {
+pub(super) fn circuit_of(witness: &Strings) -> StateWitness {
     let sizes = Sizes::SMALL;
-    let Counts { branches, leaves, codes, mixed } = Assignment::new(witness).unwrap().counts(sizes);
+    let Counts { branches, leaves, codes, mixed } = assignment_of(witness).unwrap().counts(sizes);
     let counts = Counts { branches: branches + 1, leaves: leaves + 1, codes, mixed };
     StateWitness { sizes, counts }
 }
 
 /// Returns the report of the checks on a prover that changes an assignment, without the hashing.
 pub(super) fn changed(
-    witness: &Witness,
+    witness: &Strings,
     change: impl Fn(&mut Assignment) + Sync + 'static,
 ) -> CheckReport {
     let circuit = Changed::new(circuit_of(witness), change, Hashes::Trusted);
-    check(&circuit, witness, |_, _| {}).unwrap()
+    check(&circuit, &witness.encode(), |_, _| {}).unwrap()
 }
 
 pub(super) fn is_accepted(report: &CheckReport) -> bool {
@@ -123,7 +131,7 @@ pub(super) fn is_accepted(report: &CheckReport) -> bool {
 fn the_sample_is_accepted() {
     let circuit = StateWitness { sizes: Sizes::SMALL, counts: ONE_EACH };
     let witness = sample();
-    let report = check(&circuit, &witness, |_, _| {}).unwrap();
+    let report = check(&circuit, &witness.encode(), |_, _| {}).unwrap();
     let found = (&report.violations, &report.unbalanced, &report.notices);
     assert_eq!(format!("{found:?}"), "([], [], [])");
     let mut chain = Chain::default();
@@ -144,14 +152,10 @@ fn the_sample_is_accepted() {
     ] {
         assert!(StateWitness::read(wrong).unwrap().is_err());
     }
-    let bytes = witness.encode().unwrap();
-    assert_eq!(Witness::decode(&bytes).unwrap(), witness);
-    assert!(Witness::decode(&bytes[..bytes.len() - 1]).is_ok(), "the last header is shorter");
-    assert!(Witness::decode(&bytes[..20]).is_err());
 }
 
 /// Returns a state with everything: large codes, extensions, small nodes inside others, words of all lengths.
-fn varied(random: &mut ChaCha8Rng) -> Witness {
+fn varied(random: &mut ChaCha8Rng) -> Strings {
     let mut accounts = Vec::new();
     for number in 0..random.gen_range(1..12) {
         let mut account = Account::new();
@@ -195,7 +199,7 @@ fn random_tries_are_accepted() {
     for seed in 0..1_000 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let witness = varied(&mut random);
-        let assignment = Assignment::new(&witness).unwrap();
+        let assignment = assignment_of(&witness).unwrap();
         let counts = [
             assignment.branches.len(),
             assignment.leaves.len(),
@@ -220,7 +224,7 @@ fn small_leaves_are_accepted() {
     let mut account = Account::new();
     account.storage = [40_364, 105_566].map(|number| (slot(number), string(&[1]))).into();
     let witness = witness(&[(slot(0), account)]);
-    let assignment = Assignment::new(&witness).unwrap();
+    let assignment = assignment_of(&witness).unwrap();
     assert_eq!(assignment.mixed_branches.len(), 1);
     assert!(is_accepted(&changed(&witness, |_| {})));
 }
@@ -251,13 +255,13 @@ fn the_largest_and_the_smallest_are_accepted() {
 #[test]
 fn wrong_witnesses_are_refused_with_reasons() {
     let good = sample();
-    let with = |change: &dyn Fn(&mut Witness)| {
+    let with = |change: &dyn Fn(&mut Strings)| {
         let mut witness = good.clone();
         change(&mut witness);
-        Assignment::new(&witness).unwrap_err().to_string()
+        assignment_of(&witness).unwrap_err().to_string()
     };
     for (change, why) in [
-        ((&|it: &mut Witness| it.headers.clear()) as &dyn Fn(&mut Witness), "no header"),
+        ((&|it: &mut Strings| it.headers.clear()) as &dyn Fn(&mut Strings), "no header"),
         (&|it| it.headers[0][91] ^= 1, "state root is missing"),
         (&|it| it.headers[0][90] = 0xa1, "last header"),
         (&|it| it.headers[0].truncate(100), "last header"),
@@ -278,7 +282,7 @@ fn wrong_witnesses_are_refused_with_reasons() {
     // More than the circuit has room for.
     let counts = Counts { leaves: 0, ..ONE_EACH };
     let circuit = StateWitness { sizes: Sizes::SMALL, counts };
-    let error = check(&circuit, &good, |_, _| {}).unwrap_err().to_string();
+    let error = check(&circuit, &good.encode(), |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("1 subcircuits of type 'leaves', and the circuit has 0"), "{error}");
 }
 
@@ -307,14 +311,14 @@ fn noise_is_refused() {
         }
         // A root that is one again, so that its node is read.
         if let (Some(root), true) = (witness.state.first(), random.gen_bool(0.5)) {
-            witness.headers = vec![crate::named::header_of(&keccak(root))];
+            witness.headers = vec![crate::sample::header_of(&keccak(root))];
         }
-        accepted += usize::from(Assignment::new(&witness).is_ok());
-        let mut bytes = witness.encode().unwrap();
+        accepted += usize::from(assignment_of(&witness).is_ok());
+        let mut bytes = witness.encode().bytes().to_vec();
         let at = random.gen_range(0..bytes.len());
         bytes[at] = random.r#gen();
-        if let Ok(witness) = Witness::decode(&bytes) {
-            let _ = Assignment::new(&witness);
+        if let Ok(witness) = EncodedWitness::new(bytes) {
+            let _ = Assignment::new(&witness.witness());
         }
     }
     assert!((1..1_500).contains(&accepted), "{accepted}");
@@ -323,7 +327,7 @@ fn noise_is_refused() {
 #[test]
 fn parameters_come_from_the_witness() {
     let mut parameters = ParameterMap::new();
-    let input = hekaton_circuit::named::InputFile::from_bytes(sample().encode().unwrap());
+    let input = hekaton_circuit::named::InputFile::from_bytes(sample().encode().bytes().to_vec());
     StateWitness::fit(&mut parameters, &input).unwrap();
     let numbers: Vec<u64> = ["branches", "leaves", "codes", "mixed"]
         .iter()
@@ -352,4 +356,39 @@ fn rows_are_these() {
         ("header", 91_307),
     ];
     assert_eq!(rows, wanted.map(|(name, rows)| (name.to_owned(), rows)));
+}
+
+/// The matrices of all types are pinned, so that keys fit them: a change of any coefficient changes a digest.
+#[test]
+fn constraints_are_these() {
+    let digests = |sizes: Sizes| -> Vec<String> {
+        let circuit = StateWitness { sizes, counts: ONE_EACH };
+        let prepared = PreparedCircuit::new(&circuit).unwrap();
+        let layout = prepared.layout();
+        let digest = |kind| {
+            let r1cs = prepared.r1cs(kind, Masking::Unmasked).unwrap();
+            format!("{} {}", r1cs.name, hex::encode(&r1cs.digest()[..8]))
+        };
+        layout.type_ids().map(digest).filter(|it| !it.starts_with("table")).collect()
+    };
+    assert_eq!(
+        digests(Sizes::SMALL),
+        [
+            "branches 6e64133ae8e33b1c",
+            "leaves 91943a4c6e2c22cd",
+            "codes 3e7beca26dd41e94",
+            "mixed 31403923154cc686",
+            "header 918a4f739a9019ce",
+        ]
+    );
+    assert_eq!(
+        digests(Sizes::LARGE),
+        [
+            "branches 203ab60dd3bcad2d",
+            "leaves e36dc9d87340e38a",
+            "codes 226a2894e7c1fc3c",
+            "mixed 4367e1a1ddf973a2",
+            "header b839c2c5b2812460",
+        ]
+    );
 }

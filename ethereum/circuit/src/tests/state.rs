@@ -1,9 +1,10 @@
 //! States for tests: tries that `alloy-trie` makes, with all of their nodes.
 
-use crate::input::{Witness, keccak};
-use crate::named::header_of;
+use crate::sample::Strings;
+use crate::sample::header_of;
 use alloy_trie::proof::ProofRetainer;
 use alloy_trie::{HashBuilder, Nibbles};
+use hekaton_witness_format::keccak;
 use std::collections::BTreeMap;
 
 /// A string of RLP.
@@ -54,7 +55,7 @@ impl Account {
 }
 
 /// Returns the entire state as a witness.
-pub(super) fn witness(accounts: &[([u8; 32], Account)]) -> Witness {
+pub(super) fn witness(accounts: &[([u8; 32], Account)]) -> Strings {
     let (mut leaves, mut state, mut codes) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (key, account) in accounts {
         let (root, nodes) = trie(&account.storage);
@@ -77,7 +78,7 @@ pub(super) fn witness(accounts: &[([u8; 32], Account)]) -> Witness {
         strings.sort();
         strings.dedup();
     }
-    Witness { state, codes, headers: vec![header_of(&root)] }
+    Strings { state, codes, headers: vec![header_of(&root)] }
 }
 
 /// A number as a storage key, hashed.

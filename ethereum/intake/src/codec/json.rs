@@ -1,11 +1,11 @@
 //! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes without another codec.
 
-use super::b::PUBLIC_KEY;
-use super::{Status, Witness, encode_witness};
-use crate::payload::{Envelope, JsonPayload, Texts};
+use super::Status;
+use super::payload::{self, JsonPayload, Texts};
 use crate::values::{array, bytes, cut, hex, wrong};
 use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
+use hekaton_witness_format::{Envelope, ExecutionWitness, PUBLIC_KEY, encode_witness};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -28,15 +28,15 @@ impl Parameters {
     /// Reads the four parameters: an array.
     ///
     /// # Errors
-    /// The fault, with the code that codec A has for it: -32700 if the text is not JSON, else -32602.
+    /// The fault, with the code that [`apis773`](super::apis773) has for it: -32700 if the text is not JSON, else -32602.
     pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
         let four: Four<'_> = parse(text, "parameters")?;
         Self::read(&four).map_err(|error| (-32_602, error))
     }
 
-    fn read((payload, hashes, root, requests): &Four<'_>) -> Result<Self, JsonError> {
-        let hashes = hashes.iter().map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
-        let requests = requests.iter().map(|it| bytes(it, "executionRequests"));
+    fn read((payload, blobs, root, requested): &Four<'_>) -> Result<Self, JsonError> {
+        let hashes = blobs.iter().map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
+        let requests = requested.iter().map(|it| bytes(it, "executionRequests"));
         Ok(Self {
             blob_hashes: hashes.collect::<Result<_, _>>()?,
             envelope: Envelope {
@@ -57,7 +57,12 @@ impl Parameters {
         let Envelope { payload, parent_beacon_block_root, execution_requests } = &self.envelope;
         let hashes: Vec<String> = self.blob_hashes.iter().map(|hash| hex(hash)).collect();
         let requests: Vec<String> = execution_requests.iter().map(|it| hex(it)).collect();
-        serde_json::json!([payload.to_json(), hashes, hex(parent_beacon_block_root), requests])
+        serde_json::json!([
+            payload::to_json(payload),
+            hashes,
+            hex(parent_beacon_block_root),
+            requests
+        ])
     }
 }
 
@@ -72,7 +77,7 @@ struct Response<T> {
     error: Option<RpcError>,
 }
 
-/// An error of JSON-RPC, and of codec A.
+/// An error of JSON-RPC, and of [`apis773`](super::apis773).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
@@ -139,8 +144,9 @@ pub(crate) struct Said {
 
 impl PayloadStatus {
     pub(crate) fn read(self) -> Result<Said, JsonError> {
-        let status = Status::named(&self.status)
-            .ok_or_else(|| wrong("status", format!("'{}' is none", cut(&self.status, 80))))?;
+        let status = Status::named(&self.status).ok_or_else(|| {
+            wrong("status", format!("unknown status '{}'", cut(&self.status, 80)))
+        })?;
         let hash = self.latest_valid_hash.map(|hash| array(&hash, "latestValidHash"));
         Ok(Said {
             status,
@@ -176,11 +182,10 @@ impl JsonWitness {
         let [state, codes, headers] =
             [&state, &codes, &headers].map(|items| items.iter().map(Vec::as_slice));
         let encoded = encode_witness(state, codes, headers);
-        // Items that exceed the limits are noticed here.
-        match Witness::decode(&encoded) {
-            Ok(_) => Ok(encoded),
-            Err(error) => Err(wrong("witness", error.to_string())),
-        }
+        // JSON has no limits: items that exceed those of SSZ are noticed here.
+        let checked =
+            encoded.and_then(|bytes| ExecutionWitness::decode(&bytes).map(|_| ()).map(|()| bytes));
+        checked.map_err(|error| wrong("witness", error.to_string()))
     }
 }
 
@@ -241,7 +246,7 @@ impl JsonPush {
     }
 }
 
-/// Reads JSON. Errors have the code that codec A has for them.
+/// Reads JSON. Errors have the codes of execution-apis 773.
 fn parse<'a, T: Deserialize<'a>>(
     text: &'a [u8],
     part: &'static str,
@@ -253,7 +258,7 @@ fn parse<'a, T: Deserialize<'a>>(
 }
 
 /// Returns a witness as JSON, with an empty list of keys.
-pub fn witness_to_json(witness: &Witness<'_>) -> Vec<u8> {
+pub fn witness_to_json(witness: &ExecutionWitness<'_>) -> Vec<u8> {
     let total = witness.encoded_len() * 2 + 64;
     let mut text = Vec::with_capacity(total);
     let parts = [("{\"state\":[", witness.state), ("],\"codes\":[", witness.codes)];

@@ -1,16 +1,12 @@
-//! The answers of nodes, in the two encodings that are in use.
+//! The answers of nodes, in the encodings that are in use, each named by the pull requests of execution-apis that specify it.
 
-pub mod a;
-pub mod b;
+pub mod apis773;
+pub mod apis793;
 pub mod json;
+mod payload;
 
-use crate::ssz::{Field, Items, OFFSET, Part, SszError, Writer, write_items};
-
-/// The largest number of items in each part of a witness (rest.md and refactor-ssz.md: `MAX_WITNESS_ITEMS`).
-pub const MAX_ITEMS: usize = 1 << 20;
-
-/// The largest item, in bytes (`MAX_WITNESS_ITEM_BYTES`).
-pub const MAX_ITEM_BYTES: usize = 1 << 20;
+use hekaton_witness_format::ExecutionWitness;
+use hekaton_witness_format::ssz::{Part, SszError};
 
 /// The status of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +19,7 @@ pub enum Status {
     Syncing,
     /// The payload is on a side chain, and was not executed.
     Accepted,
-    /// The hash of the block is not the one in the payload. Only in codec A.
+    /// The hash of the block is not the one in the payload. Only in [`apis773`].
     InvalidBlockHash,
 }
 
@@ -65,7 +61,7 @@ fn status(part: Part<'_>, count: usize) -> Result<Status, SszError> {
     let found = ALL.get(usize::from(number)).filter(|_| usize::from(number) < count);
     found
         .copied()
-        .ok_or_else(|| part.error(format!("the status {number} is not 0 to {}", count - 1)))
+        .ok_or_else(|| part.error(format!("status {number}, expected 0 to {}", count - 1)))
 }
 
 /// A node's answer about a payload, with the witness if there is one.
@@ -78,75 +74,7 @@ pub struct Answer<'a> {
     /// The error, if the payload is invalid.
     pub validation_error: Option<&'a str>,
     /// The input of a stateless execution.
-    pub witness: Option<Witness<'a>>,
-    /// The public key of the sender of each transaction, 65 bytes each. Only in codec B.
+    pub witness: Option<ExecutionWitness<'a>>,
+    /// The public key of the sender of each transaction, 65 bytes each. Only in [`apis793`].
     pub public_keys: &'a [u8],
-}
-
-/// The nodes, codes and headers that the execution of a block has read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Witness<'a> {
-    /// Nodes of tries, RLP-encoded.
-    pub state: Items<'a>,
-    /// Codes of contracts.
-    pub codes: Items<'a>,
-    /// Headers of the preceding blocks, RLP-encoded; the last one is the parent's.
-    pub headers: Items<'a>,
-}
-
-impl<'a> Witness<'a> {
-    /// Reads the encoding of a witness.
-    ///
-    /// # Errors
-    /// Where it is not one.
-    pub fn decode(bytes: &'a [u8]) -> Result<Self, SszError> {
-        Self::read(Part::message(bytes, "witness"))
-    }
-
-    pub(crate) fn read(part: Part<'a>) -> Result<Self, SszError> {
-        let fields = ["state", "codes", "headers"].map(Field::Variable);
-        let [state, codes, headers] = part.container(fields)?;
-        let items = |part: Part<'a>| part.items(MAX_ITEMS, MAX_ITEM_BYTES);
-        Ok(Self { state: items(state)?, codes: items(codes)?, headers: items(headers)? })
-    }
-
-    /// Returns the length of the encoding.
-    pub fn encoded_len(&self) -> usize {
-        [self.state, self.codes, self.headers]
-            .iter()
-            .map(|items| items.bytes().len() + OFFSET)
-            .sum()
-    }
-
-    /// Encodes the witness.
-    pub fn encode(&self) -> Vec<u8> {
-        self.parts().concat()
-    }
-
-    /// Encodes the witness in pieces, so that a large one need not be copied: offsets, then the three parts.
-    pub(crate) fn parts(&self) -> [std::borrow::Cow<'a, [u8]>; 4] {
-        let [state, codes, headers] = [self.state, self.codes, self.headers].map(|it| it.bytes());
-        let ends = [0, state.len(), state.len() + codes.len()];
-        let offset = |end: usize| u32::try_from(3 * OFFSET + end).unwrap_or(u32::MAX);
-        let head: Vec<u8> = ends.iter().flat_map(|end| offset(*end).to_le_bytes()).collect();
-        [head.into(), state.into(), codes.into(), headers.into()]
-    }
-
-    pub(crate) fn write(&self, mut bytes: Vec<u8>) -> Vec<u8> {
-        self.parts().iter().for_each(|part| bytes.extend_from_slice(part));
-        bytes
-    }
-}
-
-/// Encodes a witness from its items.
-pub fn encode_witness<'a, I>(state: I, codes: I, headers: I) -> Vec<u8>
-where
-    I: ExactSizeIterator<Item = &'a [u8]> + Clone,
-{
-    let length = |items: &I| items.clone().map(|item| item.len() + OFFSET).sum::<usize>() + OFFSET;
-    let length = length(&state) + length(&codes) + length(&headers);
-    let writer = Writer::new(Vec::with_capacity(length), 3 * OFFSET).offset().offset().offset();
-    let writer = writer.variable(|bytes| write_items(bytes, state));
-    let writer = writer.variable(|bytes| write_items(bytes, codes));
-    writer.variable(|bytes| write_items(bytes, headers)).end()
 }

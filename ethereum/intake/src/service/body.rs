@@ -24,6 +24,7 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Problem> {
     let names = texts.flat_map(|text| text.split(',')).map(str::trim);
     let mut found = Coding::Plain;
     for name in names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity")) {
+        // Both names mean the same (RFC 9110, 8.4.1.3). Twice gzip is refused: each layer would multiply what a body expands to.
         let is_gzip = ["gzip", "x-gzip"].iter().any(|gzip| name.eq_ignore_ascii_case(gzip));
         if !is_gzip || found == Coding::Gzip {
             let why = format!("the content encoding '{name}' is not gzip, or not the only one");
@@ -48,8 +49,9 @@ pub(super) async fn receive(
     body: Body,
     limit: u64,
 ) -> Result<Arrived, Problem> {
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    let announced: u64 = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
+    // Without a length, or with one that the server would have refused, nothing is announced.
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    let announced: u64 = length.and_then(|text| text.parse().ok()).unwrap_or(0);
     if announced > limit {
         return Err(problem::too_large(limit));
     }
@@ -57,18 +59,18 @@ pub(super) async fn receive(
     let mut bytes = Received::with_room(usize::try_from(announced).unwrap_or(0));
     let mut stream = body.into_data_stream();
     while let Some(part) = stream.next().await {
-        let part = part.map_err(|error| match is_late(&error) {
+        let data = part.map_err(|error| match is_late(&error) {
             true => Problem::new(kind::LATE, error),
             false => Problem::new(kind::INVALID_REQUEST, format!("the body: {error}")),
         })?;
-        let length = bytes.len() + part.len();
+        let length = bytes.len() + data.len();
         if length as u64 > limit {
             return Err(problem::too_large(limit));
         }
         if !held.grow(length, TURN).await {
             return Err(problem::busy());
         }
-        bytes.push(&part);
+        bytes.push(&data);
     }
     Ok(Arrived { bytes, held })
 }
@@ -108,6 +110,7 @@ impl Service {
 /// Expands a body, up to a limit.
 fn expand(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
     let mut expanded = Vec::new();
+    // One byte more than is allowed, so that a body that is too large differs from one that just fits: a few kB expand to gigabytes.
     let mut decoder = flate2::read::MultiGzDecoder::new(bytes).take(limit + 1);
     decoder.read_to_end(&mut expanded).map_err(|error| {
         let why = format!("the body is not gzip: {error}");

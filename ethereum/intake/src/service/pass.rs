@@ -2,20 +2,20 @@
 
 use super::body::receive;
 use super::{Service, Shared, blocking, needs};
-use crate::codec::b::Envelope;
 use crate::codec::json::Parameters;
-use crate::codec::{a, b};
-use crate::desk::{DeskError, decode_answer};
+use crate::codec::{apis773, apis793};
 use crate::node::OCTETS;
 use crate::problem::{self, kind};
 use crate::received::Received;
 use crate::record::{Origin, Source};
+use crate::store::{StoreError, decode_answer};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 use hekaton_service::Problem;
+use hekaton_witness_format::Envelope;
 use http_body_util::{BodyExt, Full};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,16 +27,16 @@ const MAX_STALL: Duration = Duration::from_secs(60);
 /// Passes all other requests on to the node, unchanged. Of answers with a witness, a copy is kept.
 pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Response, Problem> {
     let Some(node) = service.node.as_ref().filter(|_| service.proxy) else {
-        let why = "there is no such path, and the service passes nothing on without --proxy";
+        let why = "unknown path; without --proxy, the service passes nothing on";
         return Err(Problem::new(kind::NO_PATH, why));
     };
     let (head, body) = request.into_parts();
     // The node checks the token.
     let path = head.uri.path().to_owned();
-    let watched = head.method == Method::POST && (path == a::PATH || path == b::PATH);
+    let watched = head.method == Method::POST && (path == apis773::PATH || path == apis793::PATH);
     // The body stays as it came, compressed or not.
     let is_encoded = head.headers.contains_key(header::CONTENT_ENCODING);
-    let limit = b::MAX_REQUEST as u64;
+    let limit = apis793::MAX_REQUEST as u64;
     let arrived = receive(&service.passing_memory, &head.headers, body, limit).await?;
     let turn = Service::turn(&service.passing).await?;
     let bytes = Bytes::from_owner(arrived);
@@ -50,15 +50,15 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
             passed = passed.header(name, value);
         }
     }
-    let passed = passed.body(Full::new(bytes.clone())).map_err(problem::internal)?;
-    let answer = node.pass(passed).await?;
+    let request = passed.body(Full::new(bytes.clone())).map_err(problem::internal)?;
+    let answer = node.pass(request).await?;
     let (mut head, body) = answer.into_parts();
     let copied = watched
         && head.status == StatusCode::OK
         && needs(&head.headers, &[OCTETS]).is_ok()
         && !is_encoded;
-    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    let length: Option<u64> = length.and_then(|length| length.parse().ok());
+    let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    let length: Option<u64> = announced.and_then(|length| length.parse().ok());
     for name in of_connection_in(&head.headers) {
         if name != header::CONTENT_LENGTH {
             head.headers.remove(name);
@@ -74,14 +74,15 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
             tokio::spawn(copy.keep(Arc::clone(&service), turn));
             // The caller does not wait for the copy: parts share their memory.
             let ended = send.clone();
-            let stream = stream.inspect(move |part| {
+            let watched = stream.inspect(move |part| {
+                // The copy may have been given up; the caller gets its answer all the same.
                 let _ = send.send(part.as_ref().ok().cloned().map_or(Part::Broken, Part::Data));
             });
             let last = futures_util::stream::once(async move {
                 let _ = ended.send(Part::End);
                 Ok(Bytes::new())
             });
-            Body::from_stream(stream.chain(last))
+            Body::from_stream(watched.chain(last))
         }
     };
     Ok(Response::from_parts(head, body).into_response())
@@ -89,10 +90,13 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
 
 /// Headers that belong to one connection and not to the request (RFC 9110, 7.6.1), and those that are set again.
 fn of_connection_in(headers: &HeaderMap) -> Vec<header::HeaderName> {
-    let named = headers.get_all(header::CONNECTION).iter();
-    let named = named.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let mut names: Vec<header::HeaderName> =
-        named.filter_map(|name| name.trim().parse().ok()).collect();
+    let mut names: Vec<header::HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
     names.extend([
         header::CONNECTION,
         header::CONTENT_LENGTH,
@@ -160,18 +164,18 @@ impl Copy {
                 return;
             }
         };
-        let desk = Arc::clone(&service.desk);
+        let store = Arc::clone(service.store());
         let Self { path, origin, request, .. } = self;
         let kept = blocking(move || {
             let _turn = turn;
             let (envelope, hashes) = match path.as_str() {
-                a::PATH => Parameters::decode(&request)
+                apis773::PATH => Parameters::decode(&request)
                     .map(|it| (it.envelope, Some(it.blob_hashes)))
                     .map_err(|(_, error)| problem::ssz(error))?,
-                _ => (Envelope::decode(&request).map_err(DeskError::from)?, None),
+                _ => (Envelope::decode(&request).map_err(StoreError::from)?, None),
             };
-            let answer = decode_answer(&path, &bytes).map_err(DeskError::from)?;
-            Ok(desk.answer(origin, &envelope, hashes.as_deref(), &answer)?)
+            let answer = decode_answer(&path, &bytes).map_err(StoreError::from)?;
+            Ok(store.answer(origin, &envelope, hashes.as_deref(), &answer)?)
         });
         match kept.await {
             Ok(_) => service.wake(),

@@ -1,6 +1,7 @@
 //! Checks whether the service can do its work: store what arrives, and have it proven.
 
-use crate::desk::{Desk, DeskError};
+use crate::store::StoreError;
+use crate::submitter::JobSubmitter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Semaphore};
@@ -25,19 +26,19 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    pub(super) async fn check(&self, desk: &Arc<Desk>) -> Result<(), String> {
+    pub(super) async fn check(&self, submitter: &Arc<JobSubmitter>) -> Result<(), String> {
         let mut last = self.last.lock().await;
         if let Some((at, known)) = &*last
             && at.elapsed() < FRESH
         {
             return known.clone();
         }
-        let (one, desk) = (Arc::clone(&self.one), Arc::clone(desk));
+        let (one, submitter) = (Arc::clone(&self.one), Arc::clone(submitter));
         let check = async move {
             let held = one.acquire_owned().await;
             let checked = tokio::task::spawn_blocking(move || {
                 let _held = held;
-                check(&desk)
+                check(&submitter)
             });
             checked.await.unwrap_or_else(|_| Err("the check failed".into()))
         };
@@ -49,16 +50,16 @@ impl Readiness {
 }
 
 /// Returns what is wrong, without details that are only for the log.
-fn check(desk: &Desk) -> Result<(), String> {
-    desk.probe().map_err(|error| {
+fn check(submitter: &JobSubmitter) -> Result<(), String> {
+    submitter.store().probe().map_err(|error| {
         tracing::warn!(%error, "nothing can be stored");
         match error {
-            DeskError::Full(_) => "the disk is full, so nothing can be stored".to_owned(),
-            _ => "nothing can be stored: the log says why".to_owned(),
+            StoreError::Full(_) => "the disk is full, so nothing can be stored".to_owned(),
+            _ => "nothing can be stored: see the log".to_owned(),
         }
     })?;
-    desk.reach().map_err(|error| {
+    submitter.reach().map_err(|error| {
         tracing::warn!(%error, "the orchestrator cannot be used");
-        "the orchestrator does not answer, or refuses: the log says why".to_owned()
+        "the orchestrator does not answer, or refuses: see the log".to_owned()
     })
 }

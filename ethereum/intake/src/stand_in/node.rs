@@ -1,9 +1,9 @@
 //! A node with one block.
 
 use super::Block;
-use crate::codec::b::{self, Envelope};
+use crate::block;
 use crate::codec::json::{Parameters, RpcError, witness_to_json};
-use crate::codec::{Answer, Status, Witness, a};
+use crate::codec::{Answer, Status, apis773, apis793};
 use crate::jwt::Secret;
 use crate::node::{Identity, OCTETS};
 use crate::problem::{self, kind};
@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use hekaton_service::Problem;
+use hekaton_witness_format::{Envelope, ExecutionWitness};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -29,10 +30,10 @@ pub struct StandIn {
     pub status: Status,
     /// The error that it reports.
     pub error: Option<String>,
-    /// `true` if it has codec A.
-    pub a: bool,
-    /// `true` if it has codec B.
-    pub b: bool,
+    /// `true` if it answers as execution-apis 773 specifies.
+    pub apis773: bool,
+    /// `true` if it answers as execution-apis 793 and 885 specify.
+    pub apis793: bool,
     /// The secret of the tokens that requests must carry.
     pub secret: Option<Secret>,
     /// The support of the methods of `debug_`, and the form of the headers, whose fields Geth names.
@@ -57,21 +58,30 @@ impl StandIn {
     pub fn new(block: Block) -> Self {
         let (block, status) = (Arc::new(block), Status::Valid);
         let debug = Debug::Encoded;
-        Self { block, status, error: None, a: true, b: true, secret: None, debug, broken: false }
+        Self {
+            block,
+            status,
+            error: None,
+            apis773: true,
+            apis793: true,
+            secret: None,
+            debug,
+            broken: false,
+        }
     }
 
     /// Returns its routes.
     pub fn router(self) -> Router {
         Router::new()
             .fallback(answer)
-            .layer(axum::extract::DefaultBodyLimit::max(b::MAX_REQUEST))
+            .layer(axum::extract::DefaultBodyLimit::max(apis793::MAX_REQUEST))
             .with_state(Arc::new(self))
     }
 
     /// Answers requests until `end` is true.
     pub async fn serve(self, listener: TcpListener, end: watch::Receiver<bool>) {
-        let limits = hekaton_service::Limits::new(64, std::time::Duration::from_secs(3_600));
-        let limits = limits.http2(true);
+        let hour = std::time::Duration::from_secs(3_600);
+        let limits = hekaton_service::Limits::new(64, hour).http2(true);
         hekaton_service::accept(self.router(), listener, limits, end).await.close().await;
     }
 
@@ -82,7 +92,7 @@ impl StandIn {
             status: self.status,
             latest_valid_hash: valid.then_some(payload.block_hash),
             validation_error: self.error.as_deref(),
-            witness: Witness::decode(&self.block.witness).ok().filter(|_| valid),
+            witness: valid.then(|| self.block.witness()),
             public_keys: if valid { &self.block.public_keys } else { &[] },
         }
     }
@@ -93,7 +103,7 @@ fn octets(block: &Arc<Block>, pieces: Vec<Cow<'_, [u8]>>) -> Response {
     let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     let whole = Bytes::from_owner(OfWitness(Arc::clone(block)));
     let within = block.witness.as_ptr_range();
-    let pieces: Vec<_> = pieces
+    let parts: Vec<_> = pieces
         .into_iter()
         .map(|piece| {
             Ok::<_, std::convert::Infallible>(match piece {
@@ -104,7 +114,7 @@ fn octets(block: &Arc<Block>, pieces: Vec<Cow<'_, [u8]>>) -> Response {
         .collect();
     let headers =
         [(header::CONTENT_TYPE, OCTETS.to_owned()), (header::CONTENT_LENGTH, length.to_string())];
-    (headers, axum::body::Body::from_stream(futures_util::stream::iter(pieces))).into_response()
+    (headers, axum::body::Body::from_stream(futures_util::stream::iter(parts))).into_response()
 }
 
 /// Returns the identity that it reports.
@@ -136,24 +146,26 @@ async fn answer(
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let authorized = node.secret.as_ref().map_or(Ok(()), |secret| secret.check(bearer));
     match uri.path() {
-        a::PATH if node.a => {
+        apis773::PATH if node.apis773 => {
             if let Err(error) = authorized {
                 return rpc_error(StatusCode::UNAUTHORIZED, -32_000, error);
             }
-            answer_a(&node, &method, body.ok())
+            answer_773(&node, &method, body.ok())
         }
-        b::PATH if node.b => match authorized {
+        apis793::PATH if node.apis793 => match authorized {
             Err(error) => Problem::new(kind::UNAUTHORIZED, error).into_response(),
-            Ok(()) => answer_b(&node, &method, &headers, body.ok())
+            Ok(()) => answer_793(&node, &method, &headers, body.ok())
                 .unwrap_or_else(IntoResponse::into_response),
         },
-        b::CAPABILITIES if node.b && method == Method::GET => Json(serde_json::json!({
-            "supported_forks": [b::FORK],
+        apis793::CAPABILITIES if node.apis793 && method == Method::GET => Json(serde_json::json!({
+            "supported_forks": [apis793::FORK],
             "fork_scoped_endpoints": ["payloads", "payloads/witness"],
-            "limits": { "payload.max_bytes": b::MAX_REQUEST },
+            "limits": { "payload.max_bytes": apis793::MAX_REQUEST },
         }))
         .into_response(),
-        b::IDENTITY if node.b && method == Method::GET => Json([identity()]).into_response(),
+        apis793::IDENTITY if node.apis793 && method == Method::GET => {
+            Json([identity()]).into_response()
+        }
         "/" if method == Method::POST => match (authorized, body) {
             (Err(error), _) => rpc_error(StatusCode::UNAUTHORIZED, -32_000, error),
             (Ok(()), Ok(body)) => answer_json(&node, &body),
@@ -166,11 +178,14 @@ async fn answer(
     }
 }
 
-fn answer_a(node: &StandIn, method: &Method, body: Option<Bytes>) -> Response {
+fn answer_773(node: &StandIn, method: &Method, body: Option<Bytes>) -> Response {
     if method != Method::POST {
         return rpc_error(StatusCode::METHOD_NOT_ALLOWED, -32_601, "it must be POST");
     }
-    let parameters = match Parameters::decode(&body.unwrap_or_default()) {
+    let Some(body) = body else {
+        return rpc_error(StatusCode::PAYLOAD_TOO_LARGE, -32_600, "the request is too large");
+    };
+    let parameters = match Parameters::decode(&body) {
         Ok(parameters) => parameters,
         Err((code, error)) => return rpc_error(StatusCode::BAD_REQUEST, code, error),
     };
@@ -180,10 +195,10 @@ fn answer_a(node: &StandIn, method: &Method, body: Option<Bytes>) -> Response {
     if parameters.envelope.payload.timestamp < 1_800_000_000 {
         return rpc_error(StatusCode::BAD_REQUEST, -38_005, "Unsupported fork");
     }
-    octets(&node.block, a::pieces(&node.said()))
+    octets(&node.block, apis773::pieces(&node.said()))
 }
 
-fn answer_b(
+fn answer_793(
     node: &StandIn,
     method: &Method,
     headers: &HeaderMap,
@@ -196,21 +211,19 @@ fn answer_b(
     if text("content-type") != Some(OCTETS) {
         return Err(Problem::new(kind::MEDIA_TYPE, "it must be SSZ"));
     }
-    if text(b::VERSION) != Some(b::FORK) {
-        let why = format!("{} must be {}", b::VERSION, b::FORK);
+    if text(apis793::VERSION) != Some(apis793::FORK) {
+        let why = format!("{} must be {}", apis793::VERSION, apis793::FORK);
         return Err(Problem::new(kind::FORK, why));
     }
-    let body = body.ok_or_else(|| problem::too_large(b::MAX_REQUEST as u64))?;
-    let envelope = Envelope::decode(&body).map_err(problem::ssz)?;
-    let header =
-        envelope.payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
-    if header.is_none() {
+    let request = body.ok_or_else(|| problem::too_large(apis793::MAX_REQUEST as u64))?;
+    let envelope = Envelope::decode(&request).map_err(problem::ssz)?;
+    if block::header(&envelope).is_none() {
         return Err(Problem::new(kind::WRONG_BLOCK, "base_fee_per_gas is too large"));
     }
     if node.broken {
         return Err(problem::internal("the disk is gone"));
     }
-    Ok(octets(&node.block, b::pieces(&node.said())))
+    Ok(octets(&node.block, apis793::pieces(&node.said())))
 }
 
 fn unknown(id: &serde_json::Value) -> Response {
@@ -219,12 +232,13 @@ fn unknown(id: &serde_json::Value) -> Response {
 }
 
 /// Returns the witness in JSON as Geth has it: with headers whose fields have names, the hash among them.
-fn with_named_headers(witness: &Witness<'_>) -> Vec<u8> {
+fn with_named_headers(witness: &ExecutionWitness<'_>) -> Vec<u8> {
     let mut value: serde_json::Value =
-        serde_json::from_slice(&witness_to_json(witness)).unwrap_or_default();
+        serde_json::from_slice(&witness_to_json(witness)).expect("it was just written");
     let named = witness.headers.iter().map(|mut bytes| {
-        let header = alloy_consensus::Header::decode(&mut bytes).unwrap_or_default();
-        let mut named = serde_json::to_value(&header).unwrap_or_default();
+        let header = alloy_consensus::Header::decode(&mut bytes)
+            .expect("synthetic witnesses have valid headers");
+        let mut named = serde_json::to_value(&header).expect("headers can be written as JSON");
         named["hash"] = hex(&header.hash_slow().0).into();
         named
     });
@@ -246,8 +260,8 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
     let said = node.said();
     let hash = node.block.parameters.envelope.payload.block_hash;
     let result: Vec<u8> = match call.method.as_str() {
-        "engine_exchangeCapabilities" => match node.a {
-            true => serde_json::json!(["engine_newPayloadV5", a::CAPABILITY]).to_string(),
+        "engine_exchangeCapabilities" => match node.apis773 {
+            true => serde_json::json!(["engine_newPayloadV5", apis773::CAPABILITY]).to_string(),
             false => serde_json::json!(["engine_newPayloadV5"]).to_string(),
         }
         .into(),

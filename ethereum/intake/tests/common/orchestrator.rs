@@ -1,10 +1,10 @@
 //! A real orchestrator, in a thread.
 
-use hekaton_intake::codec::Witness;
 use hekaton_orchestrator::backend::{Failure, Helper};
 use hekaton_orchestrator::service::{self, Options, Place, Stop};
 use hekaton_orchestrator::settings::Settings;
 use hekaton_orchestrator::{Backend, Library, Name, Progress, Prover, Strategies, Traces};
+use hekaton_witness_format::ExecutionWitness;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl Prover for Counts {
         _: &CancellationToken,
         _: &Progress,
     ) -> Result<Vec<u8>, Failure> {
-        let witness = Witness::decode(&inputs[0]);
+        let witness = ExecutionWitness::decode(&inputs[0]);
         let witness = witness.map_err(|error| Failure::Impossible(error.to_string()))?;
         match witness.state.len() {
             1 => Err(Failure::Impossible("one node is not enough".into())),

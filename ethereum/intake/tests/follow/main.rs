@@ -7,14 +7,17 @@ mod real;
 
 use forest::{Random, arrivals, expected, forest, id, parent};
 use hekaton_intake::DEPTH;
+use hekaton_intake::Jobs;
 use hekaton_intake::canonical::Options;
-use hekaton_intake::codec::Witness;
-use hekaton_intake::desk::{Desk, Jobs};
 use hekaton_intake::record::{Record, Source};
 use hekaton_intake::stand_in::Block;
+use hekaton_intake::store::WitnessStore;
+use hekaton_intake::submitter::JobSubmitter;
 use hekaton_orchestrator::Client;
+use hekaton_witness_format::ExecutionWitness;
 use orchestrator::{Fault, Orchestrator};
 use std::path::Path;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 struct World {
@@ -45,20 +48,20 @@ impl World {
     }
 }
 
-fn desk(folder: &Path, address: &str, genesis: &str) -> Desk {
+fn submitter(folder: &Path, address: &str, genesis: &str) -> JobSubmitter {
     let jobs = Jobs {
         client: Client::new(address, None),
         chain: "blocks".into(),
         genesis: Some(genesis.to_owned()),
         backend: "witness".into(),
     };
-    Desk::open(folder, Options::default(), Some(jobs)).unwrap()
+    JobSubmitter::new(Arc::new(WitnessStore::open(folder, Options::default()).unwrap()), Some(jobs))
 }
 
-fn accept(desk: &Desk, block: &Block) -> Record {
-    let witness = Witness::decode(&block.witness).unwrap();
+fn accept(submitter: &JobSubmitter, block: &Block) -> Record {
+    let witness = ExecutionWitness::decode(&block.witness).unwrap();
     let envelope = &block.parameters.envelope;
-    desk.accept(Source::Push, envelope, None, &witness, &block.public_keys).unwrap()
+    submitter.store().accept(Source::Push, envelope, None, &witness, &block.public_keys).unwrap()
 }
 
 /// Returns a folder in memory, if there is one: thousands of files are synced.
@@ -70,10 +73,10 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Submits, proves and publishes until nothing changes.
-fn settle(desk: &Desk, orchestrator: &Orchestrator) {
+fn settle(submitter: &JobSubmitter, orchestrator: &Orchestrator) {
     orchestrator.chain().fault = Fault::None;
     for _ in 0..20 {
-        let made = desk.submit().unwrap();
+        let made = submitter.submit().unwrap();
         let mut chain = orchestrator.chain();
         let mut moved = made > 0;
         while chain.prove(0) {
@@ -90,19 +93,24 @@ fn settle(desk: &Desk, orchestrator: &Orchestrator) {
 }
 
 /// Checks that at rest the branch is published in order, nothing else is open, and records report it.
-fn check(desk: &Desk, orchestrator: &Orchestrator, blocks: &[Block], accepted: &[usize]) {
+fn check(
+    submitter: &JobSubmitter,
+    orchestrator: &Orchestrator,
+    blocks: &[Block],
+    accepted: &[usize],
+) {
     let branch = expected(blocks, accepted);
     let chain = orchestrator.chain();
     let path: Vec<String> = chain.path().into_iter().skip(1).map(|(id, _)| id).collect();
     assert_eq!(path, branch, "published, and wanted");
     assert_eq!(chain.open(), Vec::<String>::new(), "jobs that nobody wants");
     for block in blocks {
-        let record = desk.record(&id(block)).unwrap().unwrap();
+        let record = submitter.store().record(&id(block)).unwrap().unwrap();
         let on_branch = branch.contains(&record.block);
         let found = (record.pending, record.aside, record.job.is_some(), record.refused);
         assert_eq!(found, (false, !on_branch, on_branch, None), "{}", record.block);
     }
-    assert_eq!(desk.waiting(), 0);
+    assert_eq!(submitter.store().waiting(), 0);
 }
 
 /// Runs one schedule, which its number determines entirely.
@@ -112,7 +120,7 @@ fn run(world: &World, number: u64) {
     let (orchestrator, address) = world.orchestrator();
     let folder = folder();
     let genesis = parent(&blocks[0]);
-    let mut now = desk(folder.path(), &address, &genesis);
+    let mut now = submitter(folder.path(), &address, &genesis);
     let mut arrivals = arrivals(&mut random, blocks.len());
     let mut accepted = Vec::new();
     arrivals.reverse();
@@ -130,7 +138,7 @@ fn run(world: &World, number: u64) {
             10 | 11 => orchestrator.chain().fault = Fault::None,
             12 => {
                 drop(now);
-                now = desk(folder.path(), &address, &genesis);
+                now = submitter(folder.path(), &address, &genesis);
             }
             13 => {
                 let at = random.below(9);
@@ -159,7 +167,7 @@ fn run(world: &World, number: u64) {
     check(&now, &orchestrator, &blocks, &accepted);
     // A process that starts now finds nothing to do.
     drop(now);
-    let again = desk(folder.path(), &address, &genesis);
+    let again = submitter(folder.path(), &address, &genesis);
     assert_eq!(again.submit().unwrap(), 0);
     check(&again, &orchestrator, &blocks, &accepted);
 }
@@ -190,20 +198,20 @@ fn a_deep_branch_waits_for_an_operator() {
     let heights = 4..5 + DEPTH as u64 + 1;
     orchestrator.chain().publish_all(&from, heights.clone());
     let folder = folder();
-    let desk = desk(folder.path(), &address, &"0".repeat(64));
-    accept(&desk, &blocks[0]);
+    let submitter = self::submitter(folder.path(), &address, &"0".repeat(64));
+    accept(&submitter, &blocks[0]);
     let refused = || {
-        desk.submit().unwrap();
-        let record = desk.record(&id(&blocks[0])).unwrap().unwrap();
+        submitter.submit().unwrap();
+        let record = submitter.store().record(&id(&blocks[0])).unwrap().unwrap();
         assert!(record.pending == record.refused.is_some(), "{record:?}");
         record.refused
     };
     assert!(refused().is_some_and(|why| why.contains("does not meet")));
-    assert_eq!((orchestrator.chain().reverts, desk.waiting()), (0, 1));
+    assert_eq!((orchestrator.chain().reverts, submitter.store().waiting()), (0, 1));
     // Once an operator has taken it back that far, it is followed.
     orchestrator.chain().revert(&from, 4, None).unwrap();
     assert_eq!(refused(), None);
-    settle(&desk, &orchestrator);
+    settle(&submitter, &orchestrator);
     assert_eq!(orchestrator.chain().path().pop(), Some((id(&blocks[0]), 5)));
     world.end.send_replace(true);
 }
@@ -217,22 +225,22 @@ fn a_deep_revert_finds_blocks_that_were_published_long_ago() {
     let from = parent(&blocks[0]);
     orchestrator.chain().publish_all(&from, 4..5);
     let folder = folder();
-    let desk = desk(folder.path(), &address, &"0".repeat(64));
-    blocks.iter().for_each(|block| drop(accept(&desk, block)));
-    settle(&desk, &orchestrator);
+    let submitter = self::submitter(folder.path(), &address, &"0".repeat(64));
+    blocks.iter().for_each(|block| drop(accept(&submitter, block)));
+    settle(&submitter, &orchestrator);
     let path = || orchestrator.chain().path().into_iter().skip(2).collect::<Vec<_>>();
     let wanted = vec![(id(&blocks[0]), 5), (id(&blocks[1]), 6)];
     assert_eq!(path(), wanted);
     // Other clients extend the chain further than a branch may reach back.
     let far = 7 + 2 * DEPTH as u64;
     orchestrator.chain().publish_all(&format!("{:064x}", 7), 7..far);
-    settle(&desk, &orchestrator);
+    settle(&submitter, &orchestrator);
     assert_eq!(path().len(), 2 + 2 * DEPTH);
     orchestrator.chain().revert(&from, 4, None).unwrap();
-    settle(&desk, &orchestrator);
+    settle(&submitter, &orchestrator);
     assert_eq!(path(), wanted);
     for block in &blocks {
-        let record = desk.record(&id(block)).unwrap().unwrap();
+        let record = submitter.store().record(&id(block)).unwrap().unwrap();
         assert!(!record.pending && record.refused.is_none(), "{record:?}");
     }
     world.end.send_replace(true);
@@ -245,17 +253,17 @@ fn who_undoes_everything_is_noticed() {
     let (orchestrator, address) = world.orchestrator();
     let blocks = Block::chain(5, 5, 2, 1_500);
     let folder = folder();
-    let desk = desk(folder.path(), &address, &parent(&blocks[0]));
-    blocks.iter().for_each(|block| drop(accept(&desk, block)));
-    desk.submit().unwrap();
+    let submitter = self::submitter(folder.path(), &address, &parent(&blocks[0]));
+    blocks.iter().for_each(|block| drop(accept(&submitter, block)));
+    submitter.submit().unwrap();
     while orchestrator.chain().prove(0) {}
     assert!(orchestrator.chain().publish());
-    let refused = || desk.record(&id(&blocks[1])).unwrap().unwrap().refused;
+    let refused = || submitter.store().record(&id(&blocks[1])).unwrap().unwrap().refused;
     let mut made = 0;
     for round in 0..60 {
         // Only the second of both blocks is open.
         orchestrator.chain().cancel(0);
-        made += desk.submit().unwrap();
+        made += submitter.submit().unwrap();
         // The record reports it even while the job exists.
         let said = refused();
         assert_eq!(said.is_some(), round >= 4, "{round}: {said:?}");
@@ -267,7 +275,7 @@ fn who_undoes_everything_is_noticed() {
     assert!((10..30).contains(&made), "made {made} times in 60 rounds");
     // Once the chain has published something, everything is as before.
     orchestrator.chain().revert(&parent(&blocks[0]), 0, None).unwrap();
-    settle(&desk, &orchestrator);
-    check(&desk, &orchestrator, &blocks, &[0, 1]);
+    settle(&submitter, &orchestrator);
+    check(&submitter, &orchestrator, &blocks, &[0, 1]);
     world.end.send_replace(true);
 }

@@ -3,7 +3,7 @@
 #[path = "../common/orchestrator.rs"]
 mod orchestrator;
 
-use super::{Random, accept, arrivals, desk, expected, folder, forest, id, parent};
+use super::{Random, accept, arrivals, expected, folder, forest, id, parent, submitter};
 use hekaton_orchestrator::http::RevertBody;
 use hekaton_orchestrator::{Client, ClientError};
 use orchestrator::orchestrator;
@@ -44,7 +44,7 @@ fn run(number: u64) {
     let client = Client::new(&address, None);
     let genesis = parent(&blocks[0]);
     let data = folder.path().join("intake");
-    let mut now = desk(&data, &address, &genesis);
+    let mut now = submitter(&data, &address, &genesis);
     let mut accepted = Vec::new();
     for next in arrivals(&mut random, blocks.len()) {
         accept(&now, &blocks[next]);
@@ -54,7 +54,7 @@ fn run(number: u64) {
                 0..=2 => drop(now.submit()),
                 3 => {
                     drop(now);
-                    now = desk(&data, &address, &genesis);
+                    now = submitter(&data, &address, &genesis);
                 }
                 4 => std::thread::sleep(Duration::from_millis(random.below(300) as u64)),
                 // Operators take blocks back at random.
@@ -82,7 +82,7 @@ fn run(number: u64) {
     // Blocks that were published since the last look are noted now.
     now.submit().unwrap();
     for block in &blocks {
-        let record = now.record(&id(block)).unwrap().unwrap();
+        let record = now.store().record(&id(block)).unwrap().unwrap();
         let on_branch = branch.contains(&record.block);
         let found = (record.pending, record.aside, record.refused);
         assert_eq!(found, (false, !on_branch, None), "{}", record.block);

@@ -2,12 +2,12 @@
 
 use super::*;
 use hekaton_intake::canonical::LeftOut;
-use hekaton_intake::codec::encode_witness;
 use hekaton_intake::codec::json::{JsonPush, witness_to_json};
+use hekaton_witness_format::encode_witness;
 
 /// A block whose witness also has the empty node, the empty code and a code of no account, as nodes send them.
 fn with_more(block: &Block) -> Block {
-    let witness = Witness::decode(&block.witness).unwrap();
+    let witness = ExecutionWitness::decode(&block.witness).unwrap();
     let [mut state, mut codes, headers] =
         [witness.state, witness.codes, witness.headers].map(|it| it.iter().collect::<Vec<_>>());
     state.push(&[0x80]);
@@ -15,11 +15,11 @@ fn with_more(block: &Block) -> Block {
     state.sort_unstable();
     codes.sort_unstable();
     let [state, codes, headers] = [&state, &codes, &headers].map(|items| items.iter().copied());
-    Block { witness: encode_witness(state, codes, headers), ..block.clone() }
+    Block { witness: encode_witness(state, codes, headers).unwrap(), ..block.clone() }
 }
 
 fn json_body(block: &Block) -> Vec<u8> {
-    let witness = Witness::decode(&block.witness).unwrap();
+    let witness = ExecutionWitness::decode(&block.witness).unwrap();
     JsonPush::join(&block.parameters.encode(), &witness_to_json(&witness))
 }
 
@@ -50,7 +50,7 @@ fn the_same_is_stored_whichever_way_it_comes() {
     assert!(refused.detail.contains("empty node") && refused.detail.contains("--lenient"));
     // From nodes, in each codec.
     let node = world.node(StandIn::new(sent.clone()));
-    for codec in [Codec::A, Codec::B, Codec::Json] {
+    for codec in [Codec::Apis773, Codec::Apis793, Codec::Json] {
         let fetch = |options: Options| {
             let (_, address) = world.service_with(options, None, |service| {
                 service.node = Some(Node::new(&node, None, false, 1 << 20));
@@ -61,19 +61,21 @@ fn the_same_is_stored_whichever_way_it_comes() {
         same(&record(&fetch(lenient)));
         match codec {
             Codec::Json => same(&record(&fetch(Options::default()))),
-            Codec::A | Codec::B => assert_eq!(problem(fetch(Options::default())).status, 422),
+            Codec::Apis773 | Codec::Apis793 => {
+                assert_eq!(problem(fetch(Options::default())).status, 422)
+            }
         }
     }
     // From answers that go past.
-    let (desk, proxy) = world.service_with(lenient, None, |service| {
+    let (submitter, proxy) = world.service_with(lenient, None, |service| {
         service.node = Some(Node::new(&node, None, false, 1 << 20));
         service.proxy = true;
     });
-    let passed = post(&format!("{proxy}{}", a::PATH), JSON, &sent.parameters.encode());
-    assert_eq!(passed, post(&format!("{node}{}", a::PATH), JSON, &sent.parameters.encode()));
+    let passed = post(&format!("{proxy}{}", apis773::PATH), JSON, &sent.parameters.encode());
+    assert_eq!(passed, post(&format!("{node}{}", apis773::PATH), JSON, &sent.parameters.encode()));
     let until = Instant::now() + Duration::from_secs(60);
     let kept = loop {
-        if let Some(kept) = desk.record(&canonical.block).unwrap() {
+        if let Some(kept) = submitter.store().record(&canonical.block).unwrap() {
             break kept;
         }
         assert!(Instant::now() < until, "no copy is kept");
@@ -85,7 +87,7 @@ fn the_same_is_stored_whichever_way_it_comes() {
 #[test]
 fn what_is_wrong_with_json_is_said() {
     let world = World::new();
-    let (desk, address) = world.service(|_| {});
+    let (submitter, address) = world.service(|_| {});
     let url = format!("{address}/v1/witness");
     let block = Block::new(4, 7, 10_000);
     let good: serde_json::Value = serde_json::from_slice(&json_body(&block)).unwrap();
@@ -144,7 +146,7 @@ fn what_is_wrong_with_json_is_said() {
         );
         assert!(refused.detail.contains(why), "{refused:?}");
     }
-    assert_eq!(desk.record(&json_hash(&block)).unwrap(), None);
+    assert_eq!(submitter.store().record(&json_hash(&block)).unwrap(), None);
     let kinds = [("content-type", "application/json; charset=utf-8"), ("content-encoding", "gzip")];
     record(&send("POST", &url, &kinds, &gzip(good.to_string().as_bytes())));
 }

@@ -4,15 +4,18 @@ mod canonical;
 mod http;
 mod ready;
 
+use hekaton_intake::Jobs;
 use hekaton_intake::Problem;
 use hekaton_intake::canonical::Options;
-use hekaton_intake::codec::{Status, Witness, a, b, json};
-use hekaton_intake::desk::{Desk, Jobs};
+use hekaton_intake::codec::{Status, apis773, apis793, json};
 use hekaton_intake::jwt::Secret;
 use hekaton_intake::node::{Codec, Node, NodeError};
 use hekaton_intake::record::Record;
 use hekaton_intake::service::{self, Service};
 use hekaton_intake::stand_in::{Block, Debug, StandIn};
+use hekaton_intake::store::WitnessStore;
+use hekaton_intake::submitter::JobSubmitter;
+use hekaton_witness_format::ExecutionWitness;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +50,7 @@ impl World {
         address
     }
 
-    fn service(&self, change: impl FnOnce(&mut Service)) -> (Arc<Desk>, String) {
+    fn service(&self, change: impl FnOnce(&mut Service)) -> (Arc<JobSubmitter>, String) {
         self.service_with(Options::default(), None, change)
     }
 
@@ -56,17 +59,20 @@ impl World {
         options: Options,
         jobs: Option<Jobs>,
         change: impl FnOnce(&mut Service),
-    ) -> (Arc<Desk>, String) {
+    ) -> (Arc<JobSubmitter>, String) {
         // Each has a folder of its own.
         let name = format!("intake-{}", std::fs::read_dir(self.folder.path()).unwrap().count());
-        let desk = Desk::open(&self.folder.path().join(name), options, jobs).unwrap();
-        let desk = Arc::new(desk);
+        let submitter = JobSubmitter::new(
+            Arc::new(WitnessStore::open(&self.folder.path().join(name), options).unwrap()),
+            jobs,
+        );
+        let submitter = Arc::new(submitter);
         let mut made =
-            Service::new(Arc::clone(&desk), None, 4_000_000, std::sync::mpsc::channel().0);
+            Service::new(Arc::clone(&submitter), None, 4_000_000, std::sync::mpsc::channel().0);
         change(&mut made);
         let (listener, address) = self.listen();
         self.runtime.spawn(service::serve(Arc::new(made), listener, self.end.subscribe()));
-        (desk, address)
+        (submitter, address)
     }
 }
 
@@ -108,7 +114,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn what_is_sent_is_checked_and_kept() {
     let world = World::new();
-    let (desk, address) = world.service(|_| {});
+    let (submitter, address) = world.service(|_| {});
     let block = Block::new(1, 2, 100_000);
     let body = block.push();
     let url = format!("{address}/v1/witness");
@@ -117,7 +123,7 @@ fn what_is_sent_is_checked_and_kept() {
     assert_eq!((found.number, found.bytes), (2, block.witness.len() as u64));
     assert_eq!(found.trace.as_deref(), Some("00-a-b-01"));
     let witness: hekaton_orchestrator::Digest = found.witness.parse().unwrap();
-    assert_eq!(desk.blobs().get(&witness, 1 << 20).unwrap(), block.witness);
+    assert_eq!(submitter.store().blobs().get(&witness, 1 << 20).unwrap(), block.witness);
     // The same witness again has the same record, accepted later; compressed, too.
     let again = record(&post(&url, OCTETS, &body));
     assert!(again.accepted >= found.accepted);
@@ -129,7 +135,7 @@ fn what_is_sent_is_checked_and_kept() {
     let (status, read) = send("GET", &format!("{url}/{}", found.block), &[], &[]);
     assert_eq!((status, serde_json::from_slice::<Record>(&read).unwrap()), (200, again));
     // Two processes cannot use one folder.
-    let second = Desk::open(&world.folder.path().join("intake-0"), Options::default(), None);
+    let second = WitnessStore::open(&world.folder.path().join("intake-0"), Options::default());
     assert!(second.unwrap_err().to_string().contains("another process uses it"));
     let (_, metrics) = send("GET", &format!("{address}/metrics"), &[], &[]);
     let metrics = String::from_utf8(metrics).unwrap();
@@ -232,11 +238,11 @@ fn witnesses_are_fetched() {
     let secret = Secret::new([3; 32]);
     let parameters = block.parameters.clone();
     for (has_a, has_b, best) in
-        [(true, true, Codec::B), (true, false, Codec::A), (false, false, Codec::Json)]
+        [(true, true, Codec::Apis793), (true, false, Codec::Apis773), (false, false, Codec::Json)]
     {
         let node = StandIn {
-            a: has_a,
-            b: has_b,
+            apis773: has_a,
+            apis793: has_b,
             secret: Some(secret.clone()),
             ..StandIn::new(block.clone())
         };
@@ -245,7 +251,7 @@ fn witnesses_are_fetched() {
         assert_eq!(world.runtime.block_on(node.best_codec()), best);
         let fetched = world.runtime.block_on(node.fetch(&parameters, best)).unwrap();
         let answer = fetched.answer().unwrap();
-        assert_eq!(answer.witness, Some(Witness::decode(&block.witness).unwrap()));
+        assert_eq!(answer.witness, Some(ExecutionWitness::decode(&block.witness).unwrap()));
         // Through the service.
         let (_, service) = world.service(|service| service.node = Some(node));
         let found = record(&post(&format!("{service}/v1/fetch"), JSON, &parameters.encode()));
@@ -265,7 +271,7 @@ fn nodes_that_have_no_witness_are_reported() {
     let world = World::new();
     let block = Block::new(4, 7, 50_000);
     let parameters = block.parameters.clone();
-    for codec in [Codec::A, Codec::B, Codec::Json] {
+    for codec in [Codec::Apis773, Codec::Apis793, Codec::Json] {
         let fetch = |node: StandIn, limit: u64, secret: Option<Secret>| {
             let node = Node::new(&world.node(node), secret, false, limit);
             world.runtime.block_on(node.fetch(&parameters, codec))
@@ -299,9 +305,9 @@ fn nodes_that_have_no_witness_are_reported() {
         service.node = Some(Node::new(&world.node(invalid), None, false, 1 << 20));
     });
     let refused = problem(post(&format!("{address}/v1/fetch"), JSON, &parameters.encode()));
-    assert_eq!((refused.status, &refused.detail[..]), (422, "the node says INVALID: gas"));
+    assert_eq!((refused.status, &refused.detail[..]), (422, "the node answers INVALID: gas"));
     let nobody = Node::new("http://127.0.0.1:9", None, false, 1 << 20);
-    let refused = world.runtime.block_on(nobody.fetch(&parameters, Codec::A)).unwrap_err();
+    let refused = world.runtime.block_on(nobody.fetch(&parameters, Codec::Apis773)).unwrap_err();
     assert!(refused.to_string().contains("refused"), "{refused}");
 }
 
@@ -331,7 +337,7 @@ fn rows_of_errors() {
         (&broken, "POST", &token, &call, 500, -32_603),
     ] {
         let headers = [("content-type", JSON), ("authorization", token)];
-        let (found, text) = send(method, &format!("{address}{}", a::PATH), &headers, body);
+        let (found, text) = send(method, &format!("{address}{}", apis773::PATH), &headers, body);
         let error: json::RpcError = serde_json::from_slice(&text).unwrap();
         assert_eq!((found, error.code), (status, code), "{error}");
         assert!(!error.message.is_empty());
@@ -339,18 +345,34 @@ fn rows_of_errors() {
     let envelope = block.parameters.envelope.encode();
     let mut expensive = block.parameters.envelope.clone();
     expensive.payload.base_fee_per_gas[31] = 1;
-    let fork = (b::VERSION, b::FORK);
+    let fork = (apis793::VERSION, apis793::FORK);
     let octets = ("content-type", OCTETS);
     let allowed = ("authorization", &token[..]);
     for (address, method, path, headers, body, status, kind) in [
-        (&address, "POST", b::PATH, vec![octets, fork], &envelope[..], 401, "unauthorized"),
-        (&address, "POST", b::PATH, vec![octets, fork, allowed], b"x", 400, "ssz-decode-error"),
-        (&address, "POST", b::PATH, vec![octets, allowed], &envelope, 400, "unsupported-fork"),
+        (&address, "POST", apis793::PATH, vec![octets, fork], &envelope[..], 401, "unauthorized"),
         (
             &address,
             "POST",
-            b::PATH,
-            vec![octets, (b::VERSION, "paris"), allowed],
+            apis793::PATH,
+            vec![octets, fork, allowed],
+            b"x",
+            400,
+            "ssz-decode-error",
+        ),
+        (
+            &address,
+            "POST",
+            apis793::PATH,
+            vec![octets, allowed],
+            &envelope,
+            400,
+            "unsupported-fork",
+        ),
+        (
+            &address,
+            "POST",
+            apis793::PATH,
+            vec![octets, (apis793::VERSION, "paris"), allowed],
             &envelope,
             400,
             "unsupported-fork",
@@ -364,20 +386,28 @@ fn rows_of_errors() {
             404,
             "method-not-found",
         ),
-        (&address, "PUT", b::PATH, vec![octets, fork, allowed], &envelope, 405, "method-not-found"),
+        (
+            &address,
+            "PUT",
+            apis793::PATH,
+            vec![octets, fork, allowed],
+            &envelope,
+            405,
+            "method-not-found",
+        ),
         (
             &address,
             "POST",
-            b::PATH,
+            apis793::PATH,
             vec![octets, fork, allowed],
-            &vec![0; b::MAX_REQUEST + 1],
+            &vec![0; apis793::MAX_REQUEST + 1],
             413,
             "request-too-large",
         ),
         (
             &address,
             "POST",
-            b::PATH,
+            apis793::PATH,
             vec![("content-type", JSON), fork, allowed],
             &envelope,
             415,
@@ -386,13 +416,13 @@ fn rows_of_errors() {
         (
             &address,
             "POST",
-            b::PATH,
+            apis793::PATH,
             vec![octets, fork, allowed],
             &expensive.encode(),
             422,
             "invalid-body",
         ),
-        (&broken, "POST", b::PATH, vec![octets, fork, allowed], &envelope, 500, "internal"),
+        (&broken, "POST", apis793::PATH, vec![octets, fork, allowed], &envelope, 500, "internal"),
     ] {
         let found = problem(send(method, &format!("{address}{path}"), &headers, body));
         assert_eq!(
@@ -412,13 +442,16 @@ fn a_copy_is_kept_of_what_passes() {
     let token = format!("Bearer {}", secret.token());
     let node = StandIn { secret: Some(secret), ..StandIn::new(block.clone()) };
     let behind = world.node(node);
-    let (desk, address) = world.service(|service| {
+    let (submitter, address) = world.service(|service| {
         // The service's limit is for bodies that are sent to it; the node's answers have another.
         service.node = Some(Node::new(&behind, None, false, 10_000_000));
         service.proxy = true;
     });
-    let octets =
-        vec![("content-type", OCTETS), (b::VERSION, b::FORK), ("authorization", &token[..])];
+    let octets = vec![
+        ("content-type", OCTETS),
+        (apis793::VERSION, apis793::FORK),
+        ("authorization", &token[..]),
+    ];
     let call = block.parameters.encode();
     let envelope = block.parameters.envelope.encode();
     let as_json = vec![("content-type", JSON), ("authorization", &token[..])];
@@ -426,11 +459,11 @@ fn a_copy_is_kept_of_what_passes() {
     for (method, path, headers, body, kept) in [
         ("POST", "/", &as_json, &rpc[..], false),
         ("GET", "/engine/v1/capabilities", &as_json, &[], false),
-        ("POST", a::PATH, &as_json, &call[..], true),
-        ("POST", b::PATH, &octets, &envelope, true),
+        ("POST", apis773::PATH, &as_json, &call[..], true),
+        ("POST", apis793::PATH, &octets, &envelope, true),
         // Errors pass, too.
-        ("POST", a::PATH, &as_json, b"{", false),
-        ("POST", b::PATH, &vec![], &envelope, false),
+        ("POST", apis773::PATH, &as_json, b"{", false),
+        ("POST", apis793::PATH, &vec![], &envelope, false),
         ("POST", "/nowhere?x=1", &as_json, &[], false),
     ] {
         let direct = send(method, &format!("{behind}{path}"), headers, body);
@@ -438,12 +471,12 @@ fn a_copy_is_kept_of_what_passes() {
         assert_eq!(direct, passed, "{path}");
         let hash = json_hash(&block);
         let until = Instant::now() + Duration::from_secs(10);
-        while kept && desk.record(&hash).unwrap().is_none() {
+        while kept && submitter.store().record(&hash).unwrap().is_none() {
             assert!(Instant::now() < until, "no copy is kept");
             std::thread::sleep(Duration::from_millis(10));
         }
         if kept {
-            let record = desk.record(&hash).unwrap().unwrap();
+            let record = submitter.store().record(&hash).unwrap().unwrap();
             assert_eq!(record.bytes, block.witness.len() as u64);
             std::fs::remove_file(
                 world.folder.path().join("intake-0/blocks").join(format!("{hash}.json")),
@@ -478,16 +511,16 @@ fn http2_is_spoken() {
     let block = Block::new(4, 7, 3_000_000);
     let behind = world.node(StandIn::new(block.clone()));
     for node_has_it in [true, false] {
-        let (desk, address) = world.service(|service| {
+        let (submitter, address) = world.service(|service| {
             service.node = Some(Node::new(&behind, None, node_has_it, 10_000_000));
             service.proxy = true;
         });
         for (address, asks_by_it) in [(&behind, true), (&address, true), (&address, false)] {
             let node = Node::new(address, None, asks_by_it, 10_000_000);
-            for codec in [Codec::A, Codec::B, Codec::Json] {
+            for codec in [Codec::Apis773, Codec::Apis793, Codec::Json] {
                 let fetched = world.runtime.block_on(node.fetch(&block.parameters, codec)).unwrap();
                 let answer = fetched.answer().unwrap();
-                assert_eq!(answer.witness, Some(Witness::decode(&block.witness).unwrap()));
+                assert_eq!(answer.witness, Some(ExecutionWitness::decode(&block.witness).unwrap()));
                 // Several requests of a connection at the same time.
                 let many = (0..8).map(|_| node.fetch(&block.parameters, codec));
                 let many = world.runtime.block_on(futures_util::future::join_all(many));
@@ -495,7 +528,7 @@ fn http2_is_spoken() {
             }
         }
         let until = Instant::now() + Duration::from_secs(10);
-        while desk.record(&json_hash(&block)).unwrap().is_none() {
+        while submitter.store().record(&json_hash(&block)).unwrap().is_none() {
             assert!(Instant::now() < until, "no copy is kept");
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -509,7 +542,7 @@ fn nodes_differ() {
     let block = Block::new(4, 7, 50_000);
     let good = StandIn::new(block.clone());
     for has_b in [true, false] {
-        let address = world.node(StandIn { b: has_b, ..good.clone() });
+        let address = world.node(StandIn { apis793: has_b, ..good.clone() });
         let node = Node::new(&address, None, false, 1 << 20);
         let found = world.runtime.block_on(node.identity()).unwrap();
         assert_eq!((&found.code[..], &found.name[..]), ("SI", "stand-in"));
@@ -526,7 +559,7 @@ fn nodes_differ() {
         let node = engine.clone().with_debug(Node::new(&behind, None, false, 1 << 20));
         let fetched = fetch(&node).unwrap();
         let witness = fetched.answer().unwrap().witness;
-        assert_eq!(witness, Some(Witness::decode(&block.witness).unwrap()));
+        assert_eq!(witness, Some(ExecutionWitness::decode(&block.witness).unwrap()));
     }
 }
 

@@ -79,7 +79,7 @@ fn slow_bodies_hold_no_places() {
     // A request that waits behind that many bodies for one of eight places is refused after 20 seconds.
     record(&post(&format!("{address}/v1/witness"), OCTETS, &block.push()));
     record(&post(&format!("{address}/v1/fetch"), JSON, &block.parameters.encode()));
-    let passed = post(&format!("{address}{}", a::PATH), JSON, &block.parameters.encode());
+    let passed = post(&format!("{address}{}", apis773::PATH), JSON, &block.parameters.encode());
     assert_eq!(passed.0, 200);
     // A body that never ends is given up, with the reason.
     let mut last = slow.into_iter().next_back().unwrap();

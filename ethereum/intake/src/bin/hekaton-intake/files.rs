@@ -2,15 +2,14 @@
 
 use crate::output::{bad_file, runtime, secret, show};
 use clap::Args;
+use hekaton_intake::Problem;
 use hekaton_intake::canonical::{Admitted, Options, admit};
 use hekaton_intake::check::{CheckError, check_block, check_keys, parent_of};
-use hekaton_intake::codec::Witness;
-use hekaton_intake::codec::b::Envelope;
 use hekaton_intake::codec::json::{JsonPush, Parameters, witness_from_json, witness_to_json};
 use hekaton_intake::node::{MAX_WITNESS, Node, NodeError};
 use hekaton_intake::record::Record;
-use hekaton_intake::{Problem, Push as Body};
 use hekaton_service::program::{Failure, exit, failure, print};
+use hekaton_witness_format::{Envelope, ExecutionWitness, Push as Body};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io::Read;
@@ -117,13 +116,14 @@ impl Found {
             let witness = match is_json {
                 true => witness_from_json(&text).map_err(|error| wrong(error.to_string()))?,
                 false => {
-                    let witness = Witness::decode(&text);
+                    let witness = ExecutionWitness::decode(&text);
                     witness.map_err(|error| wrong(error.to_string()))?.encode()
                 }
             };
             let blob_hashes = block.map(|block| block.blob_hashes.clone());
-            let block = block.map(|block| block.envelope.clone());
-            return Ok(Self { is_json, block, blob_hashes, witness, public_keys: vec![], text });
+            let envelope = block.map(|block| block.envelope.clone());
+            let public_keys = vec![];
+            return Ok(Self { is_json, block: envelope, blob_hashes, witness, public_keys, text });
         }
         let push = Body::decode(&text).map_err(|error| wrong(error.to_string()))?;
         let (witness, public_keys) = (push.witness.encode(), push.public_keys.to_vec());
@@ -177,8 +177,8 @@ pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
 
 fn check_one(found: &Found, options: Options) -> Result<(u64, Admitted), CheckError> {
     let Found { block, blob_hashes, public_keys, .. } = found;
-    let witness = Witness::decode(&found.witness);
-    let witness = witness.map_err(|error| CheckError::Encoding(error.to_string()))?;
+    let witness = ExecutionWitness::decode(&found.witness)
+        .map_err(|error| CheckError::Encoding(error.to_string()))?;
     let (parent, number) = match block {
         None => parent_of(&witness)?,
         Some(envelope) => {
@@ -207,7 +207,7 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
             (Some(_), None) => text,
             (Some(envelope), Some(parameters)) => {
                 let witness =
-                    Witness::decode(&witness).map_err(|error| wrong(error.to_string()))?;
+                    ExecutionWitness::decode(&witness).map_err(|error| wrong(error.to_string()))?;
                 match is_json {
                     true => JsonPush::join(&parameters.encode(), &witness_to_json(&witness)),
                     false => body(envelope, witness),
@@ -234,6 +234,6 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
 }
 
 /// Returns the body of a push of a witness alone.
-fn body(envelope: &Envelope, witness: Witness<'_>) -> Vec<u8> {
+fn body(envelope: &Envelope, witness: ExecutionWitness<'_>) -> Vec<u8> {
     Body { envelope: envelope.clone(), witness, public_keys: &[] }.encode()
 }

@@ -5,15 +5,16 @@ mod output;
 
 use clap::{Args, Parser, Subcommand};
 use files::{Check, Push, check, push, read};
+use hekaton_intake::Jobs;
 use hekaton_intake::canonical::Options;
-use hekaton_intake::codec::Witness;
 use hekaton_intake::codec::json::witness_to_json;
-use hekaton_intake::desk::{Desk, DeskError, Jobs};
 use hekaton_intake::hash;
 use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
 use hekaton_intake::record::{Origin, Source};
 use hekaton_intake::service::{Service, serve};
 use hekaton_intake::stand_in::{Block, StandIn};
+use hekaton_intake::store::{StoreError, WitnessStore};
+use hekaton_intake::submitter::JobSubmitter;
 use hekaton_orchestrator_client::Client;
 use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note, on_stop, print};
 use output::{bad_file, runtime, secret, show};
@@ -59,7 +60,7 @@ enum Command {
 }
 
 #[derive(Args)]
-struct Place {
+struct Storage {
     /// The folder of witnesses and records; made if it does not exist
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
@@ -112,7 +113,7 @@ With --proxy, the consensus client is given this service's address in place of t
 checks the tokens.")]
 struct Serve {
     #[command(flatten)]
-    place: Place,
+    place: Storage,
     #[command(flatten)]
     node_arguments: NodeArguments,
     /// The address to answer requests at. Without --secret, only on this machine
@@ -136,7 +137,7 @@ struct Serve {
 #[derive(Args)]
 struct Fetch {
     #[command(flatten)]
-    place: Place,
+    place: Storage,
     #[command(flatten)]
     node_arguments: NodeArguments,
     /// The node
@@ -182,8 +183,9 @@ struct MakeNode {
 const MAX_TOKEN: u64 = 4_096;
 
 fn main() -> ExitCode {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| "warn,hekaton_intake=info".into());
+    // Without RUST_LOG, and with one that cannot be read, the default must not hide warnings.
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| "warn,hekaton_intake=info".into());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colors());
     log.with_writer(std::io::stderr).init();
     let Arguments { json, command } = Arguments::parse();
@@ -214,7 +216,7 @@ fn token(path: &Path) -> Result<String, Failure> {
     Ok(text.trim().to_owned())
 }
 
-fn desk(place: &Place) -> Result<Desk, Failure> {
+fn submitter(place: &Storage) -> Result<JobSubmitter, Failure> {
     let options = Options { lenient: place.lenient };
     let token = place.token.as_deref().map(token).transpose()?;
     let jobs = place.orchestrator.as_ref().map(|address| Jobs {
@@ -223,7 +225,9 @@ fn desk(place: &Place) -> Result<Desk, Failure> {
         genesis: place.genesis.clone(),
         backend: place.backend.clone(),
     });
-    Desk::open(&place.data, options, jobs).map_err(|error| failure(exit::BAD_FILE, error))
+    let store =
+        WitnessStore::open(&place.data, options).map_err(|error| failure(exit::BAD_FILE, error))?;
+    Ok(JobSubmitter::new(Arc::new(store), jobs))
 }
 
 fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
@@ -236,14 +240,14 @@ fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
     })
 }
 
-/// Listens at an address; `open` says whether other machines may send requests.
+/// Listens at an address, which must be on this machine unless `open` is true.
 fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
     let bad = |why: String| failure(exit::USAGE, format!("--listen {address}: {why}"));
     let listener = TcpListener::bind(address).map_err(|error| bad(error.to_string()))?;
     let bound = listener.local_addr().map_err(|error| bad(error.to_string()))?;
     if !open && !bound.ip().is_loopback() {
         return Err(bad(
-            "everybody could send witnesses: name a --secret, or listen on 127.0.0.1".into()
+            "other machines could send witnesses: name a --secret, or listen on 127.0.0.1".into(),
         ));
     }
     listener.set_nonblocking(true).map_err(|error| bad(error.to_string()))?;
@@ -278,13 +282,13 @@ fn started(json: bool, address: String) -> Result<(), Failure> {
 fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
     let Serve { place, node_arguments, listen: address, secret: file, node: asked, .. } = arguments;
     let keep = arguments.keep_days.map(|days| Duration::from_secs(days * 86_400));
-    let desk = Arc::new(desk(&place)?);
+    let submitter = Arc::new(submitter(&place)?);
     let secret = secret(file.as_ref())?;
     let (listener, address) = listen(&address, secret.is_some())?;
     let (wake, woken) = std::sync::mpsc::channel();
-    let submitting = Arc::clone(&desk);
+    let submitting = Arc::clone(&submitter);
     std::thread::spawn(move || submitting.keep_submitting(&woken, keep));
-    let mut service = Service::new(desk, secret, node_arguments.limit, wake);
+    let mut service = Service::new(submitter, secret, node_arguments.limit, wake);
     service.node = asked.map(|address| node(&address, &node_arguments)).transpose()?;
     (service.codec, service.proxy) = (node_arguments.codec, arguments.proxy);
     let end = stop()?;
@@ -304,12 +308,12 @@ fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
 async fn name(node: &Node) {
     match node.identity().await {
         Some(identity) => tracing::info!(node = %identity, commit = identity.commit, "the node"),
-        None => tracing::warn!("the node does not answer, or does not say what it is"),
+        None => tracing::warn!("the node does not answer, or does not report its identity"),
     }
 }
 
 fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
-    let desk = desk(&arguments.place)?;
+    let submitter = submitter(&arguments.place)?;
     let node = node(&arguments.node, &arguments.node_arguments)?;
     let runtime = runtime()?;
     let codec = match arguments.node_arguments.codec {
@@ -318,15 +322,16 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
     };
     for path in &arguments.blocks {
         let parameters = files::parameters(path)?;
-        let fetched = runtime.block_on(node.fetch(&parameters, codec));
-        let fetched = fetched.map_err(|error| failure(exit::FAILED, error))?;
+        let fetched = runtime
+            .block_on(node.fetch(&parameters, codec))
+            .map_err(|error| failure(exit::FAILED, error))?;
         let answer = fetched.answer().map_err(|error| failure(exit::FAILED, error))?;
         let hashes = Some(&parameters.blob_hashes[..]);
         let origin = Origin { json: fetched.is_json(), ..Source::Fetch.into() };
-        let record = desk.answer(origin, &parameters.envelope, hashes, &answer);
-        let record = record.map_err(|error| {
+        let answered = submitter.store().answer(origin, &parameters.envelope, hashes, &answer);
+        let record = answered.map_err(|error| {
             let code = match error {
-                DeskError::Blob(_) | DeskError::Record { .. } | DeskError::Full(_) => {
+                StoreError::Blob(_) | StoreError::Record { .. } | StoreError::Full(_) => {
                     exit::BAD_FILE
                 }
                 _ => exit::REFUSED,
@@ -335,7 +340,7 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
         })?;
         show(json, &record)?;
     }
-    desk.submit().map_err(|error| failure(exit::FAILED, error))?;
+    submitter.submit().map_err(|error| failure(exit::FAILED, error))?;
     Ok(())
 }
 
@@ -347,9 +352,7 @@ fn make(arguments: &Make, json: bool) -> Result<(), Failure> {
         std::fs::write(path, block.parameters.encode()).map_err(bad_file(path))?;
     }
     if let Some(path) = &arguments.witness {
-        let witness =
-            Witness::decode(&block.witness).map_err(|error| failure(exit::REFUSED, error))?;
-        std::fs::write(path, witness_to_json(&witness)).map_err(bad_file(path))?;
+        std::fs::write(path, witness_to_json(&block.witness())).map_err(bad_file(path))?;
     }
     let made = serde_json::json!({ "bytes": body.len(), "witness": block.witness.len() });
     let text =

@@ -7,9 +7,10 @@
 
 use crate::again::Again;
 use crate::branch::{Link, Plan, hash};
-use crate::desk::Desk;
 use crate::jobs::Jobs;
+use crate::published::Follower;
 use crate::record::Record;
+use crate::store::{StoreError, WitnessStore};
 use alloy_primitives::{B256, hex};
 use hekaton_orchestrator_client::Order;
 use hekaton_orchestrator_client::body::{
@@ -17,8 +18,8 @@ use hekaton_orchestrator_client::body::{
 };
 use hekaton_orchestrator_client::{ClientError, Digest};
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The interval at which old records are removed.
@@ -45,7 +46,28 @@ enum Placed {
     Taken(String),
 }
 
-impl Desk {
+/// Makes jobs of the records of a store.
+#[derive(Debug)]
+pub struct JobSubmitter {
+    store: Arc<WitnessStore>,
+    jobs: Option<Jobs>,
+    /// The state of the orchestrator's chain. The lock is held while jobs are made.
+    follower: Mutex<Follower>,
+    /// The height below which the chain has nothing left to publish.
+    passed: AtomicU64,
+}
+
+impl JobSubmitter {
+    /// Makes a submitter for a store. Without an orchestrator, it makes no jobs, and only removes old records.
+    pub fn new(store: Arc<WitnessStore>, jobs: Option<Jobs>) -> Self {
+        Self { store, jobs, follower: Mutex::default(), passed: AtomicU64::new(0) }
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Arc<WitnessStore> {
+        &self.store
+    }
+
     /// Makes the jobs that are wanted and missing: those of the branch of the last payload, and of blocks whose link to it has not
     /// come. If another branch is in their place, the chain is reverted. Jobs have fixed names, so a job whose answer was lost is
     /// found. Returns the number of jobs that were made.
@@ -55,7 +77,8 @@ impl Desk {
     pub fn submit(&self) -> Result<usize, ClientError> {
         let Some(jobs) = &self.jobs else { return Ok(0) };
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(lowest) = self.tree().lowest() else { return Ok(0) };
+        // Without a block there is no genesis for a new chain, and nothing to do for an old one.
+        let Some(lowest) = self.store.tree().lowest() else { return Ok(0) };
         let chain = self.chain(jobs, lowest)?;
         if let Some(bundles) = &chain.bundles {
             tracing::error!(
@@ -70,7 +93,7 @@ impl Desk {
         }
         let (published, again) = follower.read(jobs, &chain)?;
         let plan = {
-            let mut tree = self.tree();
+            let mut tree = self.store.tree();
             tree.trim(&published.path);
             tree.follow(&published.path)
         };
@@ -126,7 +149,7 @@ impl Desk {
     }
 
     fn link(&self, block: &B256) -> Option<Link> {
-        self.tree().get(block).copied()
+        self.store.tree().get(block).copied()
     }
 
     /// Notes in the records which blocks are wanted again.
@@ -145,14 +168,14 @@ impl Desk {
 
     /// Changes a record, unless its block has come again meanwhile. If that fails, the next round repeats it.
     fn revise(&self, record: &Record, change: impl FnOnce(Record) -> Record) {
-        if let Err(error) = self.change(record, change) {
+        if let Err(error) = self.store.change(record, change) {
             tracing::error!(%error, "what became of a block is not noted");
         }
     }
 
     /// Reads a record of which jobs are made; `None` if it was removed meanwhile, or cannot be read.
     fn read_known(&self, block: &B256) -> Option<Record> {
-        let found = self.record(&name(block));
+        let found = self.store.record(&name(block));
         found.inspect_err(|error| tracing::error!(%error, "send the block again")).ok().flatten()
     }
 
@@ -251,7 +274,7 @@ impl Desk {
         tracing::warn!(to = name(to), height, "the chain is reverted to follow another branch");
         let body = ReorgBody { to: name(to), block: height, next: Some(name(next)) };
         jobs.client.reorg(&jobs.chain, &body)?;
-        self.counts.reverts.fetch_add(1, Ordering::Relaxed);
+        self.store.counts.reverts.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -276,9 +299,10 @@ impl Desk {
         if let (Some(job), false) = (&record.job, record.pending) {
             match jobs.client.job(job, 0) {
                 Ok(found) if found.state == "dead" => {
-                    let why = found.reason.unwrap_or_default();
-                    let why =
-                        format!("its job is dead: {why}; requeue or skip it at the orchestrator");
+                    let reason = found.reason.as_deref().unwrap_or("no reason was given");
+                    let why = format!(
+                        "its job is dead: {reason}; requeue or skip it at the orchestrator"
+                    );
                     self.revise(&record, |record| Record { refused: Some(why), ..record });
                     return Ok(Placed::Refused);
                 }
@@ -295,9 +319,12 @@ impl Desk {
             if !again.is_time(block, Instant::now()) {
                 return Ok(Placed::Refused);
             }
-            match self.change(&record, |record| Record { pending: true, ..record }) {
+            // Noted before it is made: if the process dies in between, the next one makes it.
+            match self.store.change(&record, |record| Record { pending: true, ..record }) {
                 Ok(changed) => record = changed,
-                Err(error) => tracing::error!(%error, "it is made again all the same"),
+                Err(error) => {
+                    tracing::error!(%error, "its job is made again, although its record cannot be changed")
+                }
             }
         } else if link.refused && !link.pending {
             return Ok(Placed::Refused);
@@ -319,7 +346,7 @@ impl Desk {
         self.settle(&record, &outcome, said);
         match outcome {
             Ok(_) => {
-                self.counts.jobs.fetch_add(1, Ordering::Relaxed);
+                self.store.counts.jobs.fetch_add(1, Ordering::Relaxed);
                 Ok(Placed::Made)
             }
             // A missing blob is not a reason to hold up other blocks: sending its block again brings it back.
@@ -339,13 +366,13 @@ impl Desk {
         self.revise(record, |record| match outcome {
             Ok(job) => Record { job: Some(job.clone()), refused, pending: false, ..record },
             Err(error) => {
-                // Without the address that was asked: anybody may read records.
+                // Without the address that was asked: clients that read records need not know it.
                 let why = match error {
                     ClientError::Problem { problem, .. } => problem.to_string(),
                     ClientError::Failed { .. } => "the orchestrator does not answer".to_owned(),
                     error => {
                         tracing::error!(%error, block = record.block, "its witness cannot be sent");
-                        "its witness cannot be sent: the log says why".to_owned()
+                        "its witness cannot be sent: see the log".to_owned()
                     }
                 };
                 Record { refused: Some(why), pending: !is_final(error), ..record }
@@ -356,10 +383,10 @@ impl Desk {
     /// Takes note of a job that is under way, with what it waits for, or else `said`.
     fn heed(&self, record: &Record, found: &JobStatus, said: Option<String>) {
         let missing = found.missing.join("', '");
-        let refused = (!missing.is_empty()).then(|| {
+        let waits = (!missing.is_empty()).then(|| {
             format!("its job waits for the back-end '{missing}', which no process of the orchestrator has")
         });
-        let refused = refused.or(said);
+        let refused = waits.or(said);
         if refused != record.refused {
             if let Some(why) = &refused {
                 tracing::warn!(block = record.block, job = found.job, why);
@@ -388,8 +415,8 @@ impl Desk {
                         None => jobs.client.jobs()?.jobs,
                     };
                     let found: &Vec<JobView> = known.insert(found);
-                    let mut found = found.iter().map(|view| &view.job);
-                    found.find(|job| is_of(job, jobs, &record)).map(|job| job.job.clone())
+                    let mut of_chain = found.iter().map(|view| &view.job);
+                    of_chain.find(|job| is_of(job, jobs, &record)).map(|job| job.job.clone())
                 }
                 (job, _) => job.clone(),
             };
@@ -413,7 +440,7 @@ impl Desk {
     fn submit_unordered(&self, jobs: &Jobs, again: &mut Again) -> Result<usize, ClientError> {
         self.pass(Some(u64::MAX));
         let mut made = 0;
-        let pending = self.tree().pending();
+        let pending = self.store.tree().pending();
         for block in pending {
             let Some(link) = self.link(&block) else { continue };
             match self.place(jobs, &block, link, Order::None, again)? {
@@ -431,9 +458,10 @@ impl Desk {
         record: &Record,
         order: Order,
     ) -> Result<String, ClientError> {
-        let digest: Digest = record.witness.parse().unwrap_or_else(|_| Digest::of(b""));
+        let digest: Digest = record.witness.parse().expect("records with other names are not read");
+        // A witness may have hundreds of megabytes, and an earlier submission may have sent it.
         if !jobs.client.has_blob(&digest)? {
-            jobs.client.put_file(&self.blobs.path(&digest))?;
+            jobs.client.put_file(&self.store.blobs.path(&digest))?;
         }
         let job = JobBody {
             chain: jobs.chain.clone(),
@@ -444,11 +472,31 @@ impl Desk {
             inputs: BTreeMap::from([("input".into(), vec![record.witness.clone()])]),
             ..JobBody::default()
         };
+        // The job belongs to the trace of the request that brought its witness.
         let client = match &record.trace {
             Some(trace) => jobs.client.traced(trace),
             None => jobs.client.clone(),
         };
         Ok(client.submit(&job)?.job)
+    }
+
+    /// Reports whether a record may be removed: if no jobs are made, if the orchestrator has refused its job for good, or if its
+    /// height is published and it does not wait for a job.
+    fn is_over(&self, record: &Record) -> bool {
+        let waits = record.pending && record.refused.is_none();
+        let is_dropped = !record.pending && record.job.is_none() && record.refused.is_some();
+        let is_passed = record.number < self.passed.load(Ordering::Relaxed);
+        self.jobs.is_none() || (!waits && (is_dropped || is_passed))
+    }
+
+    /// Removes the records that were last accepted at least `age` ago, and the blobs that they alone name. With an orchestrator,
+    /// records above the published height stay, since their jobs may have to be made again, unless the orchestrator has refused them;
+    /// so call this once [`submit`](Self::submit) has reached the orchestrator. Returns the number of records that were removed.
+    ///
+    /// # Errors
+    /// If a record cannot be read: it may name any blob, so nothing is removed.
+    pub fn prune(&self, age: Duration) -> Result<usize, StoreError> {
+        self.store.prune(age, |record| self.is_over(record))
     }
 
     /// Makes jobs whenever `wake` is signaled, and every ten seconds, until its sender is dropped. With an age, prunes

@@ -1,11 +1,10 @@
-//! Nodes outside of the circuit: their kinds, and the digests that they refer to.
+//! A second reader of nodes, written independently of the first: it knows nothing of depths, and it is less strict.
 
 use alloy_rlp::Header;
-use serde::{Deserialize, Serialize};
 
 /// The kind of reference by which a string is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Tag {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
     /// A node of the account trie.
     Account = 1,
     /// A node of a storage trie.
@@ -138,23 +137,4 @@ fn storage(mut value: &[u8]) -> Result<(), &'static str> {
     let why = "it is a leaf of a storage trie, and no word";
     let word = Header::decode_bytes(&mut value, false).map_err(|_| why)?;
     if value.is_empty() && (1..=32).contains(&word.len()) { Ok(()) } else { Err(why) }
-}
-
-/// Returns the state root in a header, or the header's fault.
-pub(crate) fn state_root(header: &[u8], most: usize) -> Result<[u8; 32], &'static str> {
-    let fields = items(header)?;
-    if header.len() > most {
-        return Err("it is longer than headers are");
-    }
-    // The fields before the root are those of the parent, ommers and beneficiary, so the root is always in the same place.
-    let lengths = [32, 32, 20, 32];
-    let fits = fields.len() >= 15
-        && fields
-            .iter()
-            .zip(lengths)
-            .all(|(field, length)| !field.is_list && field.payload.len() == length);
-    if !fits || header[0] != 0xf9 {
-        return Err("its first fields are not those of a header");
-    }
-    digest(fields[3].payload)
 }

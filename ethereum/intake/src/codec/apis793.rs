@@ -1,13 +1,11 @@
-//! Codec B: `POST /engine/v1/payloads/witness` of execution-apis 793 (merged) and 885 (open, so this may change), SSZ both ways.
+//! `POST /engine/v1/payloads/witness` of execution-apis 793 (merged) and 885 (open, so this may change), SSZ both ways.
 //! Optional fields are lists of at most one element.
 
-use super::{Answer, Status, Witness, status};
-use crate::payload::{MAX_ENVELOPE, MAX_TRANSACTIONS};
-use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
+use super::{Answer, Status, status};
 use crate::values::cut;
+use hekaton_witness_format::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
+use hekaton_witness_format::{ExecutionWitness, MAX_ENVELOPE, MAX_TRANSACTIONS, PUBLIC_KEY};
 use std::borrow::Cow;
-
-pub use crate::payload::Envelope;
 
 /// The path of the request.
 pub const PATH: &str = "/engine/v1/payloads/witness";
@@ -33,15 +31,12 @@ pub const MAX_ERROR: usize = 1_024;
 /// The largest request, in bytes (`payload.max_bytes`).
 pub const MAX_REQUEST: usize = MAX_ENVELOPE;
 
-/// The bytes of an uncompressed public key.
-pub const PUBLIC_KEY: usize = 65;
-
 /// Reads an answer.
 ///
 /// # Errors
-/// Where it is not one; if VALID comes without a witness, or another status with one.
+/// The first fault, such as VALID without a witness, or another status with one.
 pub fn decode(bytes: &[u8]) -> Result<Answer<'_>, SszError> {
-    let message = Part::message(bytes, "PayloadStatusWithWitness");
+    let message = Part::message(bytes, "PayloadStatusWithWitness")?;
     let fields = ["payload_status", "witness", "public_keys"].map(Field::Variable);
     let [payload_status, found, keys] = message.container(fields)?;
     let [state, hash, error] = payload_status.container([
@@ -50,20 +45,17 @@ pub fn decode(bytes: &[u8]) -> Result<Answer<'_>, SszError> {
         Field::Variable("validation_error"),
     ])?;
     let status = status(state, 4)?;
-    let hash_bytes = hash.elements(32, 1)?;
-    let latest_valid_hash = hash_bytes.try_into().ok();
+    // None or one of them, which the list's limit says.
+    let latest_valid_hash = hash.elements(32, 1)?.first_chunk().copied();
     let validation_error = error.at_most_one()?.map(|error| error.text(MAX_ERROR)).transpose()?;
-    let witness = found.at_most_one()?.map(Witness::read).transpose()?;
+    let witness = found.at_most_one()?.map(ExecutionWitness::read).transpose()?;
     let public_keys = keys.elements(PUBLIC_KEY, MAX_TRANSACTIONS)?;
+    let with = |what: &str| format!("{what} with status {}, expected VALID", status.name());
     match (status, &witness) {
-        (Status::Valid, None) => Err(found.error("the status is VALID, and there is no witness")),
+        (Status::Valid, None) => Err(found.error("no witness with status VALID")),
         (Status::Valid, Some(_)) => Ok(()),
-        (_, Some(_)) => {
-            Err(found.error(format!("the status is {}, and there is a witness", status.name())))
-        }
-        (_, None) if !public_keys.is_empty() => {
-            Err(keys.error(format!("the status is {}, and there are keys", status.name())))
-        }
+        (_, Some(_)) => Err(found.error(with("a witness"))),
+        (_, None) if !public_keys.is_empty() => Err(keys.error(with("public keys"))),
         (_, None) => Ok(()),
     }?;
     Ok(Answer { status, latest_valid_hash, validation_error, witness, public_keys })
@@ -85,19 +77,24 @@ pub fn pieces<'a>(answer: &Answer<'a>) -> Vec<Cow<'a, [u8]>> {
     };
     let hash: &[u8] = answer.latest_valid_hash.as_ref().map_or(&[], |hash| &hash[..]);
     let error = answer.validation_error.map(|error| cut(error, MAX_ERROR).as_bytes());
-    let says = Writer::new(Vec::new(), 1 + 2 * OFFSET).fixed(&[status.number()]).offset().offset();
-    let says = says.variable(|bytes| [&bytes, hash].concat());
-    let says = says.variable(|bytes| write_items(bytes, error.into_iter())).end();
-    // A list of one witness begins with its offset.
+    let payload_status = Writer::new(Vec::new(), 1 + 2 * OFFSET)
+        .fixed(&[status.number()])
+        .offset()
+        .offset()
+        .variable(|bytes| [&bytes, hash].concat())
+        .variable(|bytes| write_items(bytes, error.into_iter()))
+        .end();
     let list = witness.map_or(0, |witness| OFFSET + witness.encoded_len());
-    let ends = [0, says.len(), says.len() + list].map(|end| 3 * OFFSET + end);
-    let offsets = ends.iter().flat_map(|end| u32::try_from(*end).unwrap_or(u32::MAX).to_le_bytes());
-    let mut head: Vec<u8> = offsets.chain(says).collect();
-    if witness.is_some() {
-        head.extend([4, 0, 0, 0]);
-    }
-    let mut pieces = vec![Cow::Owned(head)];
-    pieces.extend(witness.iter().flat_map(Witness::parts));
+    let (fixed, status_length) = (3 * OFFSET, payload_status.len());
+    let fields = Writer::new(Vec::new(), fixed)
+        .offset_to(fixed)
+        .offset_to(fixed + status_length)
+        .offset_to(fixed + status_length + list)
+        .fixed(&payload_status);
+    // A list of one witness begins with its offset.
+    let head = if witness.is_some() { fields.offset_to(OFFSET) } else { fields };
+    let mut pieces = vec![Cow::Owned(head.end())];
+    pieces.extend(witness.iter().flat_map(ExecutionWitness::parts));
     pieces.push(Cow::Borrowed(if valid { answer.public_keys } else { &[] }));
     pieces
 }

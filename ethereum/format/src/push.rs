@@ -1,10 +1,14 @@
 //! The body of `POST /v1/witness`: a block with its witness, from a sender that has both.
 
-use crate::codec::Witness;
-use crate::codec::b::PUBLIC_KEY;
 use crate::payload::{Envelope, MAX_TRANSACTIONS};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer};
+use crate::witness::ExecutionWitness;
 
+/// The length of an uncompressed public key, in bytes.
+pub const PUBLIC_KEY: usize = 65;
+
+/// A block with its witness, and the public keys of its senders.
+///
 /// ```text
 /// Push {
 ///     envelope:    ExecutionPayloadEnvelope
@@ -19,7 +23,7 @@ pub struct Push<'a> {
     /// The block.
     pub envelope: Envelope,
     /// Its witness.
-    pub witness: Witness<'a>,
+    pub witness: ExecutionWitness<'a>,
     /// The public keys of the senders; may be empty.
     pub public_keys: &'a [u8],
 }
@@ -28,20 +32,22 @@ impl<'a> Push<'a> {
     /// Reads the body.
     ///
     /// # Errors
-    /// Where it is not one.
+    /// The first byte that cannot be part of one.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, SszError> {
-        let message = Part::message(bytes, "Push");
+        let message = Part::message(bytes, "Push")?;
         let fields = ["envelope", "witness", "public_keys"].map(Field::Variable);
         let [envelope, witness, keys] = message.container(fields)?;
         Ok(Self {
             envelope: Envelope::read(envelope)?,
-            witness: Witness::read(witness)?,
+            witness: ExecutionWitness::read(witness)?,
+            // The check of the block compares their number with that of its transactions.
             public_keys: keys.elements(PUBLIC_KEY, MAX_TRANSACTIONS)?,
         })
     }
 
     /// Encodes the body.
     pub fn encode(&self) -> Vec<u8> {
+        // Room for an envelope without large transactions; others grow it.
         let capacity = self.witness.encoded_len() + self.public_keys.len() + 4_096;
         Writer::new(Vec::with_capacity(capacity), 3 * OFFSET)
             .offset()

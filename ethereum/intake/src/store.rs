@@ -1,15 +1,15 @@
-//! The handling of witnesses that have arrived: each is checked and stored. Jobs are made of the records ([`Desk::submit`]).
+//! Stores witnesses that have arrived: each is checked, and gets a record. Jobs are made of the records
+//! ([`JobSubmitter`](crate::submitter::JobSubmitter)).
 
 use crate::branch::Tree;
 use crate::canonical::{Admitted, Options, admit};
 use crate::check::{CheckError, check_block, check_keys};
-use crate::codec::b::Envelope;
-use crate::codec::{Answer, Status, Witness, a, b};
-use crate::published::Follower;
+use crate::codec::{Answer, Status, apis773, apis793};
 use crate::record::{Origin, Record, VERSION};
-use crate::ssz::SszError;
 use crate::values::hex;
-use hekaton_orchestrator_client::{BlobError, Blobs};
+use hekaton_orchestrator_client::{BlobError, Blobs, Digest};
+use hekaton_witness_format::ssz::SszError;
+use hekaton_witness_format::{Envelope, ExecutionWitness};
 use std::collections::{BTreeSet, HashSet};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -17,14 +17,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use crate::jobs::Jobs;
-
 /// The number of bytes that are written to see whether there is space: the size of a record.
 const PROBE: usize = 4_096;
 
 /// The reason for which a witness is not accepted.
 #[derive(Debug, thiserror::Error)]
-pub enum DeskError {
+pub enum StoreError {
     /// A witness that is not in SSZ.
     #[error(transparent)]
     Ssz(#[from] SszError),
@@ -32,7 +30,7 @@ pub enum DeskError {
     #[error(transparent)]
     Check(#[from] CheckError),
     /// A block that the node found invalid, or did not execute.
-    #[error("the node says {status}{}", .why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    #[error("the node answers {status}{}", .why.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
     Status {
         /// The status that the node reports.
         status: &'static str,
@@ -40,7 +38,7 @@ pub enum DeskError {
         why: Option<String>,
     },
     /// An answer without a witness.
-    #[error("the node says that the block is right and sends no witness")]
+    #[error("the node answers VALID, but sends no witness")]
     NoWitness,
     /// A witness that cannot be stored.
     #[error(transparent)]
@@ -54,7 +52,7 @@ pub enum DeskError {
     #[error("{0} is an orchestrator's folder: name another one")]
     Foreign(String),
     /// A full disk.
-    #[error("there is no space left for records in {0}")]
+    #[error("no space left for records in {0}")]
     Full(String),
     /// A record that cannot be read or written.
     #[error("{path}: {why}")]
@@ -83,19 +81,14 @@ pub struct Counts {
     pub removed: AtomicU64,
 }
 
-/// A folder of witnesses, which checks and stores them and submits their jobs.
+/// A folder of witnesses and their records, which checks what it stores.
 #[derive(Debug)]
-pub struct Desk {
+pub struct WitnessStore {
     folder: PathBuf,
     pub(crate) blobs: Blobs,
     options: Options,
-    pub(crate) jobs: Option<Jobs>,
     /// The blocks that may still matter. The lock is held while records are changed.
     tree: Mutex<Tree>,
-    /// The state of the orchestrator's chain. The lock is held while jobs are made.
-    pub(crate) follower: Mutex<Follower>,
-    /// The height below which the chain has nothing left to publish.
-    pub(crate) passed: AtomicU64,
     /// Held while the blobs of a record exist and the record does not.
     storing: RwLock<()>,
     /// The blobs that new records name while old records are removed.
@@ -106,21 +99,22 @@ pub struct Desk {
     pub counts: Counts,
 }
 
-impl Desk {
+impl WitnessStore {
     /// Opens a folder, and makes it if it does not exist. Only one process may use it.
     ///
     /// # Errors
     /// If it cannot be made, or another process uses it.
-    pub fn open(folder: &Path, options: Options, jobs: Option<Jobs>) -> Result<Self, DeskError> {
+    pub fn open(folder: &Path, options: Options) -> Result<Self, StoreError> {
         let blocks = folder.join("blocks");
         std::fs::create_dir_all(&blocks).map_err(|error| failed(&blocks, error))?;
         refuse_foreign(folder)?;
         let path = folder.join("lock");
+        // Locked, not only created: the lock of a process that was killed ends with it.
         let lock = std::fs::File::create(&path).map_err(|error| failed(&path, error))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {
-                return Err(DeskError::Held(folder.display().to_string()));
+                return Err(StoreError::Held(folder.display().to_string()));
             }
             Err(std::fs::TryLockError::Error(error)) => return Err(failed(&path, error)),
         }
@@ -130,24 +124,18 @@ impl Desk {
         if let Err(error) = hekaton_files::remove_leftovers(&blocks) {
             tracing::warn!(%error, folder = %blocks.display(), "files that were left behind stay");
         }
-        let (counts, folder) = (Counts::default(), folder.to_owned());
-        let (tree, follower, passed, storing, fresh) = Default::default();
-        let _lock = lock;
-        let desk = Self {
-            folder,
+        let store = Self {
+            folder: folder.to_owned(),
             blobs,
             options,
-            jobs,
-            tree,
-            follower,
-            passed,
-            storing,
-            fresh,
-            _lock,
-            counts,
+            tree: Mutex::default(),
+            storing: RwLock::default(),
+            fresh: Mutex::default(),
+            _lock: lock,
+            counts: Counts::default(),
         };
-        *desk.tree() = desk.known()?;
-        Ok(desk)
+        *store.tree() = store.known()?;
+        Ok(store)
     }
 
     /// Returns the blocks that may still matter, for as long as the lock is held.
@@ -175,13 +163,13 @@ impl Desk {
         envelope: &Envelope,
         blob_hashes: Option<&[[u8; 32]]>,
         answer: &Answer<'_>,
-    ) -> Result<Record, DeskError> {
+    ) -> Result<Record, StoreError> {
         if answer.status != Status::Valid {
             let why = answer.validation_error.map(str::to_owned);
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(DeskError::Status { status: answer.status.name(), why });
+            return Err(StoreError::Status { status: answer.status.name(), why });
         }
-        let witness = answer.witness.ok_or(DeskError::NoWitness)?;
+        let witness = answer.witness.ok_or(StoreError::NoWitness)?;
         self.accept(origin, envelope, blob_hashes, &witness, answer.public_keys)
     }
 
@@ -191,14 +179,13 @@ impl Desk {
     /// The reason for which it is not accepted.
     pub fn accept(
         &self,
-        origin: impl Into<Origin>,
+        from: impl Into<Origin>,
         envelope: &Envelope,
         blob_hashes: Option<&[[u8; 32]]>,
-        witness: &Witness<'_>,
+        witness: &ExecutionWitness<'_>,
         public_keys: &[u8],
-    ) -> Result<Record, DeskError> {
-        let origin = origin.into();
-        let payload = &envelope.payload;
+    ) -> Result<Record, StoreError> {
+        let (origin, payload): (Origin, _) = (from.into(), &envelope.payload);
         let options = Options { lenient: self.options.lenient || origin.json };
         let check = || -> Result<Admitted, CheckError> {
             check_block(envelope, blob_hashes)?;
@@ -210,6 +197,7 @@ impl Desk {
         let Admitted { summary, changed, left_out } = check().inspect_err(|_| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         })?;
+        // `remove` waits until the record is there: between the two, nothing names these blobs.
         let _storing = self.storing.read().unwrap_or_else(PoisonError::into_inner);
         let parts = match &changed {
             Some(bytes) => vec![bytes.into()],
@@ -246,7 +234,9 @@ impl Desk {
             left_out,
             refused: None,
         };
+        // Held until the record is written: two payloads must not get the same order, nor one record overwrite the other.
         let mut tree = self.tree();
+        // A record that cannot be read is made again by sending its block, as the error of `remove` advises.
         let known = self.record(&record.block).unwrap_or_else(|error| {
             tracing::error!(%error, "a record is replaced");
             None
@@ -297,21 +287,25 @@ impl Desk {
     ///
     /// # Errors
     /// If its record cannot be read.
-    pub fn record(&self, block: &str) -> Result<Option<Record>, DeskError> {
+    pub fn record(&self, block: &str) -> Result<Option<Record>, StoreError> {
         let path = self.path(block);
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(|error| failed(&path, error))?,
         };
         let record: Record = serde_json::from_slice(&text).map_err(|error| bad(&path, error))?;
-        match record.version {
-            VERSION => Ok(Some(record)),
-            other => Err(bad(&path, format!("it has version {other}, not {VERSION}"))),
+        if record.version != VERSION {
+            return Err(bad(&path, format!("version {}, expected {VERSION}", record.version)));
         }
+        // Blobs are sent and removed by these names, so a record with a wrong one must not be used.
+        for blob in record.blobs() {
+            blob.parse::<Digest>().map_err(|error| bad(&path, error))?;
+        }
+        Ok(Some(record))
     }
 
     /// Writes a record, which is on disk as a whole when this returns.
-    fn write(&self, record: &Record) -> Result<(), DeskError> {
+    fn write(&self, record: &Record) -> Result<(), StoreError> {
         let path = self.path(&record.block);
         let text = serde_json::to_vec_pretty(record);
         let written = text.map_err(Into::into).and_then(|text| hekaton_files::write(&path, &text));
@@ -323,9 +317,10 @@ impl Desk {
         &self,
         known: &Record,
         change: impl FnOnce(Record) -> Record,
-    ) -> Result<Record, DeskError> {
+    ) -> Result<Record, StoreError> {
         let mut tree = self.tree();
         let Some(now) = self.record(&known.block)? else { return Ok(known.clone()) };
+        // The block has come again: what was found out about the older payload no longer applies.
         if (now.order, &now.witness) != (known.order, &known.witness) {
             return Ok(now);
         }
@@ -343,7 +338,7 @@ impl Desk {
     ///
     /// # Errors
     /// If nothing can be stored.
-    pub fn probe(&self) -> Result<(), DeskError> {
+    pub fn probe(&self) -> Result<(), StoreError> {
         let path = self.folder.join("blocks").join("probe");
         let write = || -> std::io::Result<()> {
             let mut file = std::fs::File::create(&path)?;
@@ -360,16 +355,18 @@ impl Desk {
     }
 
     /// Returns the names of all records.
-    fn names(&self) -> Result<Vec<String>, DeskError> {
+    fn names(&self) -> Result<Vec<String>, StoreError> {
         let path = self.folder.join("blocks");
-        let files = std::fs::read_dir(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let files = files.map_err(|error| failed(&path, error))?;
+        let files = std::fs::read_dir(&path)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| failed(&path, error))?;
+        // Records have names of digits and `.json`; other files are not records.
         let names = files.into_iter().filter_map(|file| file.file_name().into_string().ok());
         Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
     }
 
     /// Returns all blocks that may still matter.
-    fn known(&self) -> Result<Tree, DeskError> {
+    fn known(&self) -> Result<Tree, StoreError> {
         let mut tree = Tree::default();
         for name in self.names()? {
             match self.record(&name) {
@@ -384,35 +381,28 @@ impl Desk {
         Ok(tree)
     }
 
-    /// Reports whether a record may be removed: if no jobs are made, if the orchestrator has refused its job for good, or if its
-    /// height is published and it does not wait for a job.
-    fn is_over(&self, record: &Record) -> bool {
-        let waits = record.pending && record.refused.is_none();
-        let is_dropped = !record.pending && record.job.is_none() && record.refused.is_some();
-        let is_passed = record.number < self.passed.load(Ordering::Relaxed);
-        self.jobs.is_none() || (!waits && (is_dropped || is_passed))
-    }
-
-    /// Removes the records that were last accepted at least `age` ago, and the blobs that they alone name. With an orchestrator,
-    /// records above the published height stay, since their jobs may have to be made again, unless the orchestrator has refused them;
-    /// so call this once [`submit`](Self::submit) has reached the orchestrator. Returns the number of records that were removed.
+    /// Removes the records that were last accepted at least `age` ago and that `is_over` releases, and the blobs that they alone name.
+    /// Returns the number of records that were removed.
     ///
     /// # Errors
     /// If a record cannot be read: it may name any blob, so nothing is removed.
-    pub fn prune(&self, age: Duration) -> Result<usize, DeskError> {
+    pub(crate) fn prune(
+        &self,
+        age: Duration,
+        is_over: impl Fn(&Record) -> bool,
+    ) -> Result<usize, StoreError> {
         refuse_foreign(&self.folder)?;
-        let before = now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+        let before = now().saturating_sub(milliseconds(age));
         let note = |fresh| *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
         // Witnesses are accepted meanwhile, and the blobs that their records name are noted.
         note(Some(HashSet::new()));
-        let removed = self.remove(before);
+        let removed = self.remove(|record| record.accepted <= before && is_over(record));
         note(None);
         removed
     }
 
-    /// Removes records that were accepted before a time.
-    fn remove(&self, before: u64) -> Result<usize, DeskError> {
-        let is_old = |record: &Record| self.is_over(record) && record.accepted <= before;
+    /// Removes all records for which `is_old` holds.
+    fn remove(&self, is_old: impl Fn(&Record) -> bool) -> Result<usize, StoreError> {
         let (mut old, mut named, mut unreadable) = (Vec::new(), HashSet::new(), None);
         for name in self.names()? {
             match self.record(&name) {
@@ -433,7 +423,7 @@ impl Desk {
             let _storing = self.storing.write().unwrap_or_else(PoisonError::into_inner);
             let mut tree = self.tree();
             // The block may have come again.
-            let Some(record) = self.record(&name)?.filter(is_old) else { continue };
+            let Some(record) = self.record(&name)?.filter(&is_old) else { continue };
             let path = self.path(&name);
             std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
             if let Some((block, _)) = record.link() {
@@ -443,8 +433,9 @@ impl Desk {
             for blob in record.blobs() {
                 let is_named = named.contains(&blob)
                     || fresh.as_ref().is_some_and(|fresh| fresh.contains(&blob));
-                if let (false, Ok(digest)) = (is_named, blob.parse()) {
-                    self.blobs.remove(&digest)?;
+                if !is_named {
+                    self.blobs
+                        .remove(&blob.parse().expect("records with other names are not read"))?;
                 }
             }
             removed += 1;
@@ -455,9 +446,9 @@ impl Desk {
 }
 
 /// Refuses a folder that an orchestrator uses.
-fn refuse_foreign(folder: &Path) -> Result<(), DeskError> {
+fn refuse_foreign(folder: &Path) -> Result<(), StoreError> {
     match folder.join("locks").is_dir() {
-        true => Err(DeskError::Foreign(folder.display().to_string())),
+        true => Err(StoreError::Foreign(folder.display().to_string())),
         false => Ok(()),
     }
 }
@@ -465,20 +456,26 @@ fn refuse_foreign(folder: &Path) -> Result<(), DeskError> {
 /// Returns the time in milliseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    // A clock before 1970 makes records look old, and they are not removed for that: `prune` subtracts from the same clock.
+    since.map_or(0, milliseconds)
 }
 
-fn failed(path: &Path, error: std::io::Error) -> DeskError {
+/// Returns a duration in milliseconds; the longest ones, of 500 million years, are cut.
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis().min(u128::from(u64::MAX))).expect("it was just limited")
+}
+
+fn failed(path: &Path, error: std::io::Error) -> StoreError {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            DeskError::Full(path.parent().unwrap_or(path).display().to_string())
+            StoreError::Full(path.parent().unwrap_or(path).display().to_string())
         }
         _ => bad(path, error),
     }
 }
 
-fn bad(path: &Path, why: impl ToString) -> DeskError {
-    DeskError::Record { path: path.display().to_string(), why: why.to_string() }
+fn bad(path: &Path, why: impl ToString) -> StoreError {
+    StoreError::Record { path: path.display().to_string(), why: why.to_string() }
 }
 
 /// Returns a hash as records and jobs name it: without `0x`.
@@ -492,7 +489,28 @@ fn name(hash: &[u8; 32]) -> String {
 /// Where it is not one.
 pub fn decode_answer<'a>(path: &str, bytes: &'a [u8]) -> Result<Answer<'a>, SszError> {
     match path {
-        a::PATH => a::decode(bytes),
-        _ => b::decode(bytes),
+        apis773::PATH => apis773::decode(bytes),
+        _ => apis793::decode(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Source;
+    use crate::stand_in::Block;
+
+    #[test]
+    fn records_with_wrong_names_of_blobs_are_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = WitnessStore::open(folder.path(), Options::default()).unwrap();
+        let block = Block::new(1, 2, 2_000);
+        let envelope = &block.parameters.envelope;
+        let record = store.accept(Source::Push, envelope, None, &block.witness(), &[]).unwrap();
+        assert_eq!(store.record(&record.block).unwrap(), Some(record.clone()));
+        let damaged = Record { witness: record.witness[1..].to_owned(), ..record };
+        std::fs::write(store.path(&damaged.block), serde_json::to_vec(&damaged).unwrap()).unwrap();
+        let error = store.record(&damaged.block).unwrap_err().to_string();
+        assert!(error.contains("64 lowercase hexadecimal digits"), "{error}");
     }
 }

@@ -1,0 +1,264 @@
+//! A block of the fork Amsterdam with what belongs to it, as nodes and consensus clients exchange it.
+
+use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
+
+/// `ExecutionPayload` of Amsterdam (refactor-ssz.md), `ExecutionPayloadV4` in JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// The hash of the parent.
+    pub parent_hash: [u8; 32],
+    /// The recipient of the fees.
+    pub fee_recipient: [u8; 20],
+    /// The state root after the block.
+    pub state_root: [u8; 32],
+    /// The root of its receipts.
+    pub receipts_root: [u8; 32],
+    /// The Bloom filter of its logs.
+    pub logs_bloom: Box<[u8; 256]>,
+    /// The randomness of the beacon chain.
+    pub prev_randao: [u8; 32],
+    /// Its height.
+    pub block_number: u64,
+    /// The limit of the gas that it may use.
+    pub gas_limit: u64,
+    /// The gas that it uses.
+    pub gas_used: u64,
+    /// The time at which it was made, in seconds since 1970.
+    pub timestamp: u64,
+    /// At most 32 bytes.
+    pub extra_data: Vec<u8>,
+    /// The price of gas in wei, little-endian.
+    pub base_fee_per_gas: [u8; 32],
+    /// The hash that it claims to have.
+    pub block_hash: [u8; 32],
+    /// Its transactions, as EIP-2718 encodes them.
+    pub transactions: Vec<Vec<u8>>,
+    /// Withdrawals from the beacon chain.
+    pub withdrawals: Vec<Withdrawal>,
+    /// The gas that its blobs use.
+    pub blob_gas_used: u64,
+    /// The gas that blobs before it used beyond the target.
+    pub excess_blob_gas: u64,
+    /// The accounts and slots that it reads and writes, as EIP-7928 encodes them.
+    pub block_access_list: Vec<u8>,
+    /// The slot of the beacon chain.
+    pub slot_number: u64,
+}
+
+/// A withdrawal from the beacon chain (EIP-4895).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// Its number, counted from the first one.
+    pub index: u64,
+    /// The index of the validator.
+    pub validator_index: u64,
+    /// The recipient.
+    pub address: [u8; 20],
+    /// The amount, in Gwei.
+    pub amount: u64,
+}
+
+/// The largest envelope, in bytes.
+pub const MAX_ENVELOPE: usize = 64 << 20;
+
+/// The largest number of transactions in a payload.
+pub const MAX_TRANSACTIONS: usize = 1 << 20;
+
+// The limits of the consensus specifications: `MAX_EXTRA_DATA_BYTES`, `MAX_WITHDRAWALS_PER_PAYLOAD`.
+
+/// The longest extra data, in bytes.
+pub const MAX_EXTRA_DATA: usize = 32;
+
+/// The largest number of withdrawals in a payload.
+pub const MAX_WITHDRAWALS: usize = 16;
+
+/// The length of a withdrawal, in bytes.
+const WITHDRAWAL: usize = 44;
+
+/// The longest transaction or access list, in bytes: the specification's limit. [`MAX_ENVELOPE`] is stricter.
+const MAX_BYTES: usize = 1 << 30;
+
+/// The length of the fixed part of a payload, in bytes.
+const FIXED: usize =
+    32 + 20 + 32 + 32 + 256 + 32 + 4 * 8 + OFFSET + 32 + 32 + 2 * OFFSET + 8 + 8 + OFFSET + 8;
+
+impl Payload {
+    /// Reads a payload that is part of a message.
+    ///
+    /// # Errors
+    /// The first byte that cannot be part of a payload.
+    pub fn read(part: Part<'_>) -> Result<Self, SszError> {
+        let fields = part.container([
+            Field::Fixed("parent_hash", 32),
+            Field::Fixed("fee_recipient", 20),
+            Field::Fixed("state_root", 32),
+            Field::Fixed("receipts_root", 32),
+            Field::Fixed("logs_bloom", 256),
+            Field::Fixed("prev_randao", 32),
+            Field::Fixed("block_number", 8),
+            Field::Fixed("gas_limit", 8),
+            Field::Fixed("gas_used", 8),
+            Field::Fixed("timestamp", 8),
+            Field::Variable("extra_data"),
+            Field::Fixed("base_fee_per_gas", 32),
+            Field::Fixed("block_hash", 32),
+            Field::Variable("transactions"),
+            Field::Variable("withdrawals"),
+            Field::Fixed("blob_gas_used", 8),
+            Field::Fixed("excess_blob_gas", 8),
+            Field::Variable("block_access_list"),
+            Field::Fixed("slot_number", 8),
+        ])?;
+        let [parent, recipient, state, receipts, bloom, randao, rest @ ..] = fields;
+        let [number, limit, used, timestamp, extra, fee, hash, transactions, rest @ ..] = rest;
+        let [withdrawals, blob, excess, accesses, slot] = rest;
+        let items = transactions.items(MAX_TRANSACTIONS, MAX_BYTES)?;
+        // No transaction is empty (EIP-2718), and the trie of transactions cannot hold one: an empty value is an absent one.
+        if let Some(at) = items.iter().position(<[u8]>::is_empty) {
+            return Err(transactions.error(format!("transaction {at} is empty")));
+        }
+        let elements = withdrawals.elements(WITHDRAWAL, MAX_WITHDRAWALS)?;
+        Ok(Self {
+            parent_hash: *parent.array()?,
+            fee_recipient: *recipient.array()?,
+            state_root: *state.array()?,
+            receipts_root: *receipts.array()?,
+            logs_bloom: Box::new(*bloom.array()?),
+            prev_randao: *randao.array()?,
+            block_number: number.u64()?,
+            gas_limit: limit.u64()?,
+            gas_used: used.u64()?,
+            timestamp: timestamp.u64()?,
+            extra_data: extra.list(MAX_EXTRA_DATA)?.to_vec(),
+            base_fee_per_gas: *fee.array()?,
+            block_hash: *hash.array()?,
+            transactions: items.iter().map(<[u8]>::to_vec).collect(),
+            withdrawals: elements.as_chunks().0.iter().map(Withdrawal::read).collect(),
+            blob_gas_used: blob.u64()?,
+            excess_blob_gas: excess.u64()?,
+            block_access_list: accesses.list(MAX_BYTES)?.to_vec(),
+            slot_number: slot.u64()?,
+        })
+    }
+
+    /// Appends the encoding to a message.
+    pub fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let add = |field: &[u8]| {
+            let field = field.to_vec();
+            move |mut bytes: Vec<u8>| {
+                bytes.extend(field);
+                bytes
+            }
+        };
+        let mut withdrawals = Vec::new();
+        for withdrawal in &self.withdrawals {
+            withdrawals.extend(withdrawal.index.to_le_bytes());
+            withdrawals.extend(withdrawal.validator_index.to_le_bytes());
+            withdrawals.extend(withdrawal.address);
+            withdrawals.extend(withdrawal.amount.to_le_bytes());
+        }
+        let transactions = self.transactions.iter().map(Vec::as_slice);
+        Writer::new(bytes, FIXED)
+            .fixed(&self.parent_hash)
+            .fixed(&self.fee_recipient)
+            .fixed(&self.state_root)
+            .fixed(&self.receipts_root)
+            .fixed(&self.logs_bloom[..])
+            .fixed(&self.prev_randao)
+            .fixed(&self.block_number.to_le_bytes())
+            .fixed(&self.gas_limit.to_le_bytes())
+            .fixed(&self.gas_used.to_le_bytes())
+            .fixed(&self.timestamp.to_le_bytes())
+            .offset()
+            .fixed(&self.base_fee_per_gas)
+            .fixed(&self.block_hash)
+            .offset()
+            .offset()
+            .fixed(&self.blob_gas_used.to_le_bytes())
+            .fixed(&self.excess_blob_gas.to_le_bytes())
+            .offset()
+            .fixed(&self.slot_number.to_le_bytes())
+            .variable(add(&self.extra_data))
+            .variable(|bytes| write_items(bytes, transactions))
+            .variable(add(&withdrawals))
+            .variable(add(&self.block_access_list))
+            .end()
+    }
+}
+
+impl Withdrawal {
+    fn read(bytes: &[u8; WITHDRAWAL]) -> Self {
+        let number = |at: usize| {
+            let eight = bytes[at..].first_chunk();
+            u64::from_le_bytes(*eight.expect("each number is eight bytes of the 44"))
+        };
+        let address = bytes[16..].first_chunk();
+        Self {
+            index: number(0),
+            validator_index: number(8),
+            address: *address.expect("the address is 20 bytes of the 44"),
+            amount: number(36),
+        }
+    }
+}
+
+/// A block with the data that belongs to it: the body of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The block.
+    pub payload: Payload,
+    /// The root of the beacon block before it.
+    pub parent_beacon_block_root: [u8; 32],
+    /// Requests to the beacon chain, each with its type in the first byte.
+    pub execution_requests: Vec<Vec<u8>>,
+}
+
+/// The largest number of requests in a block: their types are bytes.
+const MAX_REQUESTS: usize = 256;
+
+impl Envelope {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// The first byte that cannot be part of an envelope.
+    pub fn decode(bytes: &[u8]) -> Result<Self, SszError> {
+        Self::read(Part::message(bytes, "ExecutionPayloadEnvelope")?)
+    }
+
+    /// Reads an envelope that is part of a message.
+    ///
+    /// # Errors
+    /// The first byte that cannot be part of an envelope.
+    pub fn read(part: Part<'_>) -> Result<Self, SszError> {
+        // The payload is copied, unlike witnesses, so its length is checked before anything is read.
+        part.list(MAX_ENVELOPE)?;
+        let [payload, root, requests] = part.container([
+            Field::Variable("payload"),
+            Field::Fixed("parent_beacon_block_root", 32),
+            Field::Variable("execution_requests"),
+        ])?;
+        let list = requests.items(MAX_REQUESTS, MAX_BYTES)?;
+        Ok(Self {
+            payload: Payload::read(payload)?,
+            parent_beacon_block_root: *root.array()?,
+            execution_requests: list.iter().map(<[u8]>::to_vec).collect(),
+        })
+    }
+
+    /// Encodes the envelope.
+    pub fn encode(&self) -> Vec<u8> {
+        self.write(Vec::new())
+    }
+
+    /// Appends the encoding to a message.
+    pub fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let requests = self.execution_requests.iter().map(Vec::as_slice);
+        Writer::new(bytes, 32 + 2 * OFFSET)
+            .offset()
+            .fixed(&self.parent_beacon_block_root)
+            .offset()
+            .variable(|bytes| self.payload.write(bytes))
+            .variable(|bytes| write_items(bytes, requests))
+            .end()
+    }
+}
