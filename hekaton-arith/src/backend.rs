@@ -1,4 +1,4 @@
-//! The choice of the code that does the work, made once, when the program first computes.
+//! The choice of a backend, made once, when the program first computes.
 
 use crate::points::{G1Point, G2Point, Pair};
 use crate::portable;
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// is the same as leaving it unset.
 pub const VARIABLE: &str = "HEKATON_ARITH";
 
-/// The code that does the work. Every backend returns the same bytes for elements of the groups;
+/// A set of kernels. Every backend returns the same bytes for elements of the groups;
 /// only the value of a Miller loop ([`crate::MillerLoop::to_bytes`]), which is not canonical before
 /// the final exponentiation, may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +41,15 @@ impl Backend {
         *CURRENT.get_or_init(|| Self::choose().unwrap_or_else(|why| panic!("{why}")))
     }
 
-    /// The backend that [`Backend::current`] will return, or why it cannot be used.
+    /// The backend that [`Backend::current`] will return.
     ///
     /// # Errors
     /// If the environment variable [`VARIABLE`] does not name a backend, or names one that this
     /// processor cannot run.
     pub fn choose() -> Result<Self, BackendError> {
-        let requested = std::env::var_os(VARIABLE).unwrap_or_default();
+        let Some(requested) = std::env::var_os(VARIABLE) else { return Ok(Self::fastest()) };
         match requested.to_str() {
+            // An empty variable is how shells and batch scripts often unset one.
             Some("" | "auto") => Ok(Self::fastest()),
             Some("portable") => Ok(Self::Portable),
             Some("avx2") if Self::Avx2.is_available() => Ok(Self::Avx2),
@@ -86,7 +87,7 @@ impl Backend {
     }
 }
 
-/// Why a backend cannot be used.
+/// The reason that a backend cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {

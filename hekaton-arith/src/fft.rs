@@ -107,7 +107,8 @@ impl Domain {
         let double = Fr::get_root_of_unity(2 * size as u64).ok_or(DomainError(size))?;
         let root = double.square();
         let mut coset_factors = powers(double, size);
-        let scale = Fr::from(size as u64).inverse().unwrap_or(Fr::ONE);
+        // Not zero: a size is 2^k or 3 * 2^k, and r is another prime.
+        let scale = Fr::from(size as u64).inverse().expect("a domain's size is invertible");
         coset_factors.iter_mut().for_each(|x| *x *= scale);
         scatter(&mut coset_factors);
         let (tables, shifts) = (Tables::new(root, size), OnceLock::new());
@@ -186,6 +187,7 @@ fn scatter(values: &mut [Fr]) {
     if !values.len().is_multiple_of(3) {
         return bit_reverse(values);
     }
+    // Values may be a witness, so the copy is wiped.
     let natural = Zeroizing::new(values.to_vec());
     for (r, part) in values.chunks_exact_mut(third).enumerate() {
         part.iter_mut().zip(natural.iter().skip(r).step_by(3)).for_each(|(x, y)| *x = *y);

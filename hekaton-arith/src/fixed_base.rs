@@ -11,7 +11,7 @@ use crate::sums::{NEGATIVE, sum_groups};
 use ark_bls12_381::Fr;
 use zeroize::Zeroizing;
 
-/// Scalars processed together.
+/// The number of scalars that are processed together.
 const BATCH: usize = 1 << 12;
 
 /// A table of multiples of one base.

@@ -18,7 +18,7 @@ use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 /// The flag in the top byte of an encoding that marks the neutral element.
 const IDENTITY_FLAG: u8 = 0x80;
 
-/// Why bytes are not an element of the target group.
+/// The reason that bytes are not an element of the target group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GtError {
@@ -158,7 +158,9 @@ impl Gt {
         // f = (y + w) / (y - w) = (y^2 + v + 2 y w) / (y^2 - v); v = w^2 is not the square of any y
         // in Fq6, so no denominator is zero
         let v = Fq6::new(Fq2::zero(), Fq2::ONE, Fq2::zero());
-        let squares: Vec<Fq6> = torus.iter().map(|y| y.unwrap_or_default().square()).collect();
+        // `None` is the neutral element. Its place holds 0, whose denominator -v is invertible, too.
+        let square = |y: &Option<Fq6>| y.map_or_else(Fq6::zero, |y| y.square());
+        let squares: Vec<Fq6> = torus.iter().map(square).collect();
         let mut inverses: Vec<Fq6> = squares.iter().map(|square| *square - v).collect();
         ark_ff::batch_inversion(&mut inverses);
         let element = |((y, square), inverse): ((&Option<Fq6>, &Fq6), &Fq6)| {

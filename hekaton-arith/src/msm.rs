@@ -147,11 +147,11 @@ impl<const W: usize> Digits<W> {
     fn digit(&self, value: &[u64; W], window: usize) -> i32 {
         let at = self.window * window;
         let (word, bit) = (at / 64, at % 64);
-        let mut digit = value[word] >> bit;
+        let mut bits = value[word] >> bit;
         if bit + self.window > 64 && word + 1 < W {
-            digit |= value[word + 1] << (64 - bit);
+            bits |= value[word + 1] << (64 - bit);
         }
-        let digit = (digit & ((1 << self.window) - 1)) as i32;
+        let digit = (bits & ((1 << self.window) - 1)) as i32;
         if window + 1 < self.windows { digit - (1 << (self.window - 1)) } else { digit }
     }
 }
@@ -195,8 +195,7 @@ impl Scalars {
         assert!(len < NEGATIVE as usize, "an MSM of 2^31 or more scalars");
         let mut out = Self { len, ..Self::default() };
         let minus_one = -Fr::ONE;
-        for (i, x) in scalars.enumerate() {
-            let i = i as u32;
+        for (i, x) in (0u32..).zip(scalars) {
             if x.is_zero() {
             } else if x == Fr::ONE {
                 out.ones.push(i);
@@ -265,11 +264,15 @@ fn absolute(entry: u32, x: &Fr) -> (u32, [u64; 4]) {
     if plus <= minus { (entry, plus.0) } else { (entry | NEGATIVE, minus.0) }
 }
 
-/// The MSM, shared by `threads` threads. Each computes some windows over all points or, if there
+/// The MSM, shared by `most_threads` threads, or one per scalar if that is fewer. Each computes some windows over all points or, if there
 /// are more threads than windows, over some of the points; all shared data is read-only.
-pub(crate) fn msm<G: Curve + Send + Sync>(bases: &[G], scalars: &Scalars, threads: usize) -> G {
+pub(crate) fn msm<G: Curve + Send + Sync>(
+    bases: &[G],
+    scalars: &Scalars,
+    most_threads: usize,
+) -> G {
     assert_eq!(bases.len(), scalars.len, "an MSM over different numbers of bases and scalars");
-    let threads = threads.min(scalars.len).max(1);
+    let threads = most_threads.min(scalars.len).max(1);
     struct Share<G> {
         ones: G,
         small: Vec<G>,

@@ -39,8 +39,8 @@ impl MillerLoop {
     /// If the length is wrong, a coordinate is not below q, or the value is zero, which no Miller
     /// loop returns.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MillerLoopError> {
-        let (limbs, rest) = bytes.as_chunks::<8>();
-        let limbs: Vec<u64> = limbs.iter().map(|limb| u64::from_le_bytes(*limb)).collect();
+        let (words, rest) = bytes.as_chunks::<8>();
+        let limbs: Vec<u64> = words.iter().map(|limb| u64::from_le_bytes(*limb)).collect();
         let (coordinates, more) = limbs.as_chunks::<6>();
         if bytes.len() != Self::BYTES || !rest.is_empty() || !more.is_empty() {
             return Err(MillerLoopError);

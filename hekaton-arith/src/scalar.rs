@@ -50,8 +50,8 @@ pub fn batch_invert(values: &mut [Fr]) {
         products.push(product);
         product *= x;
     }
-    // A product of values that are not zero.
-    let mut inverse = Zeroizing::new(product.inverse().unwrap_or_default());
+    let inverted = product.inverse().expect("a product of values that are not zero");
+    let mut inverse = Zeroizing::new(inverted);
     product.zeroize();
     let rest = values.iter_mut().rev().filter(|x| !x.is_zero());
     for (x, before) in rest.zip(products.iter().rev()) {

@@ -43,6 +43,8 @@ pub fn serialize<T: CanonicalSerialize, S: Serializer>(
 pub fn deserialize<'de, T: CanonicalDeserialize, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
+    // The checked form: a private input comes from another machine, and a value that is not reduced
+    // would have a second encoding.
     let bytes = Vec::<u8>::deserialize(deserializer)?;
     let mut rest = &bytes[..];
     let value = T::deserialize_compressed(&mut rest).map_err(D::Error::custom)?;

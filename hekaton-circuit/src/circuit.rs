@@ -1,12 +1,12 @@
 //! The trait that circuit authors implement.
 
 use crate::circuit_error::CircuitError;
-use crate::ids::InstanceId;
-use crate::layout_builder::LayoutBuilder;
-use crate::layout_error::LayoutError;
-use crate::stored::StoredRows;
-use crate::subcircuit::Subcircuit;
-use crate::values::WireValues;
+use crate::execution::values::WireValues;
+use crate::layout::builder::LayoutBuilder;
+use crate::layout::error::LayoutError;
+use crate::layout::ids::InstanceId;
+use crate::synthesis::stored::StoredRows;
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_relations::gr1cs::SynthesisError;
 use std::ops::Range;
 

@@ -2,11 +2,11 @@
 
 use crate::circuit::Circuit;
 use crate::circuit_error::CircuitError;
-use crate::ids::{InstanceId, WireId};
-use crate::layout_builder::LayoutBuilder;
-use crate::layout_error::LayoutError;
-use crate::subcircuit::Subcircuit;
-use crate::values::WireValues;
+use crate::execution::values::WireValues;
+use crate::layout::builder::LayoutBuilder;
+use crate::layout::error::LayoutError;
+use crate::layout::ids::{InstanceId, WireId};
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_relations::gr1cs::SynthesisError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

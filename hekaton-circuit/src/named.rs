@@ -68,8 +68,8 @@ pub enum ParameterError {
     },
     /// The circuit has no families.
     #[error(
-        "circuit '{circuit}' has other types for each length of the input: its keys are for one \
-         length, which --for FILE or its parameters say"
+        "the types of circuit '{circuit}' depend on the length of the input, so it has no key family: \
+         its keys are for the length of --for FILE, or for that of its parameters"
     )]
     NoFamily {
         /// The circuit.
@@ -193,6 +193,7 @@ impl InputFile {
     /// # Errors
     /// If the file cannot be read.
     pub fn digest(&self) -> io::Result<[u8; 32]> {
+        // As a stream: inputs may be larger than memory.
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(self.reader()?)?;
         Ok(*hasher.finalize().as_bytes())
@@ -231,7 +232,7 @@ pub trait NamedCircuit: Circuit + Sized + 'static {
     /// Creates the circuit from its parameters.
     ///
     /// # Errors
-    /// If a parameter is out of range; [`ParameterError`] says it best.
+    /// If a parameter is out of range, for example [`ParameterError::Range`].
     fn with(parameters: Self::Parameters) -> Result<Self, CircuitError>;
 
     /// Adds parameters that can be derived from an input file; given ones must stay as they are.
@@ -254,8 +255,8 @@ pub trait NamedCircuit: Circuit + Sized + 'static {
         Ok(None)
     }
 
-    /// The number of subcircuits, if it is known before there is a layout: so that what is too large
-    /// for a family is refused before it is laid out.
+    /// The number of subcircuits, if it is known without a layout. A circuit that is too large for a family
+    /// is then refused before its layout takes time and memory.
     fn subcircuits(&self) -> Option<usize> {
         None
     }
@@ -284,6 +285,7 @@ pub trait NamedCircuit: Circuit + Sized + 'static {
 
 /// A value from a command line: JSON if it is JSON, otherwise a string.
 pub fn parameter_value(text: &str) -> Value {
+    // Numbers and flags are JSON as they are written; other texts rarely are, so they need no quotes.
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
@@ -294,6 +296,7 @@ fn with_defaults<C: NamedCircuit>(given: &ParameterMap) -> Result<ParameterMap, 
         let (circuit, name, known) = (C::NAME, name.clone(), known());
         return Err(ParameterError::NoSuchParameter { circuit, name, known });
     }
+    // Defaults have the form of the command line, so that `--help` shows exactly what is used.
     let mut all = given.clone();
     for p in C::PARAMETERS {
         if let Some(default) = p.default {
@@ -314,6 +317,7 @@ pub fn create_family<C: NamedCircuit>(
 ) -> Result<(Family<C>, ParameterMap), CircuitError> {
     let all = with_defaults::<C>(given)?;
     let family = C::family(&all, bytes)?.ok_or(ParameterError::NoFamily { circuit: C::NAME })?;
+    // A given value would be lost: each circuit of the family has its own.
     match family.open.iter().find(|name| all.contains_key(**name)) {
         None => Ok((family, all)),
         Some(name) => Err(ParameterError::Open { circuit: C::NAME, name }.into()),
@@ -334,6 +338,8 @@ pub fn create<C: NamedCircuit>(
         C::fit(&mut all, input)?;
     }
     let parameters = serde_json::from_value(Value::Object(all.clone()));
+    // serde stops at the first missing field and does not know its help text. A parameter may be optional,
+    // so a missing one is an error only if serde fails, too.
     match (parameters, C::PARAMETERS.iter().find(|p| !all.contains_key(p.name))) {
         (Ok(parameters), _) => Ok((C::with(parameters)?, all)),
         (Err(_), Some(p)) => {

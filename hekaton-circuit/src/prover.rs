@@ -1,8 +1,8 @@
 //! The parts of a circuit that a proof system needs: the order of the variables, the wiring, the
 //! matrices and the witnesses. Circuit authors never use this module.
 
-pub use crate::inlining::matrices_of;
-pub use crate::matrix::{Matrices, Matrix, Rows, TooLarge};
-pub use crate::prefix::{Pole, Prefix};
-pub use crate::variables::{BusShape, VariableLayout};
-pub use crate::wiring::{Wiring, WiringType};
+pub use crate::memory::prefix::{Pole, Prefix};
+pub use crate::memory::variables::{BusShape, VariableLayout};
+pub use crate::memory::wiring::{Wiring, WiringType};
+pub use crate::synthesis::inlining::matrices_of;
+pub use crate::synthesis::matrix::{Matrices, Matrix, Rows, TooLarge};

@@ -1,9 +1,10 @@
-//! Field elements as text.
+//! Field elements and names as text.
 
 use ark_ff::{AdditiveGroup, PrimeField};
 use hekaton_arith::{Fr, fr_from_bytes};
 
-/// The maximum length of a number in text form.
+/// The maximum length of a number in text form: r has 77 decimal digits. Longer texts are refused before
+/// any arithmetic, so that a verifier cannot be kept busy with them.
 const LONGEST: usize = 80;
 
 /// Reports whether a text can name a subcircuit type: 1 to 64 characters from a-z, 0-9, `_` and
@@ -13,8 +14,8 @@ pub fn is_type_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.bytes().all(allowed)
 }
 
-/// Reports whether a text can name a public wire: brackets are for its number, so that no two wires
-/// have one label.
+/// Reports whether a text can name a public wire. Brackets belong to the number of the wire, so that two
+/// wires never have the same label.
 pub fn is_public_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['[', ']'])
 }
@@ -22,7 +23,7 @@ pub fn is_public_name(name: &str) -> bool {
 /// Parses a field element: a decimal number, or a hexadecimal one that starts with `0x`, below r.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// If the text is not such a number.
 pub fn parse_value(text: &str) -> Result<Fr, String> {
     let shown = || text.chars().take(90).collect::<String>();
     let not_below = || format!("'{}' is not below the group order r", shown());
@@ -31,13 +32,16 @@ pub fn parse_value(text: &str) -> Result<Fr, String> {
         None => (text, 10),
     };
     if digits.is_empty() || digits.len() > LONGEST || !digits.chars().all(|c| c.is_digit(radix)) {
-        return Err(format!("'{}' is not a decimal number below the group order r", shown()));
+        return Err(format!(
+            "'{}' is not a decimal number, or a hexadecimal one with 0x, below the group order r",
+            shown()
+        ));
     }
-    let digit = |c: char| c.to_digit(radix).unwrap_or_default();
+    let digit = |c: char| c.to_digit(radix).expect("all characters were checked to be digits");
     if radix == 16 {
-        let digits = digits.trim_start_matches('0');
+        let significant = digits.trim_start_matches('0');
         let mut bytes = [0; 32];
-        for (i, c) in digits.chars().rev().enumerate() {
+        for (i, c) in significant.chars().rev().enumerate() {
             let byte = bytes.get_mut(i / 2).ok_or_else(not_below)?;
             *byte |= (digit(c) << (4 * (i % 2))).to_le_bytes()[0];
         }
@@ -60,6 +64,7 @@ pub fn show(value: &Fr) -> String {
         let limbs = value.into_bigint().0;
         (limbs[2] == 0 && limbs[3] == 0).then(|| u128::from(limbs[1]) << 64 | u128::from(limbs[0]))
     };
+    // Authors think of -1, not of r - 1.
     match (small(value), small(&-*value)) {
         (Some(value), _) => value.to_string(),
         (None, Some(value)) => format!("-{value}"),

@@ -172,7 +172,7 @@ fn layouts_name_the_mistake() {
         layout.subcircuit_type("step", 2);
         Ok(Vec::new())
     };
-    says(right().layout(twice), &["there already is a subcircuit type 'step'"]);
+    says(right().layout(twice), &["the layout already has a subcircuit type 'step'"]);
     let foreign = |layout: &mut LayoutBuilder| {
         let kind = layout.subcircuit_type("step", 2);
         layout.instance(kind);

@@ -1,7 +1,6 @@
 //! The program: its name, and the circuits that it offers.
 
 use crate::application::{Application, OfType, OpenCircuit};
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported::{self, ImportedCircuits, is_path};
 use crate::machine::VmCircuits;
@@ -10,6 +9,7 @@ use hekaton_circuit::CircuitError;
 use hekaton_circuit::named::{
     Description, Family, InputFile, NamedCircuit, ParameterError, ParameterMap,
 };
+use hekaton_terminal::exit::{self, Failure, OrFail};
 use std::marker::PhantomData;
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! Circuits behind one object-safe interface, so that commands work with any of them.
 
-use crate::exit::Failure;
 use hekaton_circuit::named::{
     Description, Family, InputFile, NamedCircuit, ParameterMap, create, create_family, describe,
 };
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
+use hekaton_terminal::exit::Failure;
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::path::Path;

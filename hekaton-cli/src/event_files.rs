@@ -1,9 +1,9 @@
 //! Event files: one JSON object per line (docs/guide/events.md).
 
-use crate::exit::{self, Failure};
-use crate::terminal::output;
 use hekaton_core::events::Record;
 use hekaton_storage::RunDirectory;
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

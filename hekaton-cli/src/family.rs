@@ -2,11 +2,11 @@
 
 use crate::app::App;
 use crate::application::OpenCircuit;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey};
 use hekaton_storage::{FamilyError, FamilyManifest, FamilyStore, KeyStore, Manifest};
+use hekaton_terminal::exit::{self, Failure, OrFail};
 use std::path::{Path, PathBuf};
 
 /// A family on disk, whose files have been checked against each other.

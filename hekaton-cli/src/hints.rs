@@ -7,7 +7,10 @@ use hekaton_core::keys::KeyFileError;
 use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::protocol::worker::WorkerError;
 use hekaton_core::{ProofError, ProveError, SetupError, VerifyError};
+use hekaton_plan::NotEnoughMemory;
 use hekaton_storage::{KeyStoreError, RunError};
+use hekaton_terminal::exit::{self, Failure};
+use serde_json::json;
 use std::error::Error;
 
 /// The command that finds a constraint that is not satisfied.
@@ -107,4 +110,17 @@ fn of_parameter(error: &ParameterError) -> Option<&'static str> {
 fn of_run(error: &RunError) -> Option<&'static str> {
     matches!(error, RunError::Exists { .. })
         .then_some("pass --resume to resume it, or use another directory")
+}
+
+/// The failure for a memory limit that is too small; reports the smallest workable one.
+pub(crate) fn not_enough_memory(e: NotEnoughMemory) -> Failure {
+    // rounded up, so that the figure can be passed to --memory-limit as it is
+    let smallest = e.smallest.div_ceil(1 << 20);
+    let message = format!(
+        "--memory-limit: the limit of {} bytes is too small; the smallest workable limit is \
+         {smallest}M (of 2^20 bytes)",
+        e.limit
+    );
+    let details = json!({ "smallest_bytes": smallest << 20 });
+    Failure { code: exit::USAGE, message, details }
 }

@@ -1,15 +1,15 @@
 //! Imported circuits, which are directories and have no name in the program.
 
 use crate::application::{Application, OpenCircuit};
-use crate::exit::{self, Failure, OrFail};
 use crate::public_values::distinct;
-use crate::terminal::output::one_line;
 use hekaton_circuit::named::{Description, Family, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
 use hekaton_core::VerifyingKey;
-use hekaton_r1cs::directory::{DirectoryError, PROVING_FILES, Summary};
-use hekaton_r1cs::{Directory, FileError, ImportError, Imported, Monolith, WitnessFile};
+use hekaton_r1cs::directory::{BundleError, PROVING_FILES, Summary};
+use hekaton_r1cs::{CircuitBundle, FileError, ImportError, Imported, Monolith, WitnessFile};
 use hekaton_storage::{KeyStore, Manifest};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::one_line;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -202,7 +202,7 @@ pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCi
 pub(crate) fn compare(directory: &Path, source: &Path) -> Result<(), Failure> {
     let monolith = Monolith::read(source, None, |_, _| {}).or_fail(exit::BAD_FILE)?;
     let (name, other) = (directory.display(), source.display());
-    let opened = Directory::open(directory).or_fail(exit::BAD_FILE)?;
+    let opened = CircuitBundle::open(directory).or_fail(exit::BAD_FILE)?;
     let imported = &opened.summary().source;
     let same_file = imported.digest == monolith.source().digest;
     let remedy = match same_file {
@@ -257,7 +257,7 @@ pub(crate) fn input_failure(path: &Path, error: &CircuitError, code: u8) -> Fail
         // By the path that was given: a pipe was read into memory.
         return Failure::new(exit::BAD_FILE, format!("{}: {place}{problem}", path.display()));
     }
-    match error.downcast_ref::<DirectoryError>() {
+    match error.downcast_ref::<BundleError>() {
         Some(error) => Failure::new(exit::BAD_FILE, error),
         None => Failure::new(code, format!("{}: {error}", path.display())),
     }

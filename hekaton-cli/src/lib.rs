@@ -16,7 +16,6 @@ mod application;
 mod command_line;
 mod commands;
 mod event_files;
-mod exit;
 mod family;
 mod hints;
 mod imported;
@@ -28,6 +27,5 @@ mod ranks;
 mod report;
 mod run;
 mod subject;
-mod terminal;
 
 pub use app::App;

@@ -2,17 +2,17 @@
 
 use crate::app::App;
 use crate::application::OpenCircuit;
-use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
-use crate::terminal::{output, shell};
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
 use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;
 use hekaton_storage::{FamilyStore, KeyCheckReport, KeyStore, Manifest, TypeEntry};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::{output, shell};
 use serde_json::Value;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -79,8 +79,8 @@ impl OpenedKeys {
         if manifest.circuit == imported::NAME {
             sizes = sizes.into_iter().map(TypeSize::imported).collect();
         }
-        let plan =
-            MemoryPlan::new(&sizes, engine.threads(), limit).map_err(output::not_enough_memory)?;
+        let plan = MemoryPlan::new(&sizes, engine.threads(), limit)
+            .map_err(crate::hints::not_enough_memory)?;
         // Mapped keys count against the limit of a job until their pages are dropped.
         if plan.release {
             keys.release_after_use();

@@ -1,25 +1,18 @@
 //! The command line.
 
-#[cfg(feature = "directory")]
-mod directory;
 mod prove;
 mod shared;
 mod vm;
 
-#[cfg(feature = "directory")]
-pub(crate) use directory::{
-    Asked, Directory, DirectoryAudit, DirectoryEpoch, DirectoryErase, DirectoryFolder,
-    DirectoryHead, DirectoryInit, DirectoryInsert, DirectoryLookUp, DirectoryProve, DirectoryPrune,
-    DirectoryServe, ExpectedOption, Proving, Serving, ToOrchestrator,
-};
 pub(crate) use prove::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};
 pub(crate) use vm::{MachineInput, Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
 
-use crate::exit;
 use clap::{Args, Parser, Subcommand};
 use hekaton_plan::simulate::Design;
-use shared::{THREADS, Threads, key_digest, rows, size, threads};
+use hekaton_terminal::exit;
+use hekaton_terminal::options::{THREADS, Threads, size, threads};
+use shared::{key_digest, rows};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -76,12 +69,18 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Vm(Vm),
     /// A verifiable key directory: serve it, look labels up, prove and audit its epochs
-    #[cfg(feature = "directory")]
-    #[command(subcommand)]
+    #[command(disable_help_flag = true)]
     Directory(Directory),
     /// Check whether this machine and this job can prove, and report what to fix: MPI, SLURM,
     /// processor, limits
     Doctor(Doctor),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Directory {
+    /// A command of hekaton-directory with its arguments; `hekaton directory --help` lists them
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,8 @@
 //! Public values on a terminal and in files. There may be a great number of them: a terminal shows the first few, a file
 //! has all.
 
-use crate::terminal::output;
 use hekaton_circuit::Fr;
+use hekaton_terminal::output;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

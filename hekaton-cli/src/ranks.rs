@@ -1,6 +1,5 @@
 //! Proving on many ranks, over any network: the handshake, the coordinator's side and the worker's.
 
-use crate::exit::{self, Failure};
 use crate::hints::explain;
 use crate::machine;
 use crate::opened_keys::OpenedKeys;
@@ -15,6 +14,7 @@ use hekaton_core::distributed::{
 use hekaton_core::events::{Event, Recorder};
 use hekaton_mpi::launch::Launch;
 use hekaton_plan::simulate::Design;
+use hekaton_terminal::exit::{self, Failure};
 #[cfg(feature = "mpi")]
 use std::num::NonZeroUsize;
 use std::sync::mpsc::Sender;

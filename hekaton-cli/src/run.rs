@@ -3,13 +3,14 @@
 use crate::app::App;
 use crate::command_line::command_line;
 use crate::commands::{
-    check, circuits, doctor, estimate, hash, import, inspect, keys, manual, prove, setup, verify,
-    vm,
+    check, circuits, directory, doctor, estimate, hash, import, inspect, keys, manual, prove,
+    setup, verify, vm,
 };
 use crate::options::{Command, Options};
-use crate::terminal::output;
-use crate::{exit, report};
+use crate::report;
 use clap::FromArgMatches;
+use hekaton_terminal::exit;
+use hekaton_terminal::output;
 use std::process::ExitCode;
 
 /// Parses the command line of this process.
@@ -29,24 +30,10 @@ fn run(app: &App) -> ExitCode {
     output::set_program(app.name());
     let options = match parse(app) {
         Ok(options) => options,
-        Err(e) => {
-            // clap reports --help and --version as errors, too.
-            let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
-            // The arguments could not be parsed, so --json is looked for by hand: scripts expect JSON for this error, too.
-            if e.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
-                let text = e.render().to_string();
-                output::failure(
-                    &exit::Failure::new(code, text.trim_start_matches("error: ").trim_end()),
-                    true,
-                );
-                return ExitCode::from(code);
-            }
-            // A closed standard output is the reader's choice.
-            let _ = e.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return output::command_line_error(&error),
     };
-    output::start_logging();
+    // arkworks logs each namespace of each synthesis, and each unsatisfied constraint as a warning of its own.
+    output::start_logging("warn,gr1cs=off,r1cs=off");
     let json = options.json;
     // A wrong HEKATON_ARITH is refused now, and not in the middle of a run.
     if let Err(why) = hekaton_core::Backend::choose() {
@@ -64,8 +51,7 @@ fn run(app: &App) -> ExitCode {
         }
         Command::Prove(command) => prove::run(command, app, json),
         Command::Vm(command) => vm::run(command, json),
-        #[cfg(feature = "directory")]
-        Command::Directory(command) => crate::commands::directory::run(command, app, json),
+        Command::Directory(command) => directory::run(command, json),
         Command::Verify(command) => verify::run(command, app, json),
         Command::Check(command) => check::run(command, app, json),
         Command::Hash(command) => hash::run(command, app, json),
@@ -76,11 +62,5 @@ fn run(app: &App) -> ExitCode {
         Command::Report(command) => report::run(command, json),
         Command::Doctor(command) => doctor::run(command, json),
     };
-    match result {
-        Ok(()) => ExitCode::from(exit::OK),
-        Err(failure) => {
-            output::failure(&failure, json);
-            ExitCode::from(failure.code)
-        }
-    }
+    output::exit_code(result, json)
 }

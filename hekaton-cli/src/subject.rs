@@ -1,11 +1,11 @@
 //! The subject that a run proves: a file under the keys of a circuit, or the run of a program.
 
 use crate::app::App;
-use crate::exit::{self, Failure};
 use crate::opened_keys::OpenedKeys;
-use crate::terminal::shell;
 use hekaton_circuit::Fr;
 use hekaton_circuit::named::InputFile;
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::shell;
 use std::num::NonZeroUsize;
 use std::path::Path;
 

@@ -267,7 +267,7 @@ fn inspect_recognizes_all_files() {
 fn circuits_check_and_help() {
     let f = fixture();
     let text = ok(&["circuits"]);
-    let circuits = ["merkle", "chain", "tinyram", "epochs", "epoch-full", "witness"];
+    let circuits = ["merkle", "chain", "epochs", "witness"];
     assert!(circuits.iter().chain(&["leaf-bytes"]).all(|name| text.contains(name)), "{text}");
     let object: Value = serde_json::from_str(&ok(&["circuits", "--json"])).unwrap();
     assert_eq!(object["circuits"].as_array().map(Vec::len), Some(circuits.len()));

@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the next `n` bytes.
     pub(crate) fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
-        // Compared with what is left: `at + n` could overflow.
+        // Compared with the remaining bytes, because `at + n` could overflow.
         let left = self.bytes.len() - self.at;
         if n > left {
             return Err(DecodeError::Truncated { what, at: self.at, need: n, left });

@@ -55,7 +55,7 @@ impl Phase {
 pub enum Outcome {
     /// A verified proof.
     Finished,
-    /// A cancelled run; a run directory keeps what was done.
+    /// A cancelled run; a run directory keeps the finished work.
     Interrupted,
     /// An error.
     Failed,
@@ -209,7 +209,7 @@ pub enum Event {
         peak: u64,
     },
     /// Everything restarts with new randomness: the challenges hit a pole (zero denominator), or a
-    /// machine returned a wrong commitment. The notice before it says which.
+    /// machine returned a wrong commitment. The notice before it names the cause.
     Restart {
         /// Number of the attempt that starts, from 2.
         attempt: u32,

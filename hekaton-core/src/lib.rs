@@ -23,7 +23,7 @@
 //! };
 //! use hekaton_core::{Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup, verify};
 //!
-//! /// y = x^4, in two subcircuits that square what they read.
+//! /// y = x^4, in two subcircuits that square the value they read.
 //! struct FourthPower;
 //!
 //! impl Circuit for FourthPower {

@@ -25,11 +25,11 @@ impl LocalEngine {
     /// # Errors
     /// When the operating system cannot start the threads.
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self, std::io::Error> {
-        let threads = threads
+        let number = threads
             .or_else(|| std::thread::available_parallelism().ok())
             .map_or(1, NonZeroUsize::get);
         let builder = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
+            .num_threads(number)
             .thread_name(|i| format!("prover-{i}"));
         Ok(Self { pool: builder.build().map_err(std::io::Error::other)? })
     }

@@ -28,7 +28,7 @@ pub(crate) enum Purpose {
     Mask,
     /// The challenges under which the commit round synthesizes, which are not those of the proof.
     Rehearsal,
-    /// The mark of what was committed to.
+    /// The mark of the committed values.
     Mark,
 }
 

@@ -10,9 +10,11 @@ pub fn host() -> String {
 
 /// Returns the name of the processor, or of its architecture where there is no `/proc`.
 pub fn processor() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    name.map_or(std::env::consts::ARCH, |(_, name)| name.trim()).to_owned()
+    let info = std::fs::read_to_string("/proc/cpuinfo").ok();
+    let name = info.iter().flat_map(|info| info.lines()).find_map(|line| {
+        line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim())
+    });
+    name.unwrap_or(std::env::consts::ARCH).to_owned()
 }
 
 /// Returns the resident memory of this process and its peak, in bytes; `None` where there is no
@@ -31,7 +33,7 @@ pub fn memory() -> Option<(u64, u64)> {
 pub struct Times {
     /// Seconds by the clock.
     pub seconds: f64,
-    /// Seconds that the thread had a processor: the cost of the work, whatever else the machine
+    /// Seconds that the thread had a processor: the cost of the work, independent of other work that the machine
     /// does.
     pub cpu_seconds: f64,
 }
@@ -43,16 +45,19 @@ pub struct Clock {
     cpu: std::time::Duration,
 }
 
+/// The reason that a CPU time is a duration.
+const NOT_NEGATIVE: &str = "a CPU clock starts at zero and only rises";
+
 /// The CPU time of this thread.
 pub(crate) fn thread_cpu() -> std::time::Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    now.try_into().unwrap_or_default()
+    now.try_into().expect(NOT_NEGATIVE)
 }
 
 /// The CPU time of all threads of this process so far, in seconds.
 pub fn process_cpu_seconds() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    std::time::Duration::try_from(now).unwrap_or_default().as_secs_f64()
+    std::time::Duration::try_from(now).expect(NOT_NEGATIVE).as_secs_f64()
 }
 
 impl Clock {

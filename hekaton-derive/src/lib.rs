@@ -1,11 +1,11 @@
-//! The derive macro `Slots`, re-exported by `hekaton-circuit`.
+//! The derive macro `Slots`, re-exported by `hekaton-circuit`. A procedural macro must be in a crate of its own.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, GenericParam, Member, parse_macro_input};
 
 /// Derives `hekaton_circuit::parts::Slots` for a struct with one type parameter, which stands for
-/// what a slot holds. Every field is a slot (of that type), or slots: arrays, vectors, tuples, and
+/// the content of a slot. Every field is a slot (of that type), or slots: arrays, vectors, tuples, and
 /// other structs with this derive.
 ///
 /// ```ignore
@@ -26,7 +26,8 @@ fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(name, "Slots can be derived for structs only"));
     };
-    let one = "a struct of slots has one type parameter, which stands for what a slot holds";
+    let one =
+        "a struct of slots must have one type parameter, which stands for the content of a slot";
     let mut types = input.generics.type_params();
     let (Some(param), None) = (types.next(), types.next()) else {
         return Err(Error::new_spanned(&input.generics, one));
@@ -38,7 +39,7 @@ fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     }
     let slot = &param.ident;
     let fields = match &data.fields {
-        Fields::Unit => return Err(Error::new_spanned(name, "a struct of slots has fields")),
+        Fields::Unit => return Err(Error::new_spanned(name, "a struct of slots must have fields")),
         fields => fields,
     };
     let members: Vec<Member> = fields.members().collect();
@@ -50,9 +51,11 @@ fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
         })
         .collect();
     let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
+    // The shape of a field is found by its position, in the order in which `shape` below lists the fields.
     let positions = 0..members.len();
     let (_, type_generics, _) = input.generics.split_for_impl();
     let mut generics = input.generics.clone();
+    // Fields implement `Slots` for leaves only, so the derived implementation has the same bound.
     for param in generics.type_params_mut() {
         param.bounds.push(syn::parse_quote!(::hekaton_circuit::parts::Leaf));
     }

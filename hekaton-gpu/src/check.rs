@@ -1,5 +1,5 @@
-//! Differential checks of all kernels against the CPU, on random inputs and on hard ones: on every push with the host as the device, and on
-//! GPUs by `gpu-check`.
+//! Differential checks of all kernels against the CPU, on random and on hard inputs. They run on every push with
+//! the host as the device, and on GPUs by `gpu-check`.
 
 use crate::device::{Buffer, Device, Error};
 use crate::kernel::Kernel;
@@ -17,14 +17,14 @@ use rand_chacha::ChaCha20Rng;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Why a check failed.
+/// The reason that a check failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] Error),
-    /// The device gave a wrong result.
+    /// The device returned a wrong result.
     #[error("{what}: element {at} of {count} is wrong")]
     Wrong {
         /// The computation.
@@ -58,7 +58,8 @@ impl Check {
         Self { device: Arc::clone(device), random: ChaCha20Rng::seed_from_u64(seed) }
     }
 
-    /// Returns random elements of a field, among them the smallest and the largest and such as make carries run through all limbs.
+    /// Returns random elements of a field, and among them the smallest, the largest, and some whose carries run
+    /// through all limbs.
     fn elements<F: PrimeField>(&mut self, count: usize) -> Vec<F> {
         let ones = F::from(u64::MAX).pow([3]);
         let mut hard = vec![F::ZERO, F::ONE, -F::ONE, F::from(2u64), -F::from(2u64), ones, -ones];
@@ -86,7 +87,7 @@ impl Check {
     /// # Errors
     /// If the device fails, or is wrong.
     pub fn fields(&mut self, count: usize) -> Result<(), CheckError> {
-        // Each hard element meets each other.
+        // Each pair of hard elements occurs.
         let pairs = |a: Vec<Fq>, by: usize| -> (Vec<Fq>, Vec<Fq>) {
             let b = a.iter().cycle().skip(by).take(a.len()).copied().collect();
             (a, b)
@@ -237,7 +238,8 @@ impl Check {
         Ok(())
     }
 
-    /// Checks all that a worker computes, for types with these numbers of rows, with assignments of which one violates a row.
+    /// Checks all computations of a worker, for types with these numbers of rows, with assignments of which one
+    /// violates a row.
     ///
     /// # Errors
     /// As for [`Self::fields`].
@@ -257,7 +259,7 @@ impl Check {
                 let expected = [Ok(toy.sums(&good[0])), Err(violated), Ok(toy.sums(&good[1]))];
                 let what = format!("{rows} rows, multiples: {multiples}");
                 same(&what, &on_device.prove(&upload(&all)?, true)?, &expected)?;
-                // Without a check, a wrong assignment has sums, too.
+                // Without `check`, a wrong assignment has sums, too.
                 let expected = [Ok(toy.sums(&bad))];
                 same(&what, &on_device.prove(&upload(&bad)?, false)?, &expected)?;
                 let values = &all[..2 * parts.d.len()];
@@ -271,7 +273,7 @@ impl Check {
         Ok(())
     }
 
-    /// Returns pairs of vectors of scalars, with what is special in them.
+    /// Returns pairs of vectors of scalars, each with the name of its special case.
     fn kinds(&mut self, count: usize) -> Vec<(&'static str, Vec<Fr>, Vec<Fr>)> {
         let random = |random: &mut ChaCha20Rng| Fr::rand(random);
         let many = |this: &mut Self, of: &dyn Fn(&mut ChaCha20Rng) -> Fr| -> Vec<Fr> {

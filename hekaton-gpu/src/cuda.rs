@@ -17,15 +17,15 @@ pub struct Cuda {
     number: usize,
     context: Arc<CudaContext>,
     functions: Vec<CudaFunction>,
-    /// Freed memory, by size: the driver takes long to allocate. All launches are in one order, so what uses it is done before what is
-    /// launched later.
+    /// Freed memory, by size, since allocations of the driver take long. All launches are in one order, so a launch
+    /// that still uses freed memory ends before a later one that reuses it.
     free: Mutex<BTreeMap<usize, Vec<u64>>>,
 }
 
 /// Returns the number of devices.
 ///
 /// # Errors
-/// If there is no driver, or it fails.
+/// If the driver is missing or fails.
 pub fn count() -> Result<usize, Error> {
     // SAFETY: only looks for the library.
     if !unsafe { sys::is_culib_present() } {
@@ -38,7 +38,7 @@ pub fn count() -> Result<usize, Error> {
 /// Opens a device, and has its driver compile the kernels, which takes seconds the first time.
 ///
 /// # Errors
-/// If there is no driver or no such device, or it fails.
+/// If the driver or the device is missing, or the driver fails.
 pub fn open(number: usize) -> Result<Arc<dyn Device>, Error> {
     Ok(Arc::new(Cuda::new(number, PTX.as_bytes())?))
 }
@@ -71,7 +71,7 @@ impl Cuda {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives all memory back that is not used.
+    /// Returns all unused memory to the driver.
     fn release(&self) {
         for address in std::mem::take(&mut *self.freed()).into_values().flatten() {
             // SAFETY: the address is of `allocate`, and nothing uses it. If the device is lost, so is its memory.
@@ -79,7 +79,7 @@ impl Cuda {
         }
     }
 
-    /// Makes the device that of this thread.
+    /// Makes the device the current one of this thread.
     fn bind(&self) -> Result<(), Error> {
         self.context.bind_to_thread().map_err(|error| failed(self.number, "be used", error))
     }

@@ -6,11 +6,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Why something failed on a device. After any of these, what was to be computed can be computed on the CPU.
+/// The reason that a computation failed on a device. After any of these, the CPU can do the computation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no driver.
+    /// The driver is missing.
     #[error("there is no NVIDIA driver on this machine (libcuda was not found)")]
     NoDriver,
     /// The driver reports an error.
@@ -47,7 +47,7 @@ pub enum Error {
 
 /// Memory, copies and launches, in the order in which they are asked for.
 ///
-/// A launch returns before it is done; copies to the host wait for what was launched before.
+/// A launch returns before it is done; copies to the host wait for earlier launches.
 pub trait Device: fmt::Debug + Send + Sync {
     /// Allocates bytes and returns their address.
     ///
@@ -55,7 +55,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// If the device has not got them.
     fn allocate(&self, bytes: usize) -> Result<u64, Error>;
 
-    /// Gives back what was allocated.
+    /// Frees an allocation.
     fn free(&self, address: u64, bytes: usize);
 
     /// Copies bytes to an address.
@@ -67,7 +67,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Copies bytes from an address.
     ///
     /// # Errors
-    /// If the device fails, or has failed in what was launched before.
+    /// If the device fails, or has failed in an earlier launch.
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error>;
 
     /// Sets bytes to zero.
@@ -169,7 +169,7 @@ impl<T: Pod> Buffer<T> {
         self.len
     }
 
-    /// Returns `true` if there are no elements.
+    /// Reports whether the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,4 +1,4 @@
-//! A device that runs the kernels on the CPU, one thread after the other: slow, and the same logic.
+//! A device that runs the kernels on the CPU, one thread after the other: slowly, but with the same logic.
 
 use crate::device::{Device, Error};
 use crate::kernel::{Kernel, host::function};
@@ -19,7 +19,7 @@ impl Device for Host {
         if at.is_null() {
             handle_alloc_error(layout(bytes));
         }
-        // What a kernel does not write before it reads shows.
+        // Not zero, so that a kernel that reads memory before it writes it fails a check.
         // SAFETY: the bytes were just allocated.
         unsafe { at.write_bytes(0xa5, bytes) };
         Ok(at as u64)

@@ -2,13 +2,13 @@
 //!
 //! The kernels are one source (`kernels/`), compiled to PTX, which is a part of this crate, and, for tests, to functions for the host.
 //! Neither CUDA's toolkit nor a device is needed to build: the driver is opened at run time, by [`open`]. Results are exact and canonical,
-//! so they have the bytes that the CPU's kernels (`hekaton-arith`) give.
+//! so they have the same bytes as those of the CPU's kernels (`hekaton-arith`).
 //!
 //! | front | purpose |
 //! |---|---|
 //! | [`Device`] | memory, copies and launches: [`Cuda`] is a GPU |
 //! | [`Bases`] | points that stay on the device, and multi-scalar multiplications with them |
-//! | [`TypeOnDevice`] | all that a worker computes for assignments of one type |
+//! | [`TypeOnDevice`] | all computations of a worker for assignments of one type |
 //! | [`Transforms`] | Fourier transforms over Fr of 2^k and 3 * 2^k elements |
 
 mod arguments;

@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use hekaton_arith::{G1Point, G2Point};
 use std::sync::Arc;
 
-/// The counts that a block of a scan adds up.
+/// The number of counts that a block of a scan adds up.
 const SCAN_BLOCK: u32 = 2048;
 
 /// A group whose multi-scalar multiplications run on devices.
@@ -98,7 +98,7 @@ impl Curve for G2Point {
 pub struct Sizes {
     /// The bits of the widest windows, 2 to 20. The others have one bit less, and together they have 255.
     pub bits: u32,
-    /// The most points that a thread adds up, 2 to 4,096.
+    /// The maximum number of points that a thread adds up, 2 to 4,096.
     pub length: u32,
     /// The binary logarithm of the number of buckets that a thread weighs.
     pub segment: u32,
@@ -107,15 +107,16 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Returns sizes for `points` points and `vectors` vectors of scalars at a time. Measured on an H200 (docs/kernels.md).
+    /// Returns the sizes that were fastest on an H200 (docs/kernels.md) for `points` points and `vectors` vectors of
+    /// scalars at a time.
     pub fn of(points: usize, vectors: usize, multiples: bool) -> Self {
         let windows = |bits: u32| 255u64.div_ceil(u64::from(bits));
         let rows = |bits: u32| if multiples { 1 } else { windows(bits) };
-        // In products: a mixed addition of each point in each window, and two additions a bucket, with what is left idle.
+        // The cost in products: a mixed addition per point and window, two additions per bucket, and idle threads.
         let cost =
             |bits: u32| windows(bits) * 10 * points as u64 + ((rows(bits) * 40) << (bits - 1));
         let bits = (4..=20).min_by_key(|bits| cost(*bits)).unwrap_or(4);
-        // A bucket has more than that only if scalars are special.
+        // Random scalars rarely put more points into a bucket.
         let mean = (points as u64 * (windows(bits) / rows(bits))) >> (bits - 1);
         let length = u32::try_from((4 * mean).next_power_of_two().clamp(32, 1024)).unwrap_or(1024);
         // Enough segments to occupy a device, and few doublings.
@@ -148,7 +149,7 @@ pub struct Bases<P> {
     sizes: Sizes,
 }
 
-/// The contents of buckets, or what their pieces have left of them, by bucket.
+/// The contents of buckets, or the remainders of their pieces, by bucket.
 struct Contents {
     counts: Buffer<u32>,
     offsets: Buffer<u32>,
@@ -158,7 +159,7 @@ impl<P: Curve> Bases<P> {
     /// Copies points to a device, for products with `vectors` vectors of scalars at a time, or about as many.
     ///
     /// # Errors
-    /// If there are 2^31 points or more, or there is not enough memory.
+    /// If there are 2^31 points or more, or the memory does not suffice.
     pub fn new(
         device: &Arc<dyn Device>,
         points: &[P],
@@ -168,7 +169,7 @@ impl<P: Curve> Bases<P> {
         Self::with_sizes(device, points, Sizes::of(points.len(), vectors, multiples))
     }
 
-    /// Does the same, with sizes other than those that are chosen for this number of points.
+    /// [`Self::new`] with sizes of the caller's choice.
     ///
     /// # Errors
     /// As for [`Self::new`], and if the sizes are not in their ranges.
@@ -215,14 +216,14 @@ impl<P: Curve> Bases<P> {
         self.count
     }
 
-    /// Returns `true` if there are no points.
+    /// Reports whether the vector has no points.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Multiplies the points with vectors of as many scalars, one after the other, and returns the sum for each.
+    /// Multiplies the points with vectors of one scalar per point, and returns the sum for each vector.
     ///
-    /// Takes 8 bytes a scalar and window, and 192 bytes a bucket (384 in G2), of the device's memory.
+    /// Takes 8 bytes per scalar and window, and 192 bytes per bucket (384 in G2), of the device's memory.
     ///
     /// # Errors
     /// If the number of scalars is not a multiple of that of the points, or there are too many, or the device fails.
@@ -249,7 +250,7 @@ impl<P: Curve> Bases<P> {
         self.weigh(&sums, buckets)
     }
 
-    /// Sorts points into buckets, and adds up what is in each.
+    /// Sorts points into buckets, and adds up the points of each.
     fn buckets(
         &self,
         scalars: &Buffer<FrLimbs>,
@@ -310,7 +311,7 @@ impl<P: Curve> Bases<P> {
         let device = self.points.device();
         let bucket_count = u32::try_from(buckets.len()).expect("checked above");
         let [sum_points, sum_sums, ..] = P::KERNELS;
-        // Where most scalars are zero, shorter pieces occupy a device. What is left after a round is little.
+        // If most scalars are zero, shorter pieces occupy a device. Few sums are left after a round.
         let entries = read_one(&contents.offsets, buckets.len())?;
         let mut length = (entries >> 16).next_power_of_two().max(16).min(self.sizes.length);
         let mut before: Option<Buffer<P::Sum>> = None;
@@ -390,7 +391,7 @@ impl<P: Curve> Bases<P> {
         };
         // SAFETY: `segments` segments of `size` buckets are all buckets.
         unsafe { launch(&**device, weigh, segments, &arguments) }?;
-        // One block adds up few, so that many blocks have work.
+        // Each block adds up few totals, so that many blocks have work.
         let mut left = each;
         while left > 1 {
             let chunk = left.min(2 * total.threads());

@@ -1,4 +1,4 @@
-//! Single operations on many elements: for tests of the arithmetic, and for measurements.
+//! Single operations on many elements, for tests of the arithmetic and for measurements.
 
 use crate::arguments::Elements;
 use crate::device::{Buffer, Error, launch};

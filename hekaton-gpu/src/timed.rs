@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A device that waits after each launch, and remembers how long kernels took.
+/// A device that waits after each launch, and records the times of kernels.
 #[derive(Debug)]
 pub struct Timed {
     device: Arc<dyn Device>,
@@ -19,7 +19,7 @@ impl Timed {
         Arc::new(Self { device: Arc::clone(device), times: Mutex::default() })
     }
 
-    /// Returns the time of each kernel since this was last called.
+    /// Returns the time of each kernel since the last call.
     pub fn take(&self) -> BTreeMap<Kernel, Duration> {
         std::mem::take(&mut *self.times.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -6,7 +6,8 @@ use ark_ff::{Field, UniformRand};
 use hekaton_arith::{Domain, FixedBase, G1Point, G2Point, Group};
 use rand::Rng;
 
-/// A type whose row i says that variable `i + 1` is a product of sums of some of the variables before it, and an assignment of it.
+/// A type in whose row i variable `i + 1` is a product of sums of some of the variables before it, and an
+/// assignment of it.
 #[derive(Debug)]
 pub struct Toy {
     variables: usize,
@@ -22,7 +23,7 @@ impl Toy {
     /// Creates a type with `rows` rows.
     ///
     /// # Panics
-    /// If there is no domain for them.
+    /// If no domain has their size.
     pub fn new(rows: usize, random: &mut impl Rng) -> Self {
         let variables = rows + 1;
         let mut coefficients = vec![Fr::ONE, -Fr::ONE];
@@ -95,7 +96,7 @@ impl Toy {
         entries.iter().map(|[v, k]| self.coefficients[*k as usize] * z[*v as usize]).sum()
     }
 
-    /// Computes on the CPU what a device computes.
+    /// Computes the results of a device on the CPU.
     pub fn sums(&self, z: &[Fr]) -> Sums {
         let side = |side: usize| {
             let mut values: Vec<Fr> =

@@ -9,7 +9,7 @@ use ark_ff::Field;
 use hekaton_arith::{Domain, powers};
 use std::sync::Arc;
 
-/// The layers of butterflies that a pass over memory does at most: a tile of 2^7 rows and 8 columns.
+/// The maximum number of layers of butterflies per pass over memory: a tile has 2^7 rows and 8 columns.
 const LAYERS: u32 = 7;
 /// The elements of a tile.
 const TILE: u32 = 1024;
@@ -22,7 +22,8 @@ pub struct Transforms {
     bits: u32,
     roots: Buffer<FrLimbs>,
     thirds: Option<Buffer<FrLimbs>>,
-    /// The factors that bring coefficients to the coset, with the factor 1/N of the inverse transform, in the order between the transforms.
+    /// The factors that bring coefficients to the coset, with the factor 1/N of the inverse transform, in the
+    /// order of coefficients between the transforms.
     factors: Buffer<FrLimbs>,
 }
 
@@ -30,7 +31,7 @@ impl Transforms {
     /// Copies the tables of a domain to a device.
     ///
     /// # Errors
-    /// If the domain has fewer than two elements, or three, or more than 2^30, or there is not enough memory.
+    /// If the domain has fewer than two elements, or three, or more than 2^30, or the memory does not suffice.
     pub fn new(device: &Arc<dyn Device>, domain: &Domain) -> Result<Self, Error> {
         let found = domain.size();
         let size =
@@ -52,8 +53,8 @@ impl Transforms {
         Ok(Self { size, bits, roots, thirds, factors: Buffer::of(device, &limbs(&factors))? })
     }
 
-    /// Turns the values of polynomials on the domain into their values on the coset, as [`Domain::to_coset`] does: for vectors of N values,
-    /// one after the other.
+    /// Turns the values of polynomials on the domain into their values on the coset, as [`Domain::to_coset`]
+    /// does, for vectors of N values one after the other.
     ///
     /// # Errors
     /// If the length is not a multiple of N, or is 2^31 or more, or the device fails.

@@ -103,11 +103,12 @@ pub struct TypeOnDevice {
 }
 
 impl TypeOnDevice {
-    /// Copies the keys of a type to a device, for batches of `vectors` assignments. With `multiples`, those of all points are computed,
-    /// which takes some twenty times the memory, and makes proofs of small types faster.
+    /// Copies the keys of a type to a device, for batches of `vectors` assignments. With `multiples`, the multiples
+    /// of all points are computed, too, which takes about twenty times the memory and makes proofs of small
+    /// types faster.
     ///
     /// # Errors
-    /// If a length or an index does not fit the others, or there is not enough memory.
+    /// If a length or an index does not fit the others, or the memory does not suffice.
     pub fn new(
         device: &Arc<dyn Device>,
         parts: &TypeParts<'_>,
@@ -161,7 +162,8 @@ impl TypeOnDevice {
         self.d.multiply(values)
     }
 
-    /// Computes the sums of each assignment (spec: mirage#prove), or with `check` the first row that an assignment does not satisfy.
+    /// Computes the sums of each assignment (spec: mirage#prove); with `check`, returns the first row that an
+    /// assignment does not satisfy instead.
     ///
     /// # Errors
     /// If the number of values is not a multiple of that of variables, or the device fails.

@@ -1,9 +1,9 @@
-//! The reasons why MPI cannot be used.
+//! Errors of starting MPI and of distributing files.
 
 use crate::launch::SingletonLaunch;
 use std::path::PathBuf;
 
-/// The reason why MPI cannot be used.
+/// The reason that MPI cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// The most bytes per broadcast.
+/// The maximum number of bytes per broadcast, so that reading, sending and writing overlap.
 const PIECE: usize = 16 << 20;
 /// The number of pieces that are read before they are sent, and received before they are written.
 const AHEAD: usize = 2;
@@ -108,8 +108,8 @@ fn is_there(to: &Path) -> Result<bool, MpiError> {
     if found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0 {
         return Ok(true);
     }
-    let why = "it exists, and is not a directory that only you can change: remove it, or use another \
-               place";
+    let why = "it exists, but is not a directory that only you can change: remove it, or use another \
+               path";
     Err(io(to)(std::io::Error::other(why)))
 }
 
@@ -128,9 +128,9 @@ fn copy_all(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
     finish(building, to)
 }
 
-/// Sends one file in pieces, an empty one after the last, also where rank 0 could not read it. While
-/// a piece travels, the next ones are read and the previous ones are written, so that the slowest of
-/// the three sets the pace. Returns how reading and writing went.
+/// Sends one file in pieces, with an empty one after the last, even if rank 0 could not read it. While a
+/// piece travels, the next ones are read and the previous ones are written, so that the slowest of the
+/// three sets the pace. Returns the results of reading and writing.
 fn send_file(
     leaders: &SimpleCommunicator,
     reading: Option<File>,
@@ -165,7 +165,7 @@ fn send_file(
                 break;
             }
             if let Some((sender, _)) = &writer {
-                // a writer that failed has ended, and says why below
+                // a writer that failed has ended, and its error is returned below
                 let _ = sender.send(piece);
             }
         }
@@ -211,14 +211,14 @@ fn send_all(
     let mut building =
         is_there(to).and_then(|there| if there { Ok(None) } else { self::building(to).map(Some) });
     let mut trouble = None;
-    let mut count = (files.len() as u64).to_le_bytes().to_vec();
-    broadcast(leaders, &mut count);
-    let count = count.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let mut count = files.len() as u64;
+    leaders.process_at_rank(0).broadcast_into(&mut count);
     for i in 0..whole(count) {
-        let mut name =
-            files.get(i).map(|f| f.to_string_lossy().into_owned().into_bytes()).unwrap_or_default();
-        broadcast(leaders, &mut name);
-        let name = PathBuf::from(String::from_utf8_lossy(&name).into_owned());
+        // only rank 0's list matters: the broadcast replaces the name on all others
+        let own = files.get(i).map(|file| file.to_string_lossy().into_owned().into_bytes());
+        let mut bytes = own.unwrap_or_else(Vec::new);
+        broadcast(leaders, &mut bytes);
+        let name = PathBuf::from(String::from_utf8_lossy(&bytes).into_owned());
         // a name from rank 0 must not lead out of the directory
         if !name.components().all(|part| matches!(part, Component::Normal(_))) {
             trouble = Some(io(&name)(std::io::Error::other("not a valid name for a key file")));

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// The most bytes per part of a message: MPI counts in C ints, and signs of life must get in
-/// between.
+/// The maximum number of bytes per part of a message: MPI counts in C ints, and signs of life must get
+/// through between two parts.
 const PART: usize = 4 << 20;
 /// The longest message that is accepted: a larger length means a damaged header.
 const LONGEST: u64 = 1 << 40;
@@ -191,7 +191,9 @@ impl Drop for Transport<'_> {
 }
 
 impl Transport<'_> {
-    /// Moves messages until the rank has ended and everything that it sent has left.
+    /// Moves messages until the rank has ended and all its messages have left.
+    // One loop: its order is the protocol. Messages of the rank leave before its end is noticed, arrived ones are
+    // taken before silence is judged.
     fn pump(
         &mut self,
         to_send: &Receiver<(usize, Vec<u8>)>,
@@ -207,29 +209,27 @@ impl Transport<'_> {
         let (mut silent_end, mut over_since) = (false, None);
         loop {
             let over = ended.load(Ordering::SeqCst);
-            let mut moved = false;
-            match to_send.recv_timeout(nap) {
+            let mut moved = match to_send.recv_timeout(nap) {
                 Ok((to, bytes)) => {
                     self.send(to, bytes);
                     to_send.try_iter().for_each(|(to, bytes)| self.send(to, bytes));
-                    moved = true;
+                    true
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                // the rank sends nothing more, and the others may leave; what they still send must
+                Err(RecvTimeoutError::Timeout) => false,
+                // the rank sends nothing more, and the others may leave; their remaining messages must
                 // be received, or their sends would never complete
                 Err(RecvTimeoutError::Disconnected) => {
                     silent_end = true;
                     std::thread::sleep(nap);
+                    false
                 }
-            }
+            };
             if let Ok(code) = u8::try_from(code.load(Ordering::SeqCst)) {
                 abort(self.world, code);
             }
             self.drop_sent();
             moved |= self.receive();
-            // parts in flight progress only while this thread calls MPI: poll at the short interval
-            moved |= !self.sending.is_empty()
-                || self.coming.iter().any(|coming| !coming.parts.is_empty());
+            moved |= self.has_parts_in_flight();
             if moved {
                 (nap, last_moved) = (SHORTEST_NAP, Instant::now());
             } else {
@@ -241,8 +241,9 @@ impl Transport<'_> {
                 return;
             }
             if over && over_since.get_or_insert_with(Instant::now).elapsed() > watch.silence {
+                // any partner will do for the message: MPI does not report who does not receive
                 let rank = self.coming.iter().position(|coming| coming.partner).unwrap_or(0);
-                abort(self.world, (watch.stuck)(rank, "it does not receive what was sent to it"));
+                abort(self.world, (watch.stuck)(rank, "it does not receive the last messages"));
             }
             if silent_end || over {
                 // the others may have left already: their silence no longer means anything
@@ -257,12 +258,23 @@ impl Transport<'_> {
                 sign = Instant::now();
                 self.exchange_signs(watch.silence);
             }
-            // the rank was informed of the loss and should end in order; if it hangs, end it
-            if let Some((since, rank, why)) = &self.first_lost
-                && since.elapsed() > GRACE
-            {
-                abort(self.world, (watch.stuck)(*rank, why));
-            }
+            self.end_if_stuck(watch);
+        }
+    }
+
+    /// Reports whether parts are being sent or received. They progress only while this thread calls MPI, so
+    /// it polls at the short interval.
+    fn has_parts_in_flight(&self) -> bool {
+        !self.sending.is_empty() || self.coming.iter().any(|coming| !coming.parts.is_empty())
+    }
+
+    /// Ends all ranks if this one does not end after the loss of another.
+    fn end_if_stuck(&self, watch: &Watch) {
+        // the rank was informed of the loss and should end in order; it hangs if it has not by now
+        if let Some((since, rank, why)) = &self.first_lost
+            && since.elapsed() > GRACE
+        {
+            abort(self.world, (watch.stuck)(*rank, why));
         }
     }
 
@@ -354,8 +366,8 @@ impl Transport<'_> {
         });
     }
 
-    /// Starts to receive what has arrived, and takes the parts that are complete. Returns whether
-    /// anything new arrived.
+    /// Starts to receive arrived parts, and takes those that are complete. Reports whether anything new
+    /// arrived.
     fn receive(&mut self) -> bool {
         let mut moved = false;
         while self.begin_receive() {

@@ -1,7 +1,8 @@
-//! The costs of parts into which a circuit could be cut: the estimate of a run before there are
-//! constraints, keys or a witness, from numbers alone.
+//! The cost of a run of a circuit that is cut into parts, estimated from numbers alone, before there are
+//! constraints, keys or a witness.
 //!
-//! A cut is chosen by it, so it takes the kernels of one machine, on every machine.
+//! Cuts are chosen by this cost. It uses the kernels of the same reference machine everywhere, so that all
+//! machines choose the same cut of a circuit, and keys match.
 
 use crate::calibration::{Calibration, Units};
 use crate::estimate::{Kernels, RunTimes, TypeTimes, Workers, aggregation_key_bytes, run_times};
@@ -17,10 +18,11 @@ const VALUE: f64 = 8.0;
 const SLOT: f64 = 50.0;
 /// The cost of setup, in additions in G1 per byte of a key.
 const SETUP: f64 = 0.1;
-/// The number of proofs for which keys are made, when costs of both are added.
+/// The number of proofs among which the cost of setup is divided. Without it, the cheapest cut for one run
+/// could have keys that take hours to make.
 const PROOFS: f64 = 10.0;
 
-/// Equal parts.
+/// A number of equal parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CutType {
     /// The number of these parts.
@@ -67,9 +69,14 @@ impl CutCost {
     }
 }
 
+/// A count as a number of items in memory. The counts of a cut are those of a circuit that was read.
+fn number(count: u64) -> usize {
+    usize::try_from(count).expect("a circuit in memory has fewer than 2^64 items")
+}
+
 /// A multi-scalar multiplication over full-size scalars and bits.
 fn msm(all: u64, bits: u64) -> MsmWork {
-    let long = usize::try_from(all.saturating_sub(bits)).unwrap_or(usize::MAX);
+    let long = number(all.saturating_sub(bits));
     // Every other bit is 0.
     MsmWork { ones: bits.min(all) as f64 / 2.0, ..MsmWork::of_long(long) }
 }
@@ -79,10 +86,9 @@ impl CutType {
     fn times(&self, units: &Units) -> (TypeSize, [f64; 2]) {
         let Self { parts, own, bits, in_a, in_b, terms, .. } = *self;
         let masking = Masking::Masked;
-        let slots = usize::try_from(self.slots).unwrap_or(usize::MAX);
-        let layout = VariableLayout::new(slots.saturating_add(masking.slots()), masking);
-        let rows =
-            layout.rows().saturating_add(usize::try_from(self.constraints).unwrap_or(usize::MAX));
+        let own_slots = number(self.slots);
+        let layout = VariableLayout::new(own_slots.saturating_add(masking.slots()), masking);
+        let rows = layout.rows().saturating_add(number(self.constraints));
         let slots = layout.slots() as u64;
         let size = TypeSize {
             name: String::new(),
@@ -93,10 +99,11 @@ impl CutType {
             instances: parts,
             key_bytes: 0,
             largest_part: 0,
+            // A fingerprint row has five entries, and its inverse one more in row 0.
             entries: terms + 6 * slots,
             kept_bytes: 0,
         };
-        // The inverses of slots are variables of A, their values of B.
+        // Each fingerprint row has the inverse of a slot in A and its value in B.
         let columns = Columns {
             own: own + slots,
             a: in_a + slots,
@@ -127,7 +134,7 @@ pub fn cut_cost(types: &[CutType], workers: Workers) -> CutCost {
     let type_keys: u64 = sizes.iter().map(|(size, _)| size.key_bytes).sum();
     let parts: u64 = types.iter().map(|kind| kind.parts).sum();
     let slots: u64 = types.iter().map(|kind| kind.parts * kind.slots).sum();
-    let key_bytes = type_keys + aggregation_key_bytes(usize::try_from(parts).unwrap_or(usize::MAX));
+    let key_bytes = type_keys + aggregation_key_bytes(number(parts));
     let execute = SLOT * units.butterfly * slots as f64;
     let RunTimes { phases, cpu_seconds } =
         run_times(&times, &units, workers, workers.threads, key_bytes, execute);

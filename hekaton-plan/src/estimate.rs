@@ -1,8 +1,8 @@
 //! The requirements of a run, before its keys exist: sizes, memory and time.
 //!
 //! Sizes are counted from the constraints. Times come from a calibration of this machine's kernels,
-//! from one witness per type (the cost of a multi-scalar multiplication depends on how many values
-//! are 0, 1, short or long), and from a simulation of the queue from which provers take
+//! from one witness per type (the cost of a multi-scalar multiplication depends on the numbers of values
+//! that are 0, 1, short and long), and from a simulation of the queue from which provers take
 //! subcircuits.
 
 use crate::calibration::{Calibration, Units, long_scalars};
@@ -70,8 +70,8 @@ pub struct Estimate {
     /// The part of this machine's processors that was free when it was measured, at most 1. Below
     /// 1, a run here takes longer than [`Self::seconds`], which is the time on idle processors.
     pub share: f64,
-    /// Seconds per phase on processors without other work: loading keys (from the page cache), execution, commit round, prove round,
-    /// aggregation.
+    /// Seconds per phase on processors without other work: loading keys (from the page cache), execution,
+    /// commit round, prove round, aggregation.
     pub phases: [f64; 5],
 }
 
@@ -88,7 +88,7 @@ impl Estimate {
     }
 }
 
-/// Why a run cannot be estimated.
+/// The reason that a run cannot be estimated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EstimateError {
@@ -120,8 +120,8 @@ pub struct Workers {
     pub threads: usize,
 }
 
-/// Estimates a run of a circuit that was prepared with an input; any input of the same size will
-/// do. Assumes one prover per thread of each rank, or fewer to stay within `memory_limit` bytes per
+/// Estimates a run of a circuit that was prepared with an input; any input of the same size has about the
+/// same cost. Assumes one prover per thread of each rank, or fewer to stay within `memory_limit` bytes per
 /// rank, on machines like the one that was measured and with a network without delay.
 ///
 /// # Errors
@@ -138,10 +138,13 @@ pub fn estimate(
     let start = Clock::start();
     let execution = circuit.execute_uncounted()?;
     let execute = start.elapsed().cpu_seconds;
+    // Not part of the execution's time: in a run, the commit round counts.
     circuit.count(&execution)?;
     let sample = Sample { circuit, layout, wiring: &wiring, execution: &execution, calibration };
-    let types = (0..).zip(layout.type_ids()).map(|(index, kind)| sample.estimate(index, kind));
-    let types = types.collect::<Result<Vec<_>, _>>()?;
+    let types: Vec<TypeEstimate> = (0..)
+        .zip(layout.type_ids())
+        .map(|(index, kind)| sample.estimate(index, kind))
+        .collect::<Result<_, _>>()?;
     let sizes: Vec<TypeSize> = types.iter().map(|t| t.size.clone()).collect();
     let memory = MemoryPlan::new(&sizes, workers.threads, memory_limit)?;
     let n = wiring.instances();
@@ -191,13 +194,17 @@ pub(crate) fn run_times(
     // end.
     let mut order: Vec<&TypeTimes<'_>> = types.iter().collect();
     order.sort_by_key(|t| std::cmp::Reverse(t.size.constraints));
-    let count = |t: &TypeTimes<'_>| usize::try_from(t.size.instances).unwrap_or(usize::MAX);
+    let count = |t: &TypeTimes<'_>| -> usize {
+        t.size.instances.try_into().expect("instances are counted in memory")
+    };
     let round = |seconds: &dyn Fn(&TypeTimes<'_>) -> f64| {
         let jobs = order.iter().flat_map(|t| std::iter::repeat_n(seconds(t), count(t)));
         queue(jobs, provers * workers.ranks)
     };
+    // The aggregation's vectors are padded, and pads cost as much as other elements.
     let padded = types.iter().map(count).sum::<usize>().next_power_of_two();
     let threads = (workers.threads * workers.ranks) as f64;
+    // The commitment to all D at the end of the commit round: one pair for each element.
     let miller_loops = padded as f64 / threads * units.miller;
     let phases = [
         key_bytes as f64 * units.hash * LOAD,
@@ -233,16 +240,17 @@ impl Sample<'_> {
     fn estimate(&self, index: u32, kind: TypeId) -> Result<TypeEstimate, EstimateError> {
         let start = Clock::start();
         let r1cs = self.circuit.r1cs(kind, self.wiring.masking).map_err(CheckError::Type)?;
+        // Comparing keys with the code synthesizes each type and hashes its rows.
         std::hint::black_box(r1cs.digest());
         let match_seconds = start.elapsed().cpu_seconds;
         let members = self.wiring.type_of.iter().filter(|k| **k == index).count() as u64;
-        let size = TypeSize::of_r1cs(&r1cs, members);
-        // A circuit that can say what its first constraint is in a source was imported.
+        let counted = TypeSize::of_r1cs(&r1cs, members);
+        // Only imported circuits describe their constraints, and a run keeps more for each of their wires.
         let mut instances = self.layout.instance_ids().zip(&self.wiring.type_of);
         let first = instances.find(|(_, kind)| **kind == index);
         let described = first
             .and_then(|(id, _)| self.circuit.describe(id, r1cs.layout.rows(), self.wiring.masking));
-        let size = if described.is_some() { size.imported() } else { size };
+        let size = if described.is_some() { counted.imported() } else { counted };
         let Some(first) = self.wiring.type_of.iter().position(|k| *k == index) else {
             return Ok(TypeEstimate {
                 size,
@@ -253,6 +261,7 @@ impl Sample<'_> {
                 match_seconds,
             });
         };
+        // One instance stands for all of its type, because synthesis and witness have the same shape.
         let values = self.values(first);
         // Takes the faster of two runs, because the first one fills caches and page tables.
         let ((z, a), (_, b)) =
@@ -260,7 +269,7 @@ impl Sample<'_> {
         let rows = time_rows(&r1cs.matrices, &z);
         let committed = Scalars::new(&z[r1cs.layout.committed()]).work();
         let kernels = Kernels::of(&r1cs, &z, &size);
-        // Where subcircuits commit to more than their slots, they are synthesized in both rounds.
+        // With buses, the commit round synthesizes each subcircuit, too, to find its marked values.
         let marked = if self.layout.has_buses() { a.min(b) } else { 0.0 };
         let commit = |units: &Units| marked + Units::msm(units.g1, committed) + 100.0 * units.g1[0];
         let prove = |units: &Units, witness: f64| witness + rows + kernels.seconds(units);
@@ -316,8 +325,8 @@ impl Sample<'_> {
         let kind = self.layout.type_of(id);
         let start = Clock::start();
         let private = self.execution.private_input(self.layout, id)?;
-        let prefix = self.circuit.prefix(id, slots, values, &memory);
-        let prefix = prefix.map_err(|_| error(&"the challenges hit a pole"))?;
+        let prefix = (self.circuit.prefix(id, slots, values, &memory))
+            .map_err(|_| error(&"the challenges hit a pole"))?;
         let masking = self.wiring.masking;
         let z = self.circuit.witness(kind, masking, &prefix, &private, r1cs.variables);
         Ok((z.map_err(|e| error(&e))?, start.elapsed().cpu_seconds))
@@ -358,7 +367,7 @@ impl Kernels {
         Self::new(size, [own, used(0, z.len()), used(2, auxiliary.start)], used(1, z.len()))
     }
 
-    /// The kernels of a type's size, with multi-scalar multiplications over its own values, and the
+    /// The kernels for a type of this size, with multi-scalar multiplications over its own values and over the
     /// variables of A, C and B.
     pub(crate) fn new(size: &TypeSize, [own, a, c]: [MsmWork; 3], b: MsmWork) -> Self {
         let n = size.domain as f64;
@@ -377,7 +386,7 @@ impl Kernels {
     }
 }
 
-/// The time at which the last job ends when `workers` workers take jobs in order.
+/// The time at which the last job ends if `workers` workers take jobs in order.
 fn queue(jobs: impl Iterator<Item = f64>, workers: usize) -> f64 {
     // Integers of nanoseconds have a total order, which the heap needs.
     let mut free: std::collections::BinaryHeap<_> =

@@ -1,4 +1,4 @@
-//! Predicts what a Hekaton run requires before it starts: sizes, memory and time.
+//! Predicts the sizes, memory and time of a Hekaton run before it starts.
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "small numbers of tests"))]
 

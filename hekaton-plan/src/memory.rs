@@ -12,7 +12,7 @@ use hekaton_core::ProverKeys;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::{Elements, ProvingKey};
 
-/// Private bytes of a prover per element of the domain, where there are no more variables than these.
+/// Private bytes of a prover per element of the domain, for types with at most as many variables.
 const PROVER: u64 = 172;
 /// With more variables: per variable, its value and its encoding in the job; in addition per element of
 /// the domain while h is computed, or per variable in the multi-scalar multiplication over these.
@@ -33,7 +33,7 @@ const MATCH_ROW: u64 = 300;
 const PROCESS: u64 = 24 << 20;
 /// Bytes per slot of each subcircuit: value, address, multiplicity, and the entries of the layout.
 const SLOT: u64 = 160;
-/// The same for imported circuits, which have a wire, what is done with it, and a public name in addition.
+/// The same for imported circuits, which also keep a wire, its role and a public name for each slot.
 const IMPORTED_SLOT: u64 = 512;
 /// Bytes per variable of each subcircuit of an imported circuit: its encoded value, which is kept between
 /// the rounds.
@@ -67,8 +67,8 @@ pub struct TypeSize {
     pub kept_bytes: u64,
 }
 
-/// The variables for which a key has points: own ones, and those of A, of B, and of C that are not own
-/// ones. And the number of different coefficients.
+/// The numbers of variables for which a key has points: own ones, those in A, those in B, and those in C
+/// that are not own ones; and the number of different coefficients.
 pub(crate) struct Columns {
     pub(crate) own: u64,
     pub(crate) a: u64,
@@ -94,7 +94,7 @@ impl TypeSize {
         }
     }
 
-    /// Counts from the constraints what setup would write.
+    /// Counts the sizes of the key that setup would write from the constraints.
     pub(crate) fn of_r1cs(r1cs: &R1cs, instances: u64) -> Self {
         let (layout, variables) = (&r1cs.layout, r1cs.variables as u64);
         let slots = layout.slots() as u64;
@@ -146,6 +146,7 @@ impl TypeSize {
         const G2: u64 = size_of::<G2Point>() as u64;
         const INDEX: u64 = size_of::<u32>() as u64;
         let single = size_of::<Elements>() as u64 + SHAPE;
+        // The groups of sections that a prover uses at once, as in `ProvingKey`.
         let parts = [
             8 * self.entries + 3 * 4 * (self.constraints + 1) + 32 * coefficients,
             G1 * self.domain,
@@ -155,7 +156,8 @@ impl TypeSize {
             (G1 + INDEX) * c + G1 * self.slots + single,
         ];
         let key_bytes = parts.iter().sum();
-        let largest_part = parts.into_iter().max().unwrap_or_default();
+        // A prover with `release` holds one part at a time.
+        let largest_part = parts.into_iter().fold(0, u64::max);
         Self { key_bytes, largest_part, ..self }
     }
 
@@ -172,13 +174,17 @@ impl TypeSize {
 
 /// The private memory of a prover of subcircuits with this number of rows and variables, in bytes.
 pub fn prover_bytes(rows: u64, variables: u64) -> u64 {
-    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-    prover_bytes_of(Domain::size_for(rows) as u64, variables)
+    // More rows than a domain can have need more memory than any machine has.
+    let domain = usize::try_from(rows).map_or(u64::MAX, |rows| Domain::size_for(rows) as u64);
+    prover_bytes_of(domain, variables)
 }
 
 fn prover_bytes_of(domain: u64, variables: u64) -> u64 {
-    let most = VARIABLE * variables + (ROW * domain).max(PRODUCT * variables);
-    (PROVER * domain).max(most) + PROVER_FIXED
+    // The values of h and the scalars of the multiplications are not in memory at the same time. Saturating,
+    // since callers ask about sizes that do not fit, to refuse them.
+    let at_once = ROW.saturating_mul(domain).max(PRODUCT.saturating_mul(variables));
+    let most = VARIABLE.saturating_mul(variables).saturating_add(at_once);
+    PROVER.saturating_mul(domain).max(most).saturating_add(PROVER_FIXED)
 }
 
 /// Returns the sizes of all types of a set of keys.
@@ -231,13 +237,13 @@ impl MemoryPlan {
         threads: usize,
         limit: Option<u64>,
     ) -> Result<Self, NotEnoughMemory> {
-        let threads = threads.max(1);
+        let most = threads.max(1);
         let plan =
             |provers, release| Self { provers, release, peak: peak(types, provers, release) };
-        let Some(limit) = limit else { return Ok(plan(threads, false)) };
-        // Rereading keys costs less than one prover fewer, so dropping is tried first.
+        let Some(limit) = limit else { return Ok(plan(most, false)) };
+        // Reading keys again costs less than one prover less does, so dropping is tried first.
         let plans =
-            (1..=threads).rev().flat_map(|provers| [plan(provers, false), plan(provers, true)]);
+            (1..=most).rev().flat_map(|provers| [plan(provers, false), plan(provers, true)]);
         let fits = |plan: &Self| plan.peak <= limit;
         let smallest = peak(types, 1, true);
         plans.into_iter().find(fits).ok_or(NotEnoughMemory { limit, smallest })
@@ -245,14 +251,15 @@ impl MemoryPlan {
 }
 
 /// The resident memory of a run at its peak, in bytes.
-fn peak(types: &[TypeSize], provers: usize, release: bool) -> u64 {
+fn peak(types: &[TypeSize], most_provers: usize, release: bool) -> u64 {
     let sum = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).fold(0, u64::saturating_add);
-    let most = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).max().unwrap_or_default();
+    let most = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).fold(0, u64::max);
     // Largest subcircuits come first, so at some time all provers work on the largest type.
-    let provers = (provers as u64).min(sum(&|t| t.instances).max(1));
+    let provers = (most_provers as u64).min(sum(&|t| t.instances).max(1));
     let keys = if release { provers * most(&|t| t.largest_part) } else { sum(&|t| t.key_bytes) };
     PROCESS
         .saturating_add(keys)
+        // The tables stay for the whole run, since all provers of a type share them.
         .saturating_add(sum(&|t| TABLES * t.domain))
         // Keys are compared with the code before anything is proven.
         .saturating_add(provers * most(&|t| t.prover_bytes().max(t.match_bytes())))

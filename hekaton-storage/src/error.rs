@@ -3,7 +3,7 @@
 use hekaton_core::protocol::journal::{JournalError, JournalErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why a run directory cannot be used.
+/// The reason that a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -38,10 +38,10 @@ pub enum RunError {
         /// The directory.
         path: PathBuf,
     },
-    /// The run in the directory is of something else.
+    /// The directory holds a run with other keys or another input.
     #[error(
-        "{path} holds a different run: {}; resume it with what it was started with, or use another \
-         directory", .differences.join("; ")
+        "{path} holds a different run: {}; resume it with the keys and the input with which it was \
+         started, or use another directory", .differences.join("; ")
     )]
     Different {
         /// The directory.
@@ -115,6 +115,7 @@ pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RunError + '_ {
 
 impl From<RunError> for JournalError {
     fn from(error: RunError) -> Self {
+        // The command line chooses exit codes by these: a run that is held can be tried again later.
         let kind = match &error {
             RunError::Io { .. } => JournalErrorKind::Io,
             RunError::OtherLog { .. } => JournalErrorKind::OtherExecution,

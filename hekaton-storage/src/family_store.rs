@@ -3,7 +3,7 @@
 
 use crate::key_store::{
     CURVE, KeyStore, KeyStoreError, MANIFEST_LIMIT, Manifest, TypeEntry, check_texts, io,
-    parse_digest, refused,
+    parse_digest, parse_parameters, refused,
 };
 use crate::new_directory::{FAMILY_MANIFEST, NewDirectory, is_family};
 use hekaton_circuit::PreparedCircuit;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const FORMAT_VERSION: u32 = 1;
 const MANIFEST: &str = FAMILY_MANIFEST;
 
-/// The contents of `family.json`: what the keys of a family are for, and their digests.
+/// The contents of `family.json`: the purpose of the keys of a family, and their digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FamilyManifest {
     /// The version of the format.
@@ -41,13 +41,13 @@ pub struct FamilyManifest {
     pub family_key_digest: String,
     /// All types; the numbers of instances are 0.
     pub types: Vec<TypeEntry>,
-    /// Who must be trusted for the keys to be sound.
+    /// A statement of who must be trusted for the keys to be sound.
     pub trust: String,
     /// The program that wrote the directory.
     pub written_by: String,
 }
 
-/// Why no keys can be derived from those on disk.
+/// The reason that keys cannot be derived from those on disk.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FamilyError {
@@ -57,7 +57,7 @@ pub enum FamilyError {
     /// The circuit does not fit the family.
     #[error(transparent)]
     Derive(#[from] DeriveError),
-    /// The family key is another one than when it was opened.
+    /// The family key has changed since it was opened.
     #[error(
         "{path} changed while keys were derived from it: find out who writes to it, and try again"
     )]
@@ -114,7 +114,7 @@ impl FamilyStore {
     /// If something cannot be written.
     pub fn finish(mut self, family: &FamilyKey) -> Result<FamilyManifest, KeyStoreError> {
         let (header, directory) = (family.header(), self.building.building().to_owned());
-        // A setup that failed may have left keys here: those of this one come last.
+        // An earlier attempt of the same setup may have left keys here. Those of this one come last.
         self.types.drain(..self.types.len().saturating_sub(header.types.len()));
         for (entry, kind) in self.types.iter_mut().zip(&header.types) {
             entry.r1cs_digest = hex::encode(kind.kind.r1cs);
@@ -124,7 +124,7 @@ impl FamilyStore {
             format_version: FORMAT_VERSION,
             curve: CURVE.to_owned(),
             circuit: header.circuit.clone(),
-            parameters: serde_json::from_str(&header.parameters).unwrap_or_default(),
+            parameters: parse_parameters(&header.parameters, &directory.join(MANIFEST))?,
             max_instances: header.instances,
             zero_knowledge: header.zero_knowledge,
             family_digest: hex::encode(family.digest()?),
@@ -165,7 +165,7 @@ impl FamilyStore {
         let manifest: FamilyManifest =
             serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
         manifest.types.iter().try_for_each(|entry| entry.check_name(&file))?;
-        // A family has types, and no subcircuits yet.
+        // A family has no subcircuits: a number here would be a claim that nothing checks.
         if manifest.types.iter().any(|entry| entry.instances != 0) {
             return Err(damaged("a type has instances".to_owned()));
         }
@@ -176,7 +176,7 @@ impl FamilyStore {
     /// Opens the family key, which is all that a verifier needs: `family.json` and `family.key`.
     ///
     /// # Errors
-    /// If a file is missing or damaged, or the manifest misstates what is in the key.
+    /// If a file is missing or damaged, or the manifest contradicts the key.
     pub fn open(path: &Path) -> Result<(FamilyManifest, FamilyKey), KeyStoreError> {
         let (manifest, file) = (Self::manifest(path)?, path.join(MANIFEST));
         let digest = parse_digest(&manifest.family_key_digest, &file)?;
@@ -184,13 +184,12 @@ impl FamilyStore {
         let family = FamilyKey::new(sections)?;
         let header = family.header();
         let types = manifest.types.iter().map(|t| (&t.name, t.slots, t.r1cs_digest.clone()));
-        let in_key = header.types.iter();
-        let in_key = in_key.map(|t| (&t.kind.name, t.slots, hex::encode(t.kind.r1cs)));
-        let parameters: serde_json::Value =
-            serde_json::from_str(&header.parameters).unwrap_or_default();
+        let in_key =
+            (header.types.iter()).map(|t| (&t.kind.name, t.slots, hex::encode(t.kind.r1cs)));
+        // People read the manifest, but only the key counts, so the two must not differ.
         let agrees = types.eq(in_key)
             && manifest.circuit == header.circuit
-            && manifest.parameters == parameters
+            && manifest.parameters == parse_parameters(&header.parameters, &file)?
             && manifest.max_instances == header.instances
             && manifest.zero_knowledge == header.zero_knowledge
             && manifest.curve == CURVE
@@ -217,7 +216,8 @@ impl FamilyStore {
     }
 
     /// Derives the aggregation key and the verifying key of a circuit from an [opened](Self::open)
-    /// family. The file may have changed since: what was used must have the digest of the manifest.
+    /// family. The file may have changed since, so the points that were used must have the digest of the
+    /// manifest.
     ///
     /// # Errors
     /// If the circuit does not fit the family, or its key has changed.
@@ -229,7 +229,8 @@ impl FamilyStore {
         engine: &LocalEngine,
     ) -> Result<(AggregationKey, VerifyingKey), FamilyError> {
         let (aggregation, verifying) = derive(family, circuit, parameters, engine)?;
-        // Derivation copies the points that it uses, and takes the digest of the copy.
+        // Derivation copies the points that it uses and takes the digest of the copy, so a change of the
+        // mapped file after `open` cannot go unnoticed.
         match verifying.family.map(hex::encode).as_ref() == Some(&of_family.family_digest) {
             true => Ok((aggregation, verifying)),
             false => Err(FamilyError::Changed { path: path.join("family.key") }),
@@ -253,18 +254,22 @@ impl FamilyStore {
             Self::derive_verifying(path, (of_family, family), circuit, parameters, engine)?;
         let (mut types, mut entries) = (Vec::new(), Vec::new());
         for kind in &verifying.types {
-            let Some(entry) = of_family.types.iter().find(|entry| entry.name == kind.name) else {
-                continue;
+            // `derive` has found each type in the family key, and `open` has compared that with the manifest.
+            let missing = || KeyStoreError::Manifest {
+                path: path.join(MANIFEST),
+                why: format!("it has no type '{}'", kind.name),
             };
+            let entry = (of_family.types.iter())
+                .find(|entry| entry.name == kind.name)
+                .ok_or_else(missing)?;
             types.push(entry.open(path, &path.join(MANIFEST))?);
             entries.push(entry.clone());
         }
         for kind in aggregation.type_of().map_err(KeyStoreError::from)? {
-            if let Some(entry) = entries.get_mut(*kind as usize) {
-                entry.instances += 1;
-            }
+            // The aggregation key has checked that its types exist.
+            entries[*kind as usize].instances += 1;
         }
-        let manifest = Manifest::new(&verifying, entries);
+        let manifest = Manifest::new(&verifying, entries, &path.join(MANIFEST))?;
         Ok((manifest, ProverKeys { verifying, aggregation, types }))
     }
 
@@ -283,7 +288,7 @@ impl FamilyStore {
     ) -> Result<VerifyingKey, FamilyError> {
         let (manifest, keys) = Self::derive(path, family, circuit, parameters, engine)?;
         let ProverKeys { verifying, aggregation, types } = keys;
-        // Mappings of the keys are no longer needed.
+        // The keys are mapped, and the address space of a large family is not needed for links.
         drop(types);
         for entry in manifest.types {
             store.link(&entry.file(path), entry)?;

@@ -36,6 +36,7 @@ pub(crate) fn read_at_most(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
         Err(e) => return Err(io(path)(e)),
     };
     let mut bytes = Vec::new();
+    // One byte more than allowed, to tell a file of the maximum length from a longer one.
     file.take(LIMIT + 1).read_to_end(&mut bytes).map_err(io(path))?;
     if bytes.len() as u64 > LIMIT {
         return Err(RunError::Damaged {
@@ -73,7 +74,7 @@ pub(crate) fn seed_digest(seed: &[u8; 32]) -> String {
     hex::encode(blake3::derive_key("hekaton-v1 run seed", seed))
 }
 
-/// Writes the seed so that no reader ever sees half a file.
+/// Writes the seed so that readers never see half a file.
 pub(crate) fn write_seed(path: &Path, seed: &[u8; 32]) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     // Temporary files are created with mode 0600 and keep it, so no other user ever sees the seed.
@@ -105,7 +106,7 @@ pub(crate) fn read_seed(
         let mode = std::fs::metadata(&file).map_err(io(&file))?.permissions().mode();
         if mode & 0o077 != 0 {
             notices.push(format!(
-                "{} is readable for others (mode {:o}): anyone who has read it can undo the zero \
+                "{} is readable by other users (mode {:o}): with its contents, they can undo the zero \
                  knowledge of the proof",
                 file.display(),
                 mode & 0o777
@@ -125,5 +126,6 @@ pub(crate) fn read_seed(
 
 /// Makes renames in a directory survive a power failure, if the file system supports that.
 pub(crate) fn sync_directory(path: &Path) {
+    // An error is ignored: some file systems refuse to sync a directory, and the rename has happened.
     let _ = std::fs::File::open(path).and_then(|directory| directory.sync_all());
 }

@@ -16,7 +16,7 @@ pub fn manifest(text: &[u8]) -> Option<Manifest> {
     Manifest::parse(text, Path::new("manifest.json")).ok()
 }
 
-/// Parses `run.json`, and returns whether it is valid.
+/// Reports whether a text is a valid `run.json`.
 pub fn run_file(text: &[u8]) -> bool {
     parse_run(text, Path::new("run.json")).is_ok()
 }

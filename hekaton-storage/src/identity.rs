@@ -44,8 +44,8 @@ impl RunIdentity {
         Self { public, input }
     }
 
-    /// The digest of the input as stored in `run.json`, keyed so that nobody can confirm a guess of
-    /// the input without the seed.
+    /// The digest of the input as stored in `run.json`, keyed so that a guess of the input cannot be
+    /// confirmed without the seed.
     pub(crate) fn hidden_input(&self, seed: &[u8; 32]) -> String {
         let key = blake3::derive_key("hekaton-v1 run input", seed);
         hex::encode(blake3::keyed_hash(&key, &self.input).as_bytes())

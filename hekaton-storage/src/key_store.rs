@@ -8,15 +8,17 @@ use hekaton_core::keys::{AggregationKey, KeyFileError, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{KeySink, ProverKeys, VerifyingKey, VerifyingKeyError};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// The version of the manifest.
 const FORMAT_VERSION: u32 = 2;
 pub(crate) const CURVE: &str = "BLS12-381";
-/// The most bytes of a manifest that are read: enough for half a million types.
+/// The maximum number of bytes of a manifest, enough for half a million types. A larger file is refused
+/// before it fills memory.
 pub(crate) const MANIFEST_LIMIT: u64 = 1 << 28;
-/// The most bytes of a verifying key that are read. Keys with 2^20 types and the public values of a
-/// large circuit have fewer.
+/// The maximum number of bytes of a verifying key. Keys with 2^20 types and the public values of a large
+/// circuit are smaller.
 const KEY_LIMIT: u64 = 512 << 20;
 
 /// The entry of a type in the manifest.
@@ -38,7 +40,8 @@ pub struct TypeEntry {
     pub r1cs_digest: String,
 }
 
-/// Checks that texts of a manifest, which are printed, have no control characters.
+/// Checks that texts of a manifest have no control characters: they are printed, and an escape sequence in a
+/// foreign manifest could rewrite the terminal, for example the line about trust.
 pub(crate) fn check_texts(texts: [&String; 3], manifest: &Path) -> Result<(), KeyStoreError> {
     match texts.iter().any(|text| text.contains(char::is_control)) {
         true => {
@@ -47,6 +50,14 @@ pub(crate) fn check_texts(texts: [&String; 3], manifest: &Path) -> Result<(), Ke
         }
         false => Ok(()),
     }
+}
+
+/// The parameters in a key, which are JSON; the path of the manifest is for errors.
+pub(crate) fn parse_parameters(text: &str, manifest: &Path) -> Result<Value, KeyStoreError> {
+    serde_json::from_str(text).map_err(|e| KeyStoreError::Manifest {
+        path: manifest.to_owned(),
+        why: format!("the circuit's parameters in the key are not JSON ({e})"),
+    })
 }
 
 /// A digest in a manifest.
@@ -68,7 +79,7 @@ impl TypeEntry {
             instances,
             bytes: key.bytes(),
             digest: hex::encode(digest),
-            // Known when the verifying key is.
+            // `finish` sets it: the verifying key has the digests.
             r1cs_digest: String::new(),
         }
     }
@@ -104,7 +115,7 @@ impl TypeEntry {
     }
 }
 
-/// The contents of `manifest.json`: what the keys in a directory are for, and their digests.
+/// The contents of `manifest.json`: the purpose of the keys in a directory, and their digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of the key store's format.
@@ -114,7 +125,7 @@ pub struct Manifest {
     /// The name of the circuit.
     pub circuit: String,
     /// The parameters of the circuit.
-    pub parameters: serde_json::Value,
+    pub parameters: Value,
     /// The number of subcircuits.
     pub instances: usize,
     /// `true` if proofs are zero-knowledge.
@@ -127,7 +138,7 @@ pub struct Manifest {
     pub aggregation_key_digest: String,
     /// The subcircuit types, in the order of the layout.
     pub types: Vec<TypeEntry>,
-    /// Who must be trusted for the keys to be sound.
+    /// A statement of who must be trusted for the keys to be sound.
     pub trust: String,
     /// The program that wrote the directory.
     pub written_by: String,
@@ -142,7 +153,7 @@ impl Manifest {
     }
 }
 
-/// Why a key store cannot be used.
+/// The reason that a key store cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyStoreError {
@@ -164,7 +175,7 @@ pub enum KeyStoreError {
     },
     /// The path is a key family, where the keys of one layout are needed.
     #[error(
-        "{path} holds the keys of a family of circuits, and this needs those of one circuit: derive \
+        "{path} holds the keys of a family of circuits, but the keys of one circuit are needed: derive \
          them first"
     )]
     Family {
@@ -290,8 +301,8 @@ impl KeyStore {
         Manifest::parse(&read_at_most(&file, MANIFEST_LIMIT).map_err(io(&file))?, &file)
     }
 
-    /// Reads the manifest and the verifying key, and compares what the one says of the other. This is
-    /// what can be said of a key store without reading its large files.
+    /// Reads the manifest and the verifying key, and compares them, without reading the large files of the
+    /// key store.
     ///
     /// # Errors
     /// If a file is missing or damaged, or the two do not belong together.
@@ -334,7 +345,7 @@ impl KeyStore {
         let sections =
             Sections::open(&file, AggregationKey::KIND, digest(&manifest.aggregation_key_digest)?)?;
         let aggregation = AggregationKey::new(sections, manifest.instances, types.len())?;
-        // The only claim of the manifest that is left: instances per type.
+        // The last claim of the manifest: the number of instances per type.
         let mut counts = vec![0usize; manifest.types.len()];
         for kind in aggregation.type_of()? {
             // The aggregation key has checked that its types exist.
@@ -364,10 +375,11 @@ impl KeyStore {
     /// a copy.
     pub(crate) fn link(&mut self, from: &Path, entry: TypeEntry) -> Result<(), KeyStoreError> {
         let to = entry.file(self.building());
-        // The file itself, where `from` is a symbolic link.
-        let from = from.canonicalize().map_err(io(from))?;
-        if std::fs::hard_link(&from, &to).is_err() {
-            std::fs::copy(&from, &to).map_err(io(&from))?;
+        // The file itself if `from` is a symbolic link: a link to a link would break with the first one.
+        let file = from.canonicalize().map_err(io(from))?;
+        // Keys have gigabytes and never change, so one copy on the file system is enough.
+        if std::fs::hard_link(&file, &to).is_err() {
+            std::fs::copy(&file, &to).map_err(io(&file))?;
         }
         self.types.push(entry);
         Ok(())
@@ -393,11 +405,11 @@ impl KeySink for KeyStore {
         aggregation: AggregationKey,
         verifying: &VerifyingKey,
     ) -> Result<(), KeyStoreError> {
-        // A setup that failed may have left keys here: those of this one come last.
+        // An earlier attempt of the same setup may have left keys here. Those of this one come last.
         let mut types = std::mem::take(&mut self.types);
         types.drain(..types.len().saturating_sub(verifying.types.len()));
-        let mut manifest = Manifest::new(verifying, types);
         let dir = self.building().to_owned();
+        let mut manifest = Manifest::new(verifying, types, &dir.join("manifest.json"))?;
         manifest.aggregation_key_digest =
             hex::encode(aggregation.sections().write(&dir.join("aggregation.key"))?);
         write_file(&dir.join("verifying.key"), &verifying.to_bytes()).map_err(io(&dir))?;
@@ -432,46 +444,52 @@ impl Manifest {
         // Names become file names, so they must not lead to another directory.
         manifest.types.iter().try_for_each(|entry| entry.check_name(path))?;
         check_texts([&manifest.circuit, &manifest.trust, &manifest.written_by], path)?;
-        // Errors show them.
+        // Errors print them, and a digest has no control characters.
         for digest in [&manifest.verifying_key_digest, &manifest.aggregation_key_digest] {
             parse_digest(digest, path)?;
         }
         Ok(manifest)
     }
 
-    /// Reports whether the manifest repeats what the verifying key contains. That key is
-    /// authoritative; an edited manifest must not misstate what the keys are for or who must be
+    /// Reports whether the manifest repeats the contents of the verifying key. That key is
+    /// authoritative; an edited manifest must not misstate the purpose of the keys or who must be
     /// trusted.
     fn agrees_with(&self, verifying: &VerifyingKey) -> bool {
-        let parameters =
-            serde_json::from_str(&verifying.parameters).unwrap_or(serde_json::Value::Null);
         // The order counts: instances refer to types by their number.
         let types = self.types.iter().map(|entry| (entry.name.clone(), entry.r1cs_digest.clone()));
         let expected = verifying.types.iter().map(|t| (t.name.clone(), hex::encode(t.r1cs)));
         types.eq(expected)
             && self.instances as u64 == verifying.instances
             && self.circuit == verifying.circuit
-            && self.parameters == parameters
+            && serde_json::from_str(&verifying.parameters)
+                .is_ok_and(|p: Value| p == self.parameters)
             && self.zero_knowledge == verifying.zero_knowledge
             && self.curve == CURVE
             && self.layout_digest == hex::encode(verifying.layout)
             && self.trust == verifying.trust.statement()
     }
 
-    /// The manifest of keys that a setup has made.
+    /// The manifest of keys that a setup has made; the path is for errors.
+    ///
+    /// # Errors
+    /// If the parameters in the key are not JSON.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the key was just made from a layout, which has at most 2^31 instances"
     )]
-    pub(crate) fn new(verifying: &VerifyingKey, mut types: Vec<TypeEntry>) -> Self {
+    pub(crate) fn new(
+        verifying: &VerifyingKey,
+        mut types: Vec<TypeEntry>,
+        path: &Path,
+    ) -> Result<Self, KeyStoreError> {
         for (entry, kind) in types.iter_mut().zip(&verifying.types) {
             entry.r1cs_digest = hex::encode(kind.r1cs);
         }
-        Self {
+        Ok(Self {
             format_version: FORMAT_VERSION,
             curve: CURVE.to_owned(),
             circuit: verifying.circuit.clone(),
-            parameters: serde_json::from_str(&verifying.parameters).unwrap_or_default(),
+            parameters: parse_parameters(&verifying.parameters, path)?,
             instances: verifying.instances as usize,
             zero_knowledge: verifying.zero_knowledge,
             layout_digest: hex::encode(verifying.layout),
@@ -480,6 +498,6 @@ impl Manifest {
             types,
             trust: verifying.trust.statement().to_owned(),
             written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
-        }
+        })
     }
 }

@@ -14,13 +14,14 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 const VERSION: u32 = 1;
 /// The interval at which a contender looks at the lease.
 const POLL: Duration = Duration::from_millis(100);
-/// The number of attempts to read the lease before an error counts.
+/// The number of attempts to read the lease before an error counts: five seconds, so that
+/// a short outage of a file server does not end a run.
 const ATTEMPTS: u32 = 50;
 /// The maximum number of bytes read from a lease.
 const LIMIT: u64 = 4096;
@@ -51,9 +52,10 @@ impl std::fmt::Display for LeaseHolder {
     }
 }
 
-/// The identity of this machine or container: two processes for which it is equal see each other's
-/// process identifiers.
+/// The identity of this machine or container. Two processes with the same identity see each other's process
+/// identifiers.
 fn machine() -> Option<String> {
+    // Containers on one machine share the boot id, but not the process identifiers.
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", boot.trim(), namespace.display()))
@@ -106,8 +108,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes the lease on a directory, or returns an error that names the holder. `notices`
-    /// receives what was taken over.
+    /// Takes the lease on a directory, or returns an error that names the holder. `notices` receives a note
+    /// about a lease that was taken over.
     pub(crate) fn acquire(
         directory: &Path,
         deadline: Duration,
@@ -117,12 +119,16 @@ impl Lease {
         let io = |source| RunError::Io { path: path.clone(), source };
         let mut token = [0u8; 16];
         getrandom::fill(&mut token).map_err(|e| io(std::io::Error::other(e)))?;
+        // Without /proc both are unknown, and contenders watch the heartbeat. A machine without the start of
+        // the process would let a contender on it take the live holder for a dead one.
+        let (machine, process_start) =
+            machine().zip(process_start(std::process::id())).unwrap_or_else(|| (String::new(), 0));
         let holder = LeaseHolder {
             format_version: VERSION,
             host: host(),
-            machine: machine().unwrap_or_default(),
+            machine,
             pid: std::process::id(),
-            process_start: process_start(std::process::id()).unwrap_or_default(),
+            process_start,
             token: hex::encode(token),
             deadline_seconds: deadline.as_secs().max(1),
             heartbeat: beat(0),
@@ -141,11 +147,11 @@ impl Lease {
                 continue;
             }
             // Only one of several contenders takes over: the others find its lease under the lock.
-            let lock = File::create(directory.join("lease.lock")).map_err(io)?;
+            let lock_file = File::create(directory.join("lease.lock")).map_err(io)?;
             // On a file system without locks the last rename wins; the other contenders notice
             // before they write a record.
-            let _ = lock.lock();
-            if found == read(&path).map_err(io)?.unwrap_or_default() {
+            let _ = lock_file.lock();
+            if read(&path).map_err(io)?.is_some_and(|now| now == found) {
                 let whose = other.map_or_else(
                     || "an unreadable lease".to_owned(),
                     |o| format!("the lease of {o}, which no longer runs"),
@@ -164,12 +170,12 @@ impl Lease {
         let period = Duration::from_secs(holder.deadline_seconds) / 6;
         let token = holder.token.clone();
         let synced: Arc<Synced> = Arc::default();
-        let heart = {
+        let spawned = {
             let (lost, path, synced) = (lost.clone(), path.clone(), synced.clone());
             std::thread::Builder::new().name("lease".into()).spawn(move || {
                 let (mut file, mut holder, mut count) = (file, holder, 0);
                 while stopped.recv_timeout(period) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    // An error does not mean that the lease was lost.
+                    // An error, as of a file server that restarts, does not mean that the lease was lost.
                     if is_mine(&path, &holder.token).is_ok_and(|mine| !mine) {
                         lost.store(true, Ordering::SeqCst);
                         return;
@@ -184,32 +190,26 @@ impl Lease {
                     // Otherwise the beat might not reach a file server before the deadline.
                     let _ = file.sync_data();
                     // After the beat, so that a slow disk does not look like a dead holder.
-                    let failed = synced
-                        .files
-                        .lock()
-                        .ok()
-                        .and_then(|files| files.iter().find_map(|file| file.sync_data().err()));
-                    if let (Some(e), Ok(mut error)) = (failed, synced.error.lock()) {
-                        error.get_or_insert((e.kind(), e.to_string()));
+                    let failed = lock(&synced.files).iter().find_map(|file| file.sync_data().err());
+                    if let Some(e) = failed {
+                        lock(&synced.error).get_or_insert((e.kind(), e.to_string()));
                     }
                 }
             })
         };
-        let heart = heart.map_err(|source| RunError::Io { path: path.clone(), source })?;
+        let heart = spawned.map_err(|source| RunError::Io { path: path.clone(), source })?;
         Ok(Self { path, token, lost, synced, stop: Some(stop), heart: Some(heart) })
     }
 
     /// Syncs a file with every beat from now on: a power failure then costs at most what was
     /// written since the last beat.
     pub(crate) fn keep_synced(&self, file: File) {
-        if let Ok(mut files) = self.synced.files.lock() {
-            files.push(file);
-        }
+        lock(&self.synced.files).push(file);
     }
 
     /// Fails if data could not be written to disk.
     pub(crate) fn check_synced(&self) -> Result<(), RunError> {
-        match self.synced.error.lock().ok().and_then(|error| error.clone()) {
+        match lock(&self.synced.error).clone() {
             None => Ok(()),
             Some((kind, message)) => Err(RunError::Io {
                 path: self.path.clone(),
@@ -233,11 +233,10 @@ impl Lease {
             }
         }
         self.lost.store(true, Ordering::SeqCst);
-        let holder = read(&self.path)
-            .ok()
-            .flatten()
-            .and_then(|bytes| serde_json::from_slice::<LeaseHolder>(&bytes).ok());
-        let holder = holder.map_or_else(|| "another process".to_owned(), |h| h.to_string());
+        // Only for the message: the lease is lost, even if the new one cannot be read.
+        let now: Option<LeaseHolder> =
+            (read(&self.path).ok().flatten()).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let holder = now.map_or_else(|| "another process".to_owned(), |h| h.to_string());
         Err(RunError::Lost { path: self.path.clone(), holder })
     }
 }
@@ -248,16 +247,22 @@ impl Drop for Lease {
         if let Some(heart) = self.heart.take() {
             let _ = heart.join();
         }
-        // Under the lock, nobody can take the lease over between the check and the removal.
-        let lock = self
+        // Under the lock, no contender can take the lease over between the check and the removal. Errors
+        // are ignored: a lease that stays is taken over as that of a process that has ended.
+        let file = self
             .path
             .parent()
             .and_then(|directory| File::create(directory.join("lease.lock")).ok());
-        let _ = lock.as_ref().map(File::lock);
+        let _ = file.as_ref().map(File::lock);
         if is_mine(&self.path, &self.token).unwrap_or(false) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// Locks a value. A panic while it was locked leaves a whole list or error behind, and neither may be lost.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn beat(count: u64) -> String {
@@ -265,7 +270,7 @@ fn beat(count: u64) -> String {
 }
 
 fn encode(holder: &LeaseHolder) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(holder).unwrap_or_default();
+    let mut bytes = serde_json::to_vec(holder).expect("texts and numbers can be written as JSON");
     bytes.push(b'\n');
     bytes
 }
@@ -287,8 +292,8 @@ fn place(path: &Path, holder: &LeaseHolder, replace: bool) -> std::io::Result<Fi
 fn is_mine(path: &Path, token: &str) -> std::io::Result<bool> {
     // Opens the path again instead of using our file, so that a file server looks the name up
     // again.
-    let content = read(path)?.unwrap_or_default();
-    Ok(content.windows(token.len()).any(|w| w == token.as_bytes()))
+    let has_token = |content: Vec<u8>| content.windows(token.len()).any(|w| w == token.as_bytes());
+    Ok(read(path)?.is_some_and(has_token))
 }
 
 /// Reports whether a lease has no live holder; `false` if it changed or disappeared in the
@@ -322,9 +327,8 @@ fn is_stale(
     let since = Instant::now();
     while since.elapsed() < wait {
         std::thread::sleep(POLL);
-        let now = read(path)
-            .map_err(|source| RunError::Io { path: path.to_owned(), source })?
-            .unwrap_or_default();
+        let now = read(path).map_err(|source| RunError::Io { path: path.to_owned(), source })?;
+        let Some(now) = now else { return Ok(false) };
         if now == found {
             continue;
         }

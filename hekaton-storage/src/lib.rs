@@ -4,8 +4,8 @@
 //!   memory. [`check_keys`] examines keys from elsewhere more closely.
 //! - [`FamilyStore`]: a directory with the keys of a family of circuits, from which those of each are
 //!   derived. [`check_family`] examines it.
-//! - [`RunDirectory`]: what is needed to resume an interrupted run: identity, secret seed, logs of
-//!   answers, proof. It is a [`Journal`](hekaton_core::protocol::journal::Journal) for
+//! - [`RunDirectory`]: the state that resumes an interrupted run: identity, secret seed, logs of answers,
+//!   proof. It is a [`Journal`](hekaton_core::protocol::journal::Journal) for
 //!   [`prove`](hekaton_core::prove()).
 //!
 //! `docs/formats.md` in the repository describes all files byte by byte.

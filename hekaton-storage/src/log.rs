@@ -9,14 +9,14 @@
 //! 0   magic "HEKATNRL"                     8 bytes
 //! 8   version                              u32
 //! 12  length of a record                   u32
-//! 16  binding: what the records belong to  32 bytes
+//! 16  binding to run, round and context    32 bytes
 //! 48  checksum of the above                16 bytes
 //! 64  records: message, checksum (16)
 //! ```
 //!
 //! The checksum of the header is the first half of BLAKE3 keyed with the binding. The checksum of a
-//! record is the first half of BLAKE3 keyed with a secret of the run, so nobody else can produce
-//! one. A later record of an instance replaces an earlier one.
+//! record is the first half of BLAKE3 keyed with a secret of the run, so only a process with that secret
+//! can produce one. A later record of an instance replaces an earlier one.
 
 use crate::error::{RunError, io};
 use crate::files::sync_directory;
@@ -30,7 +30,8 @@ const MAGIC: &[u8; 8] = b"HEKATNRL";
 const VERSION: u32 = 4;
 const HEADER: usize = 64;
 const CHECKSUM: usize = 16;
-/// The number of records read at once.
+/// The number of records read at once, which bounds the memory for a log and still checks the points of many
+/// answers in one batch.
 const BATCH: usize = 4096;
 
 /// The keys that bind a log to its run, round, attempt and context.
@@ -97,6 +98,7 @@ fn segments(directory: &Path, name: &str) -> Result<Vec<u32>, RunError> {
         });
         numbers.extend(number);
     }
+    // In the order of the processes: a later record of an instance replaces an earlier one.
     numbers.sort_unstable();
     Ok(numbers)
 }
@@ -123,8 +125,8 @@ impl Log {
         Ok((Self { directory, name, binding, next, segment: Mutex::new(Segment::None) }, notices))
     }
 
-    /// Appends a message. After an error, the log keeps what it had. Returns the file if it is new,
-    /// so that the caller can have it synced.
+    /// Appends a message. After an error, the log keeps the records that it had. Returns the file if it is
+    /// new, so that the caller can have it synced.
     pub(crate) fn append(&self, message: &[u8]) -> Result<Option<File>, RunError> {
         let record = [message, &checksum(&self.binding.secret, message)].concat();
         let mut segment = self.segment.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -135,14 +137,18 @@ impl Log {
         match &mut *segment {
             Segment::Open(file, path) => {
                 if let Err(source) = file.write_all(&record) {
-                    let path = path.clone();
+                    let error = io(path)(source);
                     // A partial record would shift all records after it.
                     if cut_half_record(file, record.len() as u64).is_err() {
                         *segment = Segment::Broken(path.clone());
                     }
-                    return Err(io(&path)(source));
+                    return Err(error);
                 }
-                Ok(if new { file.try_clone().ok() } else { None })
+                match new {
+                    // Without its handle, a segment would never be synced, and nothing would tell.
+                    true => file.try_clone().map(Some).map_err(io(path)),
+                    false => Ok(None),
+                }
             }
             Segment::Broken(path) => {
                 Err(io(path)(std::io::Error::other("an earlier write failed")))
@@ -185,7 +191,7 @@ fn cut_half_record(file: &File, record: u64) -> std::io::Result<()> {
     file.set_len(length - length.saturating_sub(HEADER as u64) % record)
 }
 
-/// Reads a segment, passes intact messages to `accept`, and adds notices about what is damaged.
+/// Reads a segment, passes intact messages to `accept`, and adds notices about damage.
 fn read_segment(
     mut file: File,
     path: &Path,
@@ -194,7 +200,8 @@ fn read_segment(
     accept: &mut Accept<'_>,
     notices: &mut Vec<String>,
 ) -> Result<(), RunError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name =
+        path.file_name().expect("the path of a segment ends with its name").to_string_lossy();
     let record = message_length + CHECKSUM;
     let length = file.metadata().map_err(io(path))?.len();
     if length < HEADER as u64 {
@@ -256,16 +263,15 @@ fn is_foreign(path: &Path, head: &[u8; HEADER], record: usize) -> Result<bool, R
         return Ok(false);
     }
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let path = path.to_owned();
+    let damaged = |why: String| RunError::Damaged { path: path.to_owned(), why };
     if &head[..8] != MAGIC {
-        return Err(RunError::Damaged { path, why: "not a log of a run".into() });
+        return Err(damaged("not a log of a run".into()));
     }
     match (word(8), word(12)) {
         (VERSION, length) if length as usize == record => Ok(true),
-        (VERSION, length) => Err(RunError::Damaged {
-            path,
-            why: format!("it has records of {length} bytes, expected {record}"),
-        }),
-        (found, _) => Err(RunError::Version { path, found, expected: VERSION }),
+        (VERSION, length) => {
+            Err(damaged(format!("it has records of {length} bytes, expected {record}")))
+        }
+        (found, _) => Err(RunError::Version { path: path.to_owned(), found, expected: VERSION }),
     }
 }

@@ -11,14 +11,15 @@ pub(crate) fn is_family(path: &Path) -> bool {
     path.join(FAMILY_MANIFEST).is_file()
 }
 
-/// A directory under construction. It is written under a temporary name beside its place.
+/// A directory under construction. It has a temporary name next to its final one, on the same file system,
+/// so that it can be renamed.
 #[derive(Debug)]
 pub(crate) struct NewDirectory {
     path: PathBuf,
     building: tempfile::TempDir,
 }
 
-/// Why a directory cannot be created.
+/// The reason that a directory cannot be created.
 pub(crate) enum Refused {
     /// An error of the operating system.
     Io(PathBuf, io::Error),
@@ -27,7 +28,7 @@ pub(crate) enum Refused {
 }
 
 impl NewDirectory {
-    /// Begins a directory, whose place must be empty or not exist.
+    /// Begins a directory. It must be empty or not exist.
     pub(crate) fn create(path: &Path) -> Result<Self, Refused> {
         fn io(path: &Path) -> impl FnOnce(io::Error) -> Refused + '_ {
             |e| Refused::Io(path.to_owned(), e)
@@ -48,6 +49,7 @@ impl NewDirectory {
             }
         }
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // In the parent, because a rename cannot cross file systems.
         std::fs::create_dir_all(parent).map_err(io(parent))?;
         let building = tempfile::Builder::new()
             .prefix(".hekaton-setup-")
@@ -74,6 +76,7 @@ impl NewDirectory {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
+            // Temporary directories have mode 0700, but keys are public and provers of other users map them.
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
                 .map_err(failed)?;
         }

@@ -1,5 +1,4 @@
-//! The run directory: what is needed to resume an interrupted run (docs/formats.md, "Run
-//! directory").
+//! The run directory, from which an interrupted run can be resumed (docs/formats.md, "Run directory").
 //!
 //! It keeps the run's identity (`run.json`: digests of the verifying key, layout and input), its
 //! secret seed (`seed`, mode 0600, removed by the last step), append-only logs of commitments and
@@ -96,8 +95,7 @@ impl RunDirectoryOptions {
             check_empty(path)?;
             create_private(path).map_err(io(path))?;
         }
-        let mut notices = Vec::new();
-        notices.extend(open_to_others(path));
+        let mut notices: Vec<String> = open_to_others(path).into_iter().collect();
         let lease = Lease::acquire(path, self.deadline, &mut notices)?;
         // The previous holder of the lease may have started the run in the meantime.
         if found.is_none() {
@@ -261,8 +259,8 @@ impl RunDirectory {
         self.lease.check()
     }
 
-    /// The keys of a log. They are derived from the seed, so that nobody else can produce records
-    /// or confirm a guess of the context, which depends on the witness.
+    /// The keys of a log. They are derived from the seed: without it, no records can be produced, and no
+    /// guess of the context, which depends on the witness, can be confirmed.
     fn binding(&self, key: &LogKey<'_>) -> Result<Binding, RunError> {
         let Some(randomness) = &self.randomness else {
             return Err(RunError::Finished { path: self.path.clone() });
@@ -325,6 +323,8 @@ impl Journal for RunDirectory {
         accept: &mut Accept<'_>,
     ) -> Result<(Box<dyn RoundLog + 'j>, Vec<String>), JournalError> {
         self.lease.check()?;
+        // A log for each attempt: answers under other masks and challenges must never be mixed
+        // (spec: zero-knowledge#restart).
         let name = match key.attempt {
             1 => key.round.to_owned(),
             attempt => format!("{}-{attempt}", key.round),
@@ -405,6 +405,7 @@ fn check_empty(path: &Path) -> Result<(), RunError> {
     };
     for entry in entries {
         let name = entry.map_err(io(path))?.file_name().to_string_lossy().into_owned();
+        // Temporary files are those of a write that was interrupted.
         if !OURS.contains(&name.as_str()) && !name.starts_with(".tmp") {
             return Err(RunError::NotEmpty { path: path.to_owned(), found: name });
         }

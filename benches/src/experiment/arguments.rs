@@ -32,7 +32,12 @@ const HELP: &str = "Exit codes:
 #[derive(Debug, Args)]
 pub(crate) struct Places {
     /// The program to measure
-    #[arg(long, global = true, value_name = "PATH", default_value = "target/release/hekaton")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        default_value = "target/release/hekaton-paper"
+    )]
     pub(crate) hekaton: PathBuf,
     /// The directory of experiments, data of the paper, and results
     #[arg(long, global = true, value_name = "DIR", default_value = "paper-results")]

@@ -26,7 +26,7 @@ impl Program {
     /// Asks the program for its circuits and for the machine.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let path = path.canonicalize().map_err(|e| {
-            let why = "build it with `cargo build --release -p hekaton-cli --features mpi`, or pass \
+            let why = "build it with `cargo build --release -p hekaton-paper --features mpi`, or pass \
                        --hekaton PATH";
             Failure::new(USAGE, format!("{}: {e}: {why}", path.display()))
         })?;

@@ -30,7 +30,7 @@
 //! by P8.
 
 use crate::derived::{Definition, Derived, MOST_BITS, RowKind};
-use crate::directory::{Directory, DirectoryError, PartContent};
+use crate::directory::{BundleError, CircuitBundle, PartContent};
 use crate::system::System;
 use ark_ff::{AdditiveGroup, Field};
 use hekaton_circuit::prover::Wiring;
@@ -45,7 +45,7 @@ pub type LocalRow = [Vec<(Fr, usize)>; 3];
 pub enum PartitionError {
     /// The circuit directory cannot be read.
     #[error(transparent)]
-    Directory(#[from] DirectoryError),
+    Bundle(#[from] BundleError),
     /// The constraints of a type cannot be read.
     #[error("type '{kind}': {why}")]
     Rows {
@@ -138,8 +138,8 @@ pub enum PartProblem {
     },
     /// A row for a bit that is not one, or of a wire that is not a bit in the source (P9).
     #[error(
-        "row {row} is to make wire {wire} a bit of a pack, and does not, or again, or the source does \
-         not say so"
+        "row {row} should make wire {wire} a bit of a pack, but does not, repeats another row, or \
+         has no counterpart in the source"
     )]
     NoBit {
         /// The row of the part.
@@ -217,7 +217,7 @@ pub struct PartitionReport {
 /// The first thing that is wrong.
 pub fn check_partition(
     source: &System,
-    directory: &Directory,
+    directory: &CircuitBundle,
     wiring: &Wiring,
     mut rows: impl FnMut(usize) -> Result<Vec<LocalRow>, PartitionError>,
 ) -> Result<PartitionReport, PartitionError> {
@@ -288,7 +288,7 @@ pub fn check_partition(
 
 /// The wire and the accesses at an address.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct AddressUse {
     /// The wire, 0 before one is found.
     wire: u32,
     /// The multiplicity of the writer, 0 before one is found.
@@ -318,7 +318,7 @@ struct Check<'a> {
     /// The role of each wire in the parts where it was found: an address, a pack, or 0 for neither.
     address: Vec<u64>,
     /// The places by address; the first one is that of no wire.
-    places: Vec<Place>,
+    places: Vec<AddressUse>,
     /// The part in which each wire was found last, from 1.
     last: Vec<u32>,
     part: u32,
@@ -338,7 +338,7 @@ impl<'a> Check<'a> {
             is_bit_in_source: Vec::new(),
             pack: Vec::new(),
             address: vec![UNSEEN; wires],
-            places: vec![Place::default(); places],
+            places: vec![AddressUse::default(); places],
             last: vec![0; wires],
             part: 0,
         }
@@ -419,7 +419,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn place(&mut self, address: u64) -> Option<&mut Place> {
+    fn place(&mut self, address: u64) -> Option<&mut AddressUse> {
         self.places.get_mut(usize::try_from(address).ok()?)
     }
 

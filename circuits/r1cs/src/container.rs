@@ -1,6 +1,7 @@
 //! The container of circom's binary files: a magic word, a version, and sections with their lengths.
 
-use crate::error::{FileError, Place, Problem};
+use crate::error::{FileError, FilePosition, Problem};
+use crate::numbers;
 use ark_ff::{AdditiveGroup, BigInt, BigInteger, Field, PrimeField};
 use hekaton_circuit::Fr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a number of the field.
 pub(crate) const FIELD: usize = 32;
 /// Bytes that are read from a file at a time.
+// Large enough that system calls are few, small enough to stay in a core's cache.
 const BUFFER: usize = 1 << 18;
 
 /// A file with its sections. It is read with offsets, so a file that is truncated while it is used
@@ -38,7 +40,7 @@ const IN_MEMORY: &str = "(in memory)";
 pub(crate) fn container_of(magic: &str, version: u32, sections: &[(u32, &[u8])]) -> Vec<u8> {
     let mut out = magic.as_bytes().to_vec();
     out.extend(version.to_le_bytes());
-    out.extend(u32::try_from(sections.len()).unwrap_or(u32::MAX).to_le_bytes());
+    out.extend(numbers::count(sections.len()).to_le_bytes());
     for (kind, content) in sections {
         out.extend(kind.to_le_bytes());
         out.extend((content.len() as u64).to_le_bytes());
@@ -58,7 +60,7 @@ pub(crate) struct Section {
 impl Container {
     pub(crate) fn open(path: &Path, magic: &'static str, version: u32) -> Result<Self, FileError> {
         let fail = |place, problem: Problem| FileError::new(path, place, problem);
-        let io = |e: std::io::Error| fail(Place::default(), e.into());
+        let io = |e: std::io::Error| fail(FilePosition::default(), e.into());
         // Before it is opened: opening a pipe waits for a writer.
         check_regular(path)?;
         let file = File::open(path).map_err(io)?;
@@ -85,11 +87,12 @@ impl Container {
         let fail = |place, problem: Problem| FileError::new(path, place, problem);
         let (sections, repeated) = (BTreeMap::new(), BTreeSet::new());
         let mut container = Self { path: path.to_owned(), content, sections, repeated };
+        // The header is read like a section, so that a file that ends in it is reported with its place.
         let head = Section { kind: 0, start: 0, length };
-        let mut reader = Reader { place: Place::default(), ..container.reader_of(head) };
+        let mut reader = Reader { place: FilePosition::default(), ..container.reader_of(head) };
         let begins = reader.take(4, "the magic word").map(|bytes| bytes == magic.as_bytes());
         if !matches!(begins, Ok(true)) {
-            return Err(fail(Place::default(), Problem::Magic { expected: magic }));
+            return Err(fail(FilePosition::default(), Problem::Magic { expected: magic }));
         }
         let found = reader.u32("the version")?;
         if found != version {
@@ -101,9 +104,12 @@ impl Container {
             let kind = reader.u32("the type of a section")?;
             let length = reader.u64("the length of a section")?;
             let section = Section { kind, start: reader.at(), length };
+            // circom writes one of each type. A second section of a type that is not read here is harmless.
             if sections.insert(kind, section).is_some() {
                 repeated.insert(kind);
             }
+            // Checked against the length of the file here, so that nothing is allocated for a length that
+            // only the header claims.
             reader.skip(length, "a section")?;
         }
         reader.finish("the last section")?;
@@ -123,10 +129,10 @@ impl Container {
 
     pub(crate) fn section(&self, kind: u32) -> Result<Section, FileError> {
         if self.repeated.contains(&kind) {
-            return Err(self.error(Place::default(), Problem::SecondSection(kind)));
+            return Err(self.error(FilePosition::default(), Problem::SecondSection(kind)));
         }
         let section = self.sections.get(&kind).copied();
-        section.ok_or_else(|| self.error(Place::default(), Problem::NoSection(kind)))
+        section.ok_or_else(|| self.error(FilePosition::default(), Problem::NoSection(kind)))
     }
 
     pub(crate) fn reader(&self, kind: u32) -> Result<Reader<'_>, FileError> {
@@ -134,7 +140,7 @@ impl Container {
     }
 
     fn reader_of(&self, section: Section) -> Reader<'_> {
-        let place = Place { section: Some(section.kind), ..Place::default() };
+        let place = FilePosition { section: Some(section.kind), ..FilePosition::default() };
         Reader {
             container: self,
             place,
@@ -145,7 +151,7 @@ impl Container {
         }
     }
 
-    pub(crate) fn error(&self, place: Place, problem: Problem) -> FileError {
+    pub(crate) fn error(&self, place: FilePosition, problem: Problem) -> FileError {
         FileError::new(&self.path, place, problem)
     }
 
@@ -159,8 +165,8 @@ impl Container {
         let read = match &self.content {
             Content::File(file) => file.read_exact_at(buffer, start),
             Content::Memory(bytes) => {
-                let start = usize::try_from(start).unwrap_or(usize::MAX);
-                match bytes.get(start..).and_then(|rest| rest.get(..buffer.len())) {
+                let rest = usize::try_from(start).ok().and_then(|start| bytes.get(start..));
+                match rest.and_then(|rest| rest.get(..buffer.len())) {
                     Some(found) => {
                         buffer.copy_from_slice(found);
                         Ok(())
@@ -170,7 +176,7 @@ impl Container {
             }
         };
         read.map_err(|error| {
-            let place = Place { byte: Some(start), ..Place::default() };
+            let place = FilePosition { byte: Some(start), ..FilePosition::default() };
             // The length was checked when the file was opened.
             match error.kind() {
                 std::io::ErrorKind::UnexpectedEof => {
@@ -192,7 +198,7 @@ impl Container {
                 let mut at = 0;
                 loop {
                     let read = file.read_at(&mut buffer, at);
-                    match read.map_err(|e| self.error(Place::default(), e.into()))? {
+                    match read.map_err(|e| self.error(FilePosition::default(), e.into()))? {
                         0 => break,
                         count => {
                             hasher.update(&buffer[..count]);
@@ -209,7 +215,7 @@ impl Container {
 /// Checks that a path is that of a regular file. Others are read once, from the beginning; these files
 /// are read at offsets, and several times.
 pub(crate) fn check_regular(path: &Path) -> Result<(), FileError> {
-    let fail = |problem: Problem| FileError::new(path, Place::default(), problem);
+    let fail = |problem: Problem| FileError::new(path, FilePosition::default(), problem);
     let metadata = std::fs::metadata(path).map_err(|e| fail(e.into()))?;
     match metadata.is_file() {
         true => Ok(()),
@@ -222,7 +228,7 @@ pub(crate) fn check_regular(path: &Path) -> Result<(), FileError> {
 pub(crate) struct Reader<'a> {
     container: &'a Container,
     /// The section, and the row that is being read.
-    pub(crate) place: Place,
+    pub(crate) place: FilePosition,
     /// The offset in the file of the first byte after the buffer.
     next: u64,
     end: u64,
@@ -244,7 +250,7 @@ impl Reader<'_> {
 
     /// An error at this place.
     pub(crate) fn error(&self, problem: Problem) -> FileError {
-        self.container.error(Place { byte: Some(self.at()), ..self.place }, problem)
+        self.container.error(FilePosition { byte: Some(self.at()), ..self.place }, problem)
     }
 
     fn check(&self, length: u64, what: &'static str) -> Result<(), FileError> {
@@ -261,8 +267,8 @@ impl Reader<'_> {
             self.buffer.drain(..self.used);
             self.used = 0;
             let kept = self.buffer.len();
-            let in_file = usize::try_from(self.end - self.next).unwrap_or(usize::MAX);
-            let more = in_file.min(BUFFER.max(length - kept));
+            // Never past the end of the section: the next one may be of a type that is read elsewhere.
+            let more = numbers::limit(self.end - self.next).min(BUFFER.max(length - kept));
             self.buffer.resize(kept + more, 0);
             self.container.read_at(self.next, &mut self.buffer[kept..], what)?;
             self.next += more as u64;
@@ -278,6 +284,7 @@ impl Reader<'_> {
             Ok(count) if length <= buffered => self.used += count,
             _ => {
                 (self.next, self.used) = (self.at() + length, 0);
+                // What was read ahead is before the place to which this goes.
                 self.buffer.clear();
             }
         }
@@ -305,6 +312,7 @@ impl Reader<'_> {
             // Other fields may have another size: the modulus names them.
             let prime = (size <= 96).then(|| self.take(size as usize, "the modulus").ok());
             let known = prime.flatten().and_then(name_of);
+            // A file for another curve is the usual mistake, and `--prime bls12381` mends it.
             return Err(self.error(match known {
                 Some(field) => Problem::Field { field: field.to_owned() },
                 None => Problem::FieldSize(size),
@@ -315,6 +323,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let name = name_of(&prime).map(str::to_owned);
+        // People write moduli with the most significant digit first.
         prime.reverse();
         let field =
             name.unwrap_or_else(|| format!("the field of 0x{} elements", hex::encode(&prime)));

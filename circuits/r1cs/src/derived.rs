@@ -4,6 +4,7 @@
 //! these terms. A *pack* is a wire v that stands for up to 254 bits of several parts: each of them has
 //! the row (sum of 2^i w_i) 1 = v, and w_i (w_i - 1) = 0 for each bit.
 
+use crate::numbers::count;
 use ark_ff::{AdditiveGroup, Field, Zero};
 use hekaton_circuit::Fr;
 use std::collections::{HashMap, HashSet};
@@ -62,25 +63,36 @@ impl Derived {
         definitions: Vec<Definition>,
     ) -> Result<Self, &'static str> {
         let more = 2 * u64::from(wires) + 2 * definitions.len() as u64;
+        // Definitions are numbered behind the rows, and bit rows, one for each wire at most, from the other end: the two
+        // must not meet.
         let fits = rows.checked_add(more).is_some_and(|all| all <= u32::MAX.into());
         if !definitions.is_empty() && !fits {
-            return Err("it has too many derived wires");
+            return Err("there are too many derived wires for 32-bit numbers");
         }
-        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
         for (own, definition) in (wires..).zip(&definitions) {
-            let is_valid = match definition {
+            match definition {
                 Definition::Sum(terms) => {
-                    terms.iter().all(|[k, wire]| (*k as usize) < coefficients.len() && *wire < own)
+                    if terms.iter().any(|[k, _]| *k as usize >= coefficients.len()) {
+                        return Err("a sum has a coefficient that is not in the table");
+                    }
+                    // Only earlier wires, so that sums can be replaced by their terms in finitely many steps.
+                    if terms.iter().any(|[_, wire]| *wire >= own) {
+                        return Err("a sum has a term over a wire that does not come before it");
+                    }
                 }
                 Definition::Pack(bits) => {
-                    bits.len() <= MOST_BITS && bits.iter().all(|bit| *bit < wires)
+                    if bits.len() > MOST_BITS {
+                        return Err("a pack has more than 254 bits");
+                    }
+                    if bits.iter().any(|bit| *bit >= wires) {
+                        return Err("a pack has a bit that is not a wire of the source");
+                    }
                 }
-            };
-            if !is_valid {
-                return Err("a derived wire is defined by what does not exist");
             }
         }
-        Ok(Self { rows, first: wires, coefficients, definitions })
+        // More rows than 32 bits can count pass only without definitions, where no row has a number behind theirs.
+        let counted = u32::try_from(rows.min(u32::MAX.into())).expect("at most 2^32 - 1");
+        Ok(Self { rows: counted, first: wires, coefficients, definitions })
     }
 
     /// Reports whether there are no derived wires.
@@ -95,7 +107,7 @@ impl Derived {
 
     /// The number of all wires, those of the source included.
     pub fn wires(&self) -> u32 {
-        self.first + u32::try_from(self.definitions.len()).unwrap_or(u32::MAX)
+        self.first + count(self.definitions.len())
     }
 
     /// The coefficients of sums.
@@ -110,6 +122,7 @@ impl Derived {
 
     /// The numbers of sums and of packs.
     pub fn counts(&self) -> [u64; 2] {
+        // Counted apart: a sum saves slots of one row, a pack those of bits that several parts share.
         let is_sum = |definition: &&Definition| matches!(definition, Definition::Sum(_));
         let sums = self.definitions.iter().filter(is_sum).count();
         [sums as u64, (self.definitions.len() - sums) as u64]
@@ -134,6 +147,8 @@ impl Derived {
         match row {
             RowKind::Source(number) => number,
             RowKind::Definition(wire) => self.rows.saturating_add(wire.saturating_sub(self.first)),
+            // From the other end, because how many bit rows there are depends on the cut, and definitions
+            // come first.
             RowKind::Bit(wire) => u32::MAX - wire,
         }
     }
@@ -154,6 +169,7 @@ impl Derived {
         let mut needed: Vec<u32> = wires.to_vec();
         let mut derived: Vec<u32> = wires.iter().copied().filter(|w| *w >= self.first).collect();
         let mut seen: HashSet<u32> = derived.iter().copied().collect();
+        // A list and not recursion: a file may nest sums to any depth.
         while let Some(wire) = derived.pop() {
             let mut add = |wire: u32| {
                 if wire < self.first {
@@ -210,15 +226,14 @@ impl<'a> Definitions<'a> {
     /// Adds a sum of terms: places in the table, and wires.
     pub(crate) fn sum(&mut self, terms: impl Iterator<Item = [u32; 2]>) {
         let Self { table, derived, places } = self;
-        let place = |coefficient: u32| {
+        let mut place = |coefficient: u32| {
             *places.entry(coefficient).or_insert_with(|| {
                 derived.coefficients.push(table[coefficient as usize]);
-                u32::try_from(derived.coefficients.len() - 1).unwrap_or(u32::MAX)
+                count(derived.coefficients.len() - 1)
             })
         };
-        let mut place = place;
-        let terms = terms.map(|[k, wire]| [place(k), wire]).collect();
-        derived.definitions.push(Definition::Sum(terms));
+        let placed = terms.map(|[k, wire]| [place(k), wire]).collect();
+        derived.definitions.push(Definition::Sum(placed));
     }
 
     pub(crate) fn pack(&mut self, bits: Vec<u32>) {

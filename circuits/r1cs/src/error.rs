@@ -10,14 +10,14 @@ pub struct FileError {
     /// The file.
     pub path: PathBuf,
     /// The place in the file.
-    pub place: Place,
+    pub place: FilePosition,
     /// The problem.
     pub problem: Problem,
 }
 
 /// A place in a file, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePosition {
     /// The type of the section.
     pub section: Option<u32>,
     /// The constraint, from 0.
@@ -28,19 +28,20 @@ pub struct Place {
     pub byte: Option<u64>,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for FilePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let parts = [
+        let fields = [
             ("section", self.section.map(u64::from)),
             ("row", self.row),
             ("line", self.line),
             ("byte", self.byte),
         ];
-        let parts = parts.into_iter().filter_map(|(name, number)| Some((name, number?)));
-        for (i, (name, number)) in parts.enumerate() {
+        let known = fields.into_iter().filter_map(|(name, number)| Some((name, number?)));
+        for (i, (name, number)) in known.enumerate() {
             let comma = if i == 0 { "" } else { ", " };
             write!(f, "{comma}{name} {number}")?;
         }
+        // A place that is not known is left out of the message, separator included.
         if *self == Self::default() { Ok(()) } else { f.write_str(": ") }
     }
 }
@@ -56,10 +57,7 @@ pub enum Problem {
     #[error("is a directory, expected a file")]
     Directory,
     /// The path is that of a pipe or a device.
-    #[error(
-        "is a pipe or a device, but such a file is read at several places: write it to a regular file \
-         first"
-    )]
+    #[error("is a pipe or a device, which can be read only once: write it to a regular file first")]
     NotRegular,
     /// The file does not begin like one of its kind.
     #[error("not a {expected} file: it does not begin with \"{expected}\"")]
@@ -68,7 +66,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// The file has a version that cannot be read.
-    #[error("version {found} of the format; only version {expected} is known")]
+    #[error("format version {found} is not supported, expected version {expected}")]
     Version {
         /// The version in the file.
         found: u32,
@@ -92,25 +90,23 @@ pub enum Problem {
         count: u64,
     },
     /// A section is missing.
-    #[error("there is no section {0}: the file is damaged; write it again")]
+    #[error("section {0} is missing: the file is damaged; write it again")]
     NoSection(u32),
     /// A section is there twice.
-    #[error(
-        "there is a second section {0}, and nothing says which one counts; write the file again"
-    )]
+    #[error("section {0} occurs more than once; write the file again")]
     SecondSection(u32),
     /// The numbers are of another field.
     #[error(
-        "the numbers are of {field}, and Hekaton's are of BLS12-381: compile with `circom --prime \
-         bls12381`. Constants such as those of Poseidon belong to one field: a circuit that has \
-         them for another one must get new ones"
+        "the numbers are of {field}, expected BLS12-381: compile with `circom --prime bls12381`. \
+         Constants such as those of Poseidon belong to one field: a circuit with those of another \
+         field needs new ones"
     )]
     Field {
         /// The other field, by name or in hexadecimal.
         field: String,
     },
     /// Numbers do not have 32 bytes.
-    #[error("numbers of {0} bytes; those of BLS12-381 have 32")]
+    #[error("numbers have {0} bytes, expected 32 bytes as in BLS12-381")]
     FieldSize(u32),
     /// A number is not below the modulus.
     #[error(
@@ -201,8 +197,8 @@ pub enum Problem {
     Line,
     /// A `.sym` file is of another circuit.
     #[error(
-        "wire {wire}; the circuit has wires 0 to {}: these are names of another circuit, or of another \
-         compilation of this one",
+        "wire {wire} does not exist: the circuit has wires 0 to {}; the file has the names of another \
+         circuit, or of another compilation of this one",
         wires.saturating_sub(1)
     )]
     OtherNames {
@@ -217,7 +213,7 @@ pub enum Problem {
 }
 
 impl FileError {
-    pub(crate) fn new(path: &Path, place: Place, problem: impl Into<Problem>) -> Self {
+    pub(crate) fn new(path: &Path, place: FilePosition, problem: impl Into<Problem>) -> Self {
         Self { path: path.to_owned(), place, problem: problem.into() }
     }
 }

@@ -6,7 +6,7 @@
 //! does not count, nor does a row that holds for all values, such as 0 x = 0 or 2 (x + 1) = 2 x + 2.
 
 use crate::derived::{Definition, RowKind};
-use crate::directory::{Directory, DirectoryError, Source};
+use crate::directory::{BundleError, CircuitBundle, Source};
 use crate::system::System;
 use ark_ff::{AdditiveGroup, Zero};
 use hekaton_circuit::Fr;
@@ -19,6 +19,7 @@ fn mentions(sides: [&[(Fr, u32)]; 3], scratch: &mut Vec<(u32, Fr)>, mut mention:
         let is_constant = side.iter().all(|(k, variable)| *variable == 0 || k.is_zero());
         is_constant.then(|| side.iter().filter(|(_, v)| *v == 0).fold(Fr::ZERO, sum))
     };
+    // With a constant side the row is linear, and terms of its three sides may cancel.
     let (factor, other) = match (constant(sides[0]), constant(sides[1])) {
         (Some(factor), _) => (factor, sides[1]),
         (None, Some(factor)) => (factor, sides[0]),
@@ -88,13 +89,13 @@ impl System {
     }
 }
 
-impl Directory {
-    /// Describes for people what is allowed in the circuit and probably not meant: public wires that no
-    /// constraint mentions.
+impl CircuitBundle {
+    /// Describes what the circuit allows and its author probably did not intend: public wires that no constraint
+    /// mentions.
     ///
     /// # Errors
     /// As for [`free_public_wires`](Self::free_public_wires).
-    pub fn notices(&self) -> Result<Vec<String>, DirectoryError> {
+    pub fn notices(&self) -> Result<Vec<String>, BundleError> {
         let free = self.free_public_wires()?;
         let notice = notice(&free, &self.summary().source, |wire| self.public_label(wire));
         Ok(notice.into_iter().collect())
@@ -105,7 +106,7 @@ impl Directory {
     ///
     /// # Errors
     /// If wires or constraints of a part cannot be read, or this is the copy in a key store.
-    pub fn free_public_wires(&self) -> Result<Vec<u32>, DirectoryError> {
+    pub fn free_public_wires(&self) -> Result<Vec<u32>, BundleError> {
         let mut unmentioned = Unmentioned::new(self.summary().source.public());
         let derived = self.derived();
         let mut is_expanded = vec![false; derived.definitions().len()];
@@ -128,6 +129,8 @@ impl Directory {
                 mentions(terms.each_ref().map(Vec::as_slice), &mut scratch, |v| locals.push(v));
                 ends.push(locals.len());
             }
+            // Which locals a row mentions is the same for all parts of the type, so polynomials are looked
+            // at once.
             for part in parts {
                 let content = self.content(part)?;
                 let mut wires: Vec<u32> = self.slots(part).map(|(wire, _)| wire).collect();

@@ -1,7 +1,7 @@
 //! Imports a circuit: reads it, cuts it, writes a circuit directory, and checks what was written.
 
 use crate::checker::{LocalRow, PartitionError, PartitionReport, check_partition};
-use crate::directory::{DirectoryError, Source, Summary, WriteError, public_label, write};
+use crate::directory::{BundleError, Source, Summary, WriteError, public_label, write};
 use crate::error::FileError;
 use crate::imported::Imported;
 use crate::partition::{
@@ -23,8 +23,8 @@ pub enum ImportError {
     File(#[from] FileError),
     /// The circuit has no constraints.
     #[error(
-        "the circuit has no constraints: there is nothing to prove. circom's --O1 and --O2 remove \
-         constraints that only copy signals; if there are such, --O0 keeps them"
+        "the circuit has no constraints, so there is nothing to prove. circom's --O1 and --O2 remove \
+         constraints that only copy signals; --O0 keeps them"
     )]
     Empty,
     /// No cut has parts that are small enough.
@@ -35,12 +35,12 @@ pub enum ImportError {
     Write(#[from] WriteError),
     /// The directory that was written cannot be read again.
     #[error(transparent)]
-    Directory(#[from] DirectoryError),
+    Bundle(#[from] BundleError),
     /// The partition that was written has no layout.
-    #[error("the partition has no layout: {0}; this is a mistake of the partitioner")]
+    #[error("the partition has no layout: {0}; this is a bug in the partitioner")]
     Layout(#[from] LayoutError),
     /// The partition that was written is not the circuit.
-    #[error("the partition is not the circuit: {0}; this is a mistake of the partitioner")]
+    #[error("the partition differs from the circuit: {0}; this is a bug in the partitioner")]
     Partition(#[from] PartitionError),
 }
 
@@ -54,11 +54,11 @@ pub struct Monolith {
 }
 
 impl Monolith {
-    /// Reads a `.r1cs` file, and the names of wires from a `.sym` file. `progress` is called now and
-    /// then with the number of constraints so far, and their number.
+    /// Reads a `.r1cs` file, and the names of wires from a `.sym` file. `progress` is called from time to time
+    /// with the number of constraints read and the total.
     ///
     /// # Errors
-    /// If a file is not as it should be, or there are no constraints.
+    /// If a file cannot be read, or there are no constraints.
     pub fn read(
         path: &Path,
         symbols: Option<&Path>,
@@ -66,12 +66,12 @@ impl Monolith {
     ) -> Result<Self, ImportError> {
         let file = R1csFile::open(path)?;
         let counts = file.counts();
-        let symbols = symbols.map(|path| Symbols::read(path, counts.wires)).transpose()?;
+        let names = symbols.map(|path| Symbols::read(path, counts.wires)).transpose()?;
         let system = file.read(|row| progress(row, counts.rows))?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.replace(char::is_control, "?");
+        let name = path.file_name().expect("a path that ends in `..` is not a regular file");
         let source = Source {
-            name,
+            // It is printed, and a control character could change what a terminal shows.
+            name: name.to_string_lossy().replace(char::is_control, "?"),
             digest: hex::encode(file.digest()?),
             rows: counts.rows.into(),
             wires: counts.wires,
@@ -79,11 +79,11 @@ impl Monolith {
             inputs: counts.inputs,
             without_wires: system.without_wires().to_vec(),
         };
-        Self::new(source, system, symbols)
+        Self::new(source, system, names)
     }
 
     /// A system from elsewhere, for example [`system_of`](crate::system_of) an arkworks circuit.
-    /// `name` and `digest` say what it is, to people and to [`Imported`].
+    /// `name` and `digest` identify it, for people and for [`Imported`].
     ///
     /// # Errors
     /// If there are no constraints.
@@ -93,6 +93,7 @@ impl Monolith {
             digest: hex::encode(digest),
             rows: (system.rows() + system.without_wires().len()) as u64,
             wires: system.wires(),
+            // arkworks knows public inputs only.
             outputs: 0,
             inputs: system.public(),
             without_wires: system.without_wires().to_vec(),
@@ -118,8 +119,8 @@ impl Monolith {
         &self.system
     }
 
-    /// Describes for people what is allowed in the circuit and probably not meant: public wires that no
-    /// constraint mentions.
+    /// Describes what the circuit allows and its author probably did not intend: public wires that no constraint
+    /// mentions.
     pub fn notices(&self) -> Vec<String> {
         let symbols = self.symbols.as_ref();
         let label = |wire| {
@@ -192,16 +193,20 @@ impl Monolith {
         path: &Path,
         started: impl FnOnce(&Path),
     ) -> Result<(Summary, PartitionReport), ImportError> {
+        // Before the work, and again when the result is renamed.
         crate::directory::check_free(path)?;
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let io = |source| WriteError::Io { path: parent.to_owned(), source };
         std::fs::create_dir_all(parent).map_err(io)?;
-        let building = tempfile::Builder::new().prefix(".hekaton-import-").tempdir_in(parent);
-        let building = building.map_err(io)?;
+        // In the same folder, so that the last step is a rename within one file system.
+        let building =
+            tempfile::Builder::new().prefix(".hekaton-import-").tempdir_in(parent).map_err(io)?;
         started(building.path());
         let unchecked = building.path().join("circuit");
         let symbols = self.symbols.as_ref();
         let summary = write(&unchecked, self.source.clone(), plan.most, &plan.parts, symbols)?;
+        // What was written, and not what is in memory: a mistake of the writer or of the partitioner must
+        // not reach a prover.
         let report = self.check(&unchecked)?;
         crate::directory::rename(&unchecked, path)?;
         Ok((summary, report))
@@ -214,6 +219,8 @@ impl Monolith {
     pub fn check(&self, path: &Path) -> Result<PartitionReport, ImportError> {
         let imported = Imported::open(path)?;
         let found = &imported.directory().summary().source;
+        // Outputs and inputs are one list of public wires for the checker; which is which matters to people
+        // who read values.
         for (what, expected, found) in [
             ("public outputs", found.outputs, self.source.outputs),
             ("public inputs", found.inputs, self.source.inputs),

@@ -1,7 +1,8 @@
 //! An imported circuit, as Hekaton proves it.
 
 use crate::derived::{Definition, RowKind};
-use crate::directory::{Directory, DirectoryError};
+use crate::directory::{BundleError, CircuitBundle};
+use crate::numbers;
 use crate::partition::{Access, Rows};
 use crate::values::Values;
 use crate::witness::WitnessFile;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 /// source's outputs, then its inputs.
 #[derive(Debug)]
 pub struct Imported {
-    directory: Directory,
+    directory: CircuitBundle,
     /// The private wires that several parts share, in ascending order.
     shared: Vec<u32>,
     /// A type and its constraints.
@@ -33,23 +34,26 @@ impl Imported {
     ///
     /// # Errors
     /// If it is not a circuit directory, or is damaged.
-    pub fn open(path: &Path) -> Result<Self, DirectoryError> {
-        Ok(Self::new(Directory::open(path)?))
+    pub fn open(path: &Path) -> Result<Self, BundleError> {
+        Ok(Self::new(CircuitBundle::open(path)?))
     }
 
     /// The circuit of an opened directory.
-    pub fn new(directory: Directory) -> Self {
+    pub fn new(directory: CircuitBundle) -> Self {
         let public = directory.summary().source.public();
         let slots = (0..directory.parts()).flat_map(|part| directory.slots(part));
-        let shared = slots.filter(|(wire, access)| *access != Access::Unused && *wire > public);
-        let mut shared: Vec<u32> = shared.map(|(wire, _)| wire).collect();
+        let mut shared: Vec<u32> = slots
+            .filter(|(wire, access)| *access != Access::Unused && *wire > public)
+            .map(|(wire, _)| wire)
+            .collect();
+        // The order of ids in the layout, which every prover must derive in the same way.
         shared.sort_unstable();
         shared.dedup();
         Self { directory, shared, described: Mutex::default() }
     }
 
     /// The directory.
-    pub fn directory(&self) -> &Directory {
+    pub fn directory(&self) -> &CircuitBundle {
         &self.directory
     }
 
@@ -67,23 +71,24 @@ impl Imported {
         let derived = self.directory.derived();
         let (plain, sums): (Vec<u32>, Vec<u32>) =
             wires.iter().partition(|wire| **wire < derived.first());
-        let plain = input.gather(&plain)?;
+        let given = input.gather(&plain)?;
         if sums.is_empty() {
-            return Ok(plain);
+            return Ok(given);
         }
         let needed = derived.needed(&sums);
         let from_source = needed.partition_point(|wire| *wire < derived.first());
         let mut values = input.gather(&needed[..from_source])?;
-        let place = |wire: u32| needed.binary_search(&wire).ok();
+        let place =
+            |wire: u32| needed.binary_search(&wire).expect("`needed` has what definitions need");
         for wire in &needed[from_source..] {
-            // Definitions mention earlier wires only.
-            let of = |wire| place(wire).and_then(|at| values.get(at)).copied().unwrap_or_default();
-            values.push(derived.value(*wire, of));
+            // Definitions mention earlier wires only, and `needed` ascends: their values are there.
+            let value = derived.value(*wire, |earlier| values[place(earlier)]);
+            values.push(value);
         }
-        let mut plain = plain.into_iter();
+        let mut of_source = given.into_iter();
         let value = |wire: &u32| match *wire < derived.first() {
-            true => plain.next().unwrap_or_default(),
-            false => place(*wire).map(|at| values[at]).unwrap_or_default(),
+            true => of_source.next().expect("`gather` returns a value for each wire"),
+            false => values[place(*wire)],
         };
         Ok(wires.iter().map(value).collect())
     }
@@ -97,6 +102,8 @@ impl Imported {
         instances: Range<usize>,
         values: &mut WireValues,
     ) -> Result<(), CircuitError> {
+        // A witness of another compilation has other wires at the same numbers, and would fail as a false
+        // constraint, far from the reason.
         input.check_wires(self.directory.summary().source.wires)?;
         wires.sort_unstable();
         wires.dedup();
@@ -115,7 +122,10 @@ impl Imported {
 
     /// The constraints of a type, for messages; those of the last one are kept.
     fn rows_to_describe(&self, kind: usize) -> Option<Arc<Rows>> {
+        // Messages only: if a thread panicked while it held this, a description is missing and nothing
+        // else.
         let mut last = self.described.lock().ok()?;
+        // Failures come in groups of one type, and a type's rows may be hundreds of megabytes.
         if let Some((_, rows)) = last.as_ref().filter(|(last, _)| *last == kind) {
             return Some(rows.clone());
         }
@@ -136,7 +146,7 @@ impl Imported {
 }
 
 fn instance(part: usize) -> InstanceId {
-    InstanceId::from_index(u32::try_from(part).unwrap_or(u32::MAX))
+    InstanceId::from_index(numbers::count(part))
 }
 
 impl Circuit for Imported {
@@ -170,6 +180,8 @@ impl Circuit for Imported {
                 match (access, shared()) {
                     (Access::Writes, Some(wire)) => layout.write(id, slot, wire),
                     (Access::Reads, Some(wire)) => layout.read(id, slot, wire),
+                    // A type has a slot for what any of its parts shares; here the wire is in this part
+                    // only.
                     _ => layout.unused(id, slot),
                 }
             }
@@ -222,6 +234,8 @@ impl Circuit for Imported {
         let (cs, kind) = (subcircuit.cs(), subcircuit.kind());
         let mut values = Vec::new();
         if let Some(private) = private {
+            // Private values may come from another rank: another number of them, or values that are not
+            // reduced, fail here.
             let all = private.decode_into(self.own(kind), &mut values);
             all.ok_or(SynthesisError::AssignmentMissing)?;
         }
@@ -242,6 +256,7 @@ impl Circuit for Imported {
                 let term = |(k, v): &(Fr, usize)| (*k, variables[*v]);
                 LinearCombination(terms.iter().map(term).collect())
             };
+            // `rows` has no way to stop; after the first error, its rows are dropped.
             if result.is_ok() {
                 let [a, b, c] = sides.map(side);
                 result = cs.enforce_r1cs_constraint(|| a, || b, || c);
@@ -323,6 +338,7 @@ impl StoredRows<Values> for Imported {
                 Some(name_of(*wire))
             };
             let names: Vec<String> = locals.iter().filter_map(name).collect();
+            // A row may have thousands of terms, and people read a few names.
             let (shown, more) = names.split_at(names.len().min(12));
             text += &format!(", with {}", shown.join(", "));
             if !more.is_empty() {

@@ -18,6 +18,7 @@ mod free_wires;
 mod import;
 mod imported;
 mod monolith;
+mod numbers;
 pub mod partition;
 mod r1cs_file;
 mod symbols;
@@ -28,8 +29,8 @@ mod witness;
 
 pub use checker::{LocalRow, PartProblem, PartitionError, PartitionReport, check_partition};
 pub use derived::{Definition, Derived, MOST_BITS, RowKind};
-pub use directory::Directory;
-pub use error::{FileError, Place, Problem};
+pub use directory::CircuitBundle;
+pub use error::{FileError, FilePosition, Problem};
 pub use import::{ImportError, Monolith};
 pub use imported::Imported;
 pub use monolith::{MonolithError, system_of, witness_of};

@@ -41,11 +41,15 @@ pub fn system_of(circuit: impl ConstraintSynthesizer<Fr>) -> Result<System, Mono
     let count = |n: usize| u32::try_from(n).map_err(|_| MonolithError::TooLarge);
     let public = cs.num_instance_variables();
     let wires = count(public + cs.num_witness_variables())?;
+    // Only R1CS has a predicate by default; another one means constraints that would silently be lost.
     if cs.num_predicates() != 1 {
         return Err(MonolithError::Predicate);
     }
-    let matrices = cs.borrow().and_then(|cs| matrices_of(&cs)).ok_or(MonolithError::Predicate)?;
-    let matrices = matrices.map_err(|_| MonolithError::TooLarge)?;
+    let matrices = cs
+        .borrow()
+        .and_then(|cs| matrices_of(&cs))
+        .ok_or(MonolithError::Predicate)?
+        .map_err(|_| MonolithError::TooLarge)?;
     drop(cs);
     let coefficients: Vec<_> = matrices.coefficients.iter().map(|k| (bytes_of(k), *k)).collect();
     let mut system = SystemBuilder::new(wires, count(public - 1)?);
@@ -72,9 +76,9 @@ pub fn witness_of(circuit: impl ConstraintSynthesizer<Fr>) -> Result<Vec<Fr>, Mo
     // Only the assignment is needed, not the matrices.
     let mode = SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
     let cs = synthesize(circuit, mode)?;
-    let cs = cs.borrow().ok_or(SynthesisError::MissingCS)?;
-    let mut values = cs.instance_assignment()?.to_vec();
-    values.extend_from_slice(cs.witness_assignment()?);
+    let assigned = cs.borrow().ok_or(SynthesisError::MissingCS)?;
+    let mut values = assigned.instance_assignment()?.to_vec();
+    values.extend_from_slice(assigned.witness_assignment()?);
     Ok(values)
 }
 
@@ -84,6 +88,8 @@ fn synthesize(
 ) -> Result<ConstraintSystemRef<Fr>, MonolithError> {
     let cs = ConstraintSystem::new_ref();
     cs.set_mode(mode);
+    // Any optimization of arkworks replaces wires, and witnesses would have other wires than the imported
+    // constraints.
     cs.set_optimization_goal(OptimizationGoal::None);
     circuit.generate_constraints(cs.clone())?;
     Ok(cs)

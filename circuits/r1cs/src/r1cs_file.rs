@@ -1,12 +1,13 @@
 //! circom's `.r1cs` files, version 1.
 //!
 //! Section 1 has the field and the counts, section 2 the constraints, section 3 the labels of wires;
-//! sections 4 and 5 describe custom gates. A number in the header is believed where something needs
-//! it, and then only as far as the file has bytes for it: writers differ in the others. circom counts
-//! private inputs before it simplifies, some tools write no labels, or shorter ones.
+//! sections 4 and 5 describe custom gates. A number in the header is used only where something needs it, and
+//! only as far as the file has bytes for it, because writers differ in the others: circom counts private
+//! inputs before it simplifies, and some tools write no labels, or shorter ones.
 
 use crate::container::{Container, Reader, container_of, decode};
-use crate::error::{FileError, Place, Problem};
+use crate::error::{FileError, FilePosition, Problem};
+use crate::numbers::count;
 use crate::system::{System, SystemBuilder, bytes_of};
 use ark_ff::{BigInteger, PrimeField};
 use hekaton_circuit::Fr;
@@ -65,8 +66,8 @@ impl R1csFile {
     /// ones are skipped, and nothing depends on the labels.
     ///
     /// # Errors
-    /// If it is not a regular file or not such a file, is truncated, is of another field, uses custom
-    /// gates, or has counts that cannot be true.
+    /// If it is not a regular file or not a `.r1cs` file, is truncated, is of another field, uses custom gates, or
+    /// has impossible counts.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let container = Container::open(path, "r1cs", 1)?;
         let mut header = container.reader(HEADER)?;
@@ -107,7 +108,7 @@ impl R1csFile {
             false => 0,
         };
         let limit = |section, what, found, most| {
-            let place = Place { section: Some(section), ..Place::default() };
+            let place = FilePosition { section: Some(section), ..FilePosition::default() };
             let problem = Problem::NoBytesFor { what, found, most };
             if found > most { Err(container.error(place, problem)) } else { Ok(()) }
         };
@@ -141,19 +142,19 @@ impl R1csFile {
     /// are outputs: for arkworks circuits, and for other provers. Constraints without wires are left
     /// out.
     pub fn bytes_of(system: &System, outputs: u32) -> Vec<u8> {
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let mut header = 32u32.to_le_bytes().to_vec();
         header.extend(Fr::MODULUS.to_bytes_le());
-        let outputs = outputs.min(system.public());
-        for count in [system.wires(), outputs, system.public() - outputs, 0] {
-            header.extend(count.to_le_bytes());
+        let public_outputs = outputs.min(system.public());
+        let inputs = system.public() - public_outputs;
+        for number in [system.wires(), public_outputs, inputs, 0] {
+            header.extend(number.to_le_bytes());
         }
         header.extend(u64::from(system.wires()).to_le_bytes());
-        header.extend(number(system.rows()).to_le_bytes());
+        header.extend(count(system.rows()).to_le_bytes());
         let coefficients: Vec<_> = system.coefficients().iter().map(bytes_of).collect();
         let mut rows = Vec::new();
         for side in (0..system.rows()).flat_map(|row| system.row(row)) {
-            rows.extend(number(side.len()).to_le_bytes());
+            rows.extend(count(side.len()).to_le_bytes());
             for term in side {
                 rows.extend(term.wire.to_le_bytes());
                 rows.extend(coefficients[term.coefficient as usize]);
@@ -163,7 +164,7 @@ impl R1csFile {
         container_of("r1cs", 1, &[(HEADER, &header), (CONSTRAINTS, &rows), (LABELS, &labels)])
     }
 
-    /// Reads the constraints. `progress` is called now and then with the number of rows so far.
+    /// Reads the constraints. `progress` is called from time to time with the number of rows read.
     ///
     /// # Errors
     /// If a row has a wire that does not exist, a number that is not below the modulus, or cannot
@@ -180,6 +181,7 @@ impl R1csFile {
                 combination(&mut reader, &mut system)?;
             }
             system.end_row(row).map_err(|e| reader.error(e.into()))?;
+            // Seldom enough that a terminal keeps up.
             if row % (1 << 16) == 0 {
                 progress(row);
             }
@@ -196,6 +198,7 @@ const MOST_PUBLIC: u64 = 1 << 24;
 /// Reads a linear combination.
 fn combination(reader: &mut Reader<'_>, system: &mut SystemBuilder) -> Result<(), FileError> {
     let terms = reader.u32("the number of terms")?;
+    // A count that the section has no bytes for is refused before the first term is read.
     let most = reader.left() / TERM;
     if u64::from(terms) > most {
         let what = "the number of terms";

@@ -1,7 +1,7 @@
 //! circom's `.sym` files: the names of signals, one line each, as `label,wire,component,name`. Signals
 //! that circom's simplification removed have wire -1.
 
-use crate::error::{FileError, Place, Problem};
+use crate::error::{FileError, FilePosition, Problem};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -28,7 +28,7 @@ impl Symbols {
         lines(path, |number, wire, _, name| {
             let Some(wire) = wire else { return Ok(()) };
             if wire >= wires {
-                let place = Place { line: Some(number), ..Place::default() };
+                let place = FilePosition { line: Some(number), ..FilePosition::default() };
                 return Err(FileError::new(path, place, Problem::OtherNames { wire, wires }));
             }
             let start = symbols.text.len() as u64;
@@ -68,34 +68,36 @@ impl Symbols {
     }
 }
 
-/// Calls `f` for each line of a `.sym` file with its number, the wire (`None` for -1), the number of
-/// the component's template, and the name.
+/// Calls `f` for each line of a `.sym` file with its number, the wire and the number of the component's
+/// template (each `None` for -1), and the name.
 pub(crate) fn lines(
     path: &Path,
-    mut f: impl FnMut(u64, Option<u32>, u64, &str) -> Result<(), FileError>,
+    mut f: impl FnMut(u64, Option<u32>, Option<u64>, &str) -> Result<(), FileError>,
 ) -> Result<(), FileError> {
     let io = |line, e: std::io::Error| {
-        FileError::new(path, Place { line, ..Place::default() }, Problem::Io(e))
+        FileError::new(path, FilePosition { line, ..FilePosition::default() }, Problem::Io(e))
     };
     crate::container::check_regular(path)?;
     let mut reader = BufReader::new(File::open(path).map_err(|e| io(None, e))?);
     let mut line = Vec::new();
     for number in 1u64.. {
         line.clear();
+        // A file without line ends would otherwise be read into memory as one line.
         let limited = &mut std::io::Read::take(&mut reader, LONGEST);
         let read = limited.read_until(b'\n', &mut line).map_err(|e| io(Some(number), e))?;
         if read == 0 {
             break;
         }
         let fail = |problem| {
-            let place = Place { line: Some(number), ..Place::default() };
+            let place = FilePosition { line: Some(number), ..FilePosition::default() };
             FileError::new(path, place, problem)
         };
         if line.len() as u64 == LONGEST && line.last() != Some(&b'\n') {
             return Err(fail(Problem::LongLine(LONGEST)));
         }
-        let text = std::str::from_utf8(&line).map_err(|_| fail(Problem::Line))?;
-        let text = text.trim_end_matches(['\n', '\r']);
+        let text = std::str::from_utf8(&line)
+            .map_err(|_| fail(Problem::Line))?
+            .trim_end_matches(['\n', '\r']);
         if text.is_empty() {
             continue;
         }
@@ -105,20 +107,24 @@ pub(crate) fn lines(
     Ok(())
 }
 
-/// The wire of a line, `None` for -1, the number of the template, and the name.
-fn parse(line: &str) -> Option<(Option<u32>, u64, &str)> {
+/// A wire or a template; `None` for -1.
+fn number_or_none<N: std::str::FromStr>(field: &str) -> Option<Option<N>> {
+    match field {
+        "-1" => Some(None),
+        number => Some(Some(number.parse().ok()?)),
+    }
+}
+
+/// The wire of a line and the number of the template, each `None` for -1, and the name.
+fn parse(line: &str) -> Option<(Option<u32>, Option<u64>, &str)> {
     let mut fields = line.splitn(4, ',');
     let _label: u64 = fields.next()?.parse().ok()?;
-    let wire = match fields.next()? {
-        "-1" => None,
-        wire => Some(wire.parse().ok()?),
-    };
-    let template: i64 = fields.next()?.parse().ok()?;
+    let wire = number_or_none(fields.next()?)?;
+    let template = number_or_none(fields.next()?)?;
     // Names are printed.
     let is_name = |name: &&str| !name.is_empty() && !name.contains(char::is_control);
     let name = fields.next().filter(is_name)?;
-    // No template is -1.
-    Some((wire, u64::try_from(template).unwrap_or(u64::MAX), name))
+    Some((wire, template, name))
 }
 
 #[cfg(test)]
@@ -127,14 +133,15 @@ mod tests {
 
     #[test]
     fn lines() {
-        assert_eq!(parse("1,5,0,main.a[3].b"), Some((Some(5), 0, "main.a[3].b")));
-        assert_eq!(parse("2,-1,17,main.c"), Some((None, 17, "main.c")));
-        assert_eq!(parse("2,1,-1,a,b"), Some((Some(1), u64::MAX, "a,b")));
+        assert_eq!(parse("1,5,0,main.a[3].b"), Some((Some(5), Some(0), "main.a[3].b")));
+        assert_eq!(parse("2,-1,17,main.c"), Some((None, Some(17), "main.c")));
+        assert_eq!(parse("2,1,-1,a,b"), Some((Some(1), None, "a,b")));
         for wrong in [
             "",
             "1,2,3",
             "x,1,2,a",
             "1,-2,2,a",
+            "1,2,-2,a",
             "1,1,2,",
             "1,4294967296,2,a",
             "1,1,,a",

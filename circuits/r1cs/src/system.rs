@@ -1,6 +1,7 @@
 //! A constraint system in memory: canonical rows with a table of coefficients.
 
 use crate::derived::Derived;
+use crate::numbers::{count, index};
 use ark_ff::{One, PrimeField, Zero};
 use hekaton_circuit::Fr;
 use std::collections::HashMap;
@@ -45,7 +46,7 @@ pub struct System {
 #[non_exhaustive]
 pub enum RowError {
     /// A wire that does not exist.
-    #[error("wire {wire}; the circuit has wires 0 to {}", wires.saturating_sub(1))]
+    #[error("wire {wire} does not exist: the circuit has wires 0 to {}", wires.saturating_sub(1))]
     NoSuchWire {
         /// The wire.
         wire: u32,
@@ -140,8 +141,7 @@ impl System {
 
     /// Returns no derived wires, as a source does not have any.
     pub(crate) fn none_derived(&self) -> Derived {
-        let rows = u32::try_from(self.rows.len() + self.without_wires.len()).unwrap_or(u32::MAX);
-        Derived::none(rows, self.wires)
+        Derived::none(count(self.rows.len() + self.without_wires.len()), self.wires)
     }
 
     /// A system with other rows over these wires and derived ones, and with more coefficients.
@@ -160,8 +160,8 @@ impl System {
 
     /// Adds a row in canonical form.
     pub(crate) fn push(&mut self, number: u32, sides: [&[Term]; 3]) {
-        let length = |side: &[Term]| u32::try_from(side.len()).unwrap_or(u32::MAX);
-        let row = Row { start: self.terms.len() as u64, a: length(sides[0]), b: length(sides[1]) };
+        let [a, b] = [0, 1].map(|side: usize| count(sides[side].len()));
+        let row = Row { start: self.terms.len() as u64, a, b };
         self.rows.push(row);
         self.numbers.push(number);
         sides.iter().for_each(|side| self.terms.extend_from_slice(side));
@@ -171,7 +171,6 @@ impl System {
     pub fn row(&self, row: usize) -> [&[Term]; 3] {
         let Row { start, a, b } = self.rows[row];
         let end = self.rows.get(row + 1).map_or(self.terms.len() as u64, |next| next.start);
-        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let (first, second) = (start + u64::from(a), start + u64::from(a) + u64::from(b));
         let terms = |from, to| &self.terms[index(from)..index(to)];
         [terms(start, first), terms(first, second), terms(second, end)]
@@ -256,6 +255,7 @@ impl SystemBuilder {
             return Err(RowError::Limit(Limit::Terms));
         }
         let ascends = terms[self.start..].last().is_none_or(|last| last.wire < wire);
+        // Most writers emit canonical rows, which need no sorting.
         self.is_canonical &= ascends && *coefficient != [0; 32];
         let coefficient = self.intern(*coefficient, value)?;
         self.system.terms.push(Term { coefficient, wire });
@@ -267,8 +267,10 @@ impl SystemBuilder {
         if let Some(id) = self.ids.get(&bytes) {
             return Ok(*id);
         }
-        let id = u32::try_from(self.system.coefficients.len()).ok().filter(|id| *id < u32::MAX - 1);
-        let id = id.ok_or(RowError::Limit(Limit::Coefficients))?;
+        let id = u32::try_from(self.system.coefficients.len())
+            .ok()
+            .filter(|id| *id < u32::MAX - 1)
+            .ok_or(RowError::Limit(Limit::Coefficients))?;
         self.system.coefficients.push(value());
         self.ids.insert(bytes, id);
         Ok(id)
@@ -281,10 +283,12 @@ impl SystemBuilder {
     pub fn end_combination(&mut self) -> Result<(), RowError> {
         if !self.is_canonical {
             let mut terms = self.system.terms.split_off(self.start);
+            // Stable, so that a wire with one term keeps the coefficient's place.
             terms.sort_by_key(|term| term.wire);
             for same in terms.chunk_by(|a, b| a.wire == b.wire) {
                 let value = |term: &Term| self.system.coefficients[term.coefficient as usize];
                 let sum: Fr = same.iter().map(value).sum();
+                // Terms that cancel do not mention their wire: kept, they would make it shared.
                 if sum.is_zero() {
                     continue;
                 }
@@ -327,6 +331,8 @@ impl SystemBuilder {
                     self.system.coefficients[term.coefficient as usize]
                 }),
             });
+            // A false constant makes the whole circuit unsatisfiable, which people should learn now and not
+            // from a prover.
             if values[0] * values[1] != values[2] {
                 return Err(RowError::False);
             }

@@ -1,6 +1,7 @@
 //! The circom templates that repeat in a circuit, from the names in its `.sym` file.
 
-use crate::error::{FileError, Place, Problem};
+use crate::error::{FileError, FilePosition, Problem};
+use crate::numbers::count;
 use crate::partition::Occurrences;
 use crate::symbols;
 use crate::system::System;
@@ -47,10 +48,10 @@ impl Components {
             return *id;
         }
         let outer = name.rsplit_once('.').map(|(outer, _)| self.get(outer));
-        let id = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        let name = name.to_owned();
-        self.by_name.insert(name.clone(), id);
-        self.list.push(Component { template: None, name, outer, rows: 0, interface: 0 });
+        let id = count(self.list.len());
+        self.by_name.insert(name.to_owned(), id);
+        let own = name.to_owned();
+        self.list.push(Component { template: None, name: own, outer, rows: 0, interface: 0 });
         id
     }
 
@@ -68,6 +69,7 @@ impl Components {
 /// The component of wires without a name.
 const NOWHERE: u32 = u32::MAX;
 /// The deepest nesting of components in a name.
+// Names nest by recursion here, and a file may claim any depth.
 const DEEPEST: usize = 200;
 
 /// The templates with at least two components that have constraints, those with the most constraints
@@ -85,7 +87,7 @@ pub(crate) fn templates(
     let mut of_wire = vec![NOWHERE; system.wires() as usize];
     symbols::lines(path, |number, wire, template, name| {
         let fail = |problem| {
-            let place = Place { line: Some(number), ..Place::default() };
+            let place = FilePosition { line: Some(number), ..FilePosition::default() };
             FileError::new(path, place, problem)
         };
         let Some((own, _)) = name.rsplit_once('.') else { return Ok(()) };
@@ -93,7 +95,8 @@ pub(crate) fn templates(
             return Err(fail(Problem::Line));
         }
         let id = components.get(own);
-        components.list[id as usize].template = Some(template);
+        // Components of no template say nothing about one: they must not count as components of the same.
+        components.list[id as usize].template = template;
         let Some(wire) = wire else { return Ok(()) };
         match of_wire.get_mut(wire as usize) {
             Some(place) if *place == NOWHERE => *place = id,
@@ -107,8 +110,8 @@ pub(crate) fn templates(
     })?;
     let mut of_row = vec![NOWHERE; system.rows()];
     for (row, place) in of_row.iter_mut().enumerate() {
-        let last = system.row(row).map(|side| side.last().map_or(0, |term| term.wire));
-        *place = of_wire[last.into_iter().max().unwrap_or_default() as usize];
+        let [a, b, c] = system.row(row).map(|side| side.last().map_or(0, |term| term.wire));
+        *place = of_wire[a.max(b).max(c) as usize];
         if *place != NOWHERE {
             components.around(*place, |_, component| component.rows += 1);
         }
@@ -127,6 +130,7 @@ pub(crate) fn templates(
         }
         for id in touched.drain(..) {
             let count = std::mem::take(&mut counts[id as usize]) as usize;
+            // Some of the wire's rows are outside of the component, so it is an input or output of it.
             if count < rows.len() || wire <= system.public() {
                 components.list[id as usize].interface += 1;
             }

@@ -22,9 +22,9 @@ impl fmt::Debug for Values {
 impl Values {
     /// Encodes values.
     pub fn encode(values: impl IntoIterator<Item = Fr>) -> Self {
-        let values = values.into_iter();
-        let mut out = Vec::with_capacity(2 * values.size_hint().0);
-        for value in values {
+        let all = values.into_iter();
+        let mut out = Vec::with_capacity(2 * all.size_hint().0);
+        for value in all {
             let bytes = bytes_of(&value);
             let length = FIELD - bytes.iter().rev().take_while(|byte| **byte == 0).count();
             #[allow(clippy::cast_possible_truncation, reason = "at most 32")]

@@ -2,7 +2,7 @@
 //! values of all wires.
 
 use crate::container::{Container, FIELD, Section, container_of, decode};
-use crate::error::{FileError, Place, Problem};
+use crate::error::{FileError, FilePosition, Problem};
 use ark_ff::{BigInteger, One, PrimeField};
 use hekaton_circuit::Fr;
 use std::ops::Range;
@@ -11,6 +11,7 @@ use std::path::Path;
 const HEADER: u32 = 1;
 const VALUES: u32 = 2;
 /// Values that are read because they are between two that are asked for.
+// One read of 2 KiB more costs less than another system call.
 const GAP: u32 = 64;
 /// The number of values that are read together.
 const AT_ONCE: u32 = 1 << 14;
@@ -29,7 +30,7 @@ impl WitnessFile {
     /// Opens a file, and checks its length and that the first value is 1.
     ///
     /// # Errors
-    /// If it is not such a file, is truncated, or is of another field.
+    /// If it is not a `.wtns` file, is truncated, or is of another field.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         Self::of(Container::open(path, "wtns", 2)?)
     }
@@ -46,7 +47,7 @@ impl WitnessFile {
     pub fn bytes_of(values: &[Fr]) -> Vec<u8> {
         let mut header = 32u32.to_le_bytes().to_vec();
         header.extend(Fr::MODULUS.to_bytes_le());
-        header.extend(u32::try_from(values.len()).unwrap_or(u32::MAX).to_le_bytes());
+        header.extend(crate::numbers::count(values.len()).to_le_bytes());
         let mut body = Vec::with_capacity(FIELD * values.len());
         values.iter().for_each(|value| body.extend(crate::system::bytes_of(value)));
         container_of("wtns", 2, &[(HEADER, &header), (VALUES, &body)])
@@ -70,7 +71,7 @@ impl WitnessFile {
         let values = container.section(VALUES)?;
         let expected = FIELD as u64 * u64::from(wires);
         if values.length != expected {
-            let place = Place { section: Some(VALUES), ..Place::default() };
+            let place = FilePosition { section: Some(VALUES), ..FilePosition::default() };
             let problem = Problem::Mismatch {
                 what: "the length of the values in bytes",
                 found: values.length,
@@ -79,6 +80,7 @@ impl WitnessFile {
             return Err(container.error(place, problem));
         }
         let witness = Self { container, values, wires, is_ones: false };
+        // Constraints use wire 0 as the constant 1; another value would satisfy another system.
         match witness.values(0..wires.min(1))?.first() {
             Some(one) if one.is_one() => Ok(witness),
             _ => Err(witness.error(0, Problem::NotOne)),
@@ -99,7 +101,7 @@ impl WitnessFile {
             return Ok(());
         }
         let (found, expected) = (self.wires.into(), expected.into());
-        let place = Place { section: Some(HEADER), ..Place::default() };
+        let place = FilePosition { section: Some(HEADER), ..FilePosition::default() };
         Err(self.container.error(place, Problem::OtherWires { found, expected }))
     }
 
@@ -149,10 +151,11 @@ impl WitnessFile {
     /// As for [`values`](Self::values), and if a wire does not exist.
     pub fn gather(&self, wires: &[u32]) -> Result<Vec<Fr>, FileError> {
         let mut order: Vec<usize> = (0..wires.len()).collect();
+        // Wires of a part are spread over the file, and reads in ascending order are sequential.
         order.sort_unstable_by_key(|at| wires[*at]);
         if let Some(last) = order.last().map(|at| wires[*at]).filter(|last| *last >= self.wires) {
             let problem = crate::RowError::NoSuchWire { wire: last, wires: self.wires };
-            return Err(self.container.error(Place::default(), problem.into()));
+            return Err(self.container.error(FilePosition::default(), problem.into()));
         }
         let mut out = vec![Fr::default(); wires.len()];
         let near = |a: &usize, b: &usize| wires[*b] - wires[*a] <= GAP;
@@ -178,7 +181,7 @@ impl WitnessFile {
 
     fn error(&self, wire: u32, problem: Problem) -> FileError {
         let byte = Some(self.values.start + FIELD as u64 * u64::from(wire));
-        let place = Place { section: Some(VALUES), byte, ..Place::default() };
+        let place = FilePosition { section: Some(VALUES), byte, ..FilePosition::default() };
         self.container.error(place, problem)
     }
 }

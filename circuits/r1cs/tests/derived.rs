@@ -922,6 +922,6 @@ fn equal_pieces_with_packs_are_one_type() {
     // A written directory is read as it was.
     let file = folder.path().join("again");
     write(&file, source(&system), 1 << 20, &made, None).unwrap();
-    let derived = hekaton_r1cs::Directory::open(&file).unwrap().derived().clone();
+    let derived = hekaton_r1cs::CircuitBundle::open(&file).unwrap().derived().clone();
     assert_eq!(derived, made.derived);
 }

@@ -108,14 +108,14 @@ fn what_is_wrong_is_said_with_its_place() {
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (Vec::new(), "does not begin with \"r1cs\""),
         (replaced(0, b"wtns"), "does not begin with \"r1cs\""),
-        (replaced(4, &[2]), "byte 8: version 2 of the format; only version 1"),
-        (of_field(32, &bn254), "are of BN254, and Hekaton's are of BLS12-381"),
+        (replaced(4, &[2]), "byte 8: format version 2 is not supported, expected version 1"),
+        (of_field(32, &bn254), "are of BN254, expected BLS12-381"),
         (of_field(32, &[7; 32]), "the field of 0x0707"),
         (of_field(8, &prime("ffffffff00000001")), "are of Goldilocks"),
-        (of_field(16, &[9; 16]), "numbers of 16 bytes"),
-        (container("r1cs", 1, &twice), "a second section 1"),
-        (container("r1cs", 1, &sections(4, &cubic())[1..]), "there is no section 1"),
-        (container("r1cs", 1, &sections(4, &cubic())[..1]), "there is no section 2"),
+        (of_field(16, &[9; 16]), "numbers have 16 bytes"),
+        (container("r1cs", 1, &twice), "section 1 occurs more than once"),
+        (container("r1cs", 1, &sections(4, &cubic())[1..]), "section 1 is missing"),
+        (container("r1cs", 1, &sections(4, &cubic())[..1]), "section 2 is missing"),
         ([&good[..], &[0]].concat(), "1 bytes follow the end of the last section"),
         (with(1, header([2, 1, 1, 0, 2])), "the number of wires is 2, expected 3"),
         (with(1, header([4, 1, 1, 0, 3])), "section 2, row 2, byte"),
@@ -123,7 +123,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (with(1, header([4, 1, 1, 0, u32::MAX])), "the number of constraints in the header is"),
         (with(1, header([u32::MAX, 1 << 31, 1 << 30, 0, 2])), "the number of public wires is"),
         (with(1, [header([4, 1, 1, 0, 2]), vec![0]].concat()), "follow the end of the header"),
-        (with(2, row(vec![(4, one)])), "wire 4; the circuit has wires 0 to 3"),
+        (with(2, row(vec![(4, one)])), "wire 4 does not exist: the circuit has wires 0 to 3"),
         (with(2, not_canonical), "section 2, row 0, byte"),
         (with(2, vec![0xff; 30]), "is 4294967295, but the file has bytes for at most 0"),
         (container("r1cs", 1, &[sections(4, &cubic()), vec![(5, vec![1; 9])]].concat()), "custom"),
@@ -186,7 +186,7 @@ fn names_of_wires() {
     assert_eq!((symbols.name(1), symbols.name(2)), (Some("main.y"), Some("main.x")));
     assert_eq!((symbols.name(0), symbols.name(3), symbols.len()), (None, None, 2));
     for (text, says) in [
-        (&b"1,1,0,a\n2,4,0,b\n"[..], "line 2: wire 4; the circuit has wires 0 to 3"),
+        (&b"1,1,0,a\n2,4,0,b\n"[..], "line 2: wire 4 does not exist: the circuit has wires 0 to 3"),
         (b"1,1,0\n", "line 1: not a line of a .sym file"),
         (b"1,1,0,\xff\n", "line 1: not a line of a .sym file"),
     ] {

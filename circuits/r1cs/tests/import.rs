@@ -5,12 +5,12 @@
 use ark_ff::{AdditiveGroup, Field};
 use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{Fr, Masking, PreparedCircuit, SlotAccess, check};
-use hekaton_r1cs::directory::{DirectoryError, write};
+use hekaton_r1cs::directory::{BundleError, write};
 use hekaton_r1cs::partition::{
     Access, Cut, Occurrences, Order, PartType, Parts, Plan, Rows, parts,
 };
 use hekaton_r1cs::{
-    Directory, ImportError, Imported, LocalRow, Monolith, PartProblem, PartitionError, System,
+    CircuitBundle, ImportError, Imported, LocalRow, Monolith, PartProblem, PartitionError, System,
     WitnessFile, check_partition,
 };
 use proptest::prelude::*;
@@ -78,7 +78,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("circuit");
         checked(&system, &made, &path).unwrap();
-        let free = Directory::open(&path).unwrap().free_public_wires().unwrap();
+        let free = CircuitBundle::open(&path).unwrap().free_public_wires().unwrap();
         prop_assert_eq!(&free, &system.free_public_wires());
         let mut z: Vec<Fr> = values.iter().map(|v| Fr::from(*v)).collect();
         prop_assert_eq!(system.false_row(&z), None);
@@ -102,7 +102,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("circuit");
         monolith(&system).write(&plan, &path).unwrap();
-        let free = Directory::open(&path).unwrap().free_public_wires().unwrap();
+        let free = CircuitBundle::open(&path).unwrap().free_public_wires().unwrap();
         prop_assert_eq!(free, system.free_public_wires());
         let z: Vec<Fr> = values.iter().map(|v| Fr::from(*v)).collect();
         prop_assert!(holds(&path, &z));
@@ -399,17 +399,17 @@ fn more_rows_than_constraints_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     // The directory itself says that there is a constraint for each row.
     let found = checked(&system, &made, &folder.path().join("circuit"));
-    let ImportError::Partition(PartitionError::Directory(found)) = found.unwrap_err() else {
+    let ImportError::Partition(PartitionError::Bundle(found)) = found.unwrap_err() else {
         panic!("another error")
     };
-    assert!(matches!(found, DirectoryError::Invalid { .. }), "{found}");
+    assert!(matches!(found, BundleError::Invalid { .. }), "{found}");
 }
 
 /// The wiring of a partition, as the memory check sees it, and the rows of its types.
 struct Seen {
     system: System,
     _folder: tempfile::TempDir,
-    directory: Directory,
+    directory: CircuitBundle,
     wiring: Wiring,
     rows: Vec<Vec<LocalRow>>,
 }
@@ -430,7 +430,7 @@ fn seen() -> Seen {
         kind.rows.lengths.iter().map(|lengths| lengths.map(&mut side)).collect()
     });
     let rows = rows.collect();
-    Seen { system, _folder: folder, directory: Directory::open(&path).unwrap(), wiring, rows }
+    Seen { system, _folder: folder, directory: CircuitBundle::open(&path).unwrap(), wiring, rows }
 }
 
 impl Seen {
@@ -617,7 +617,7 @@ fn damaged_directories_are_refused() {
         let file = path.join(name);
         let whole = std::fs::read(&file).unwrap();
         let refused = || {
-            let opened = Directory::open(&path);
+            let opened = CircuitBundle::open(&path);
             let read = opened.and_then(|directory| {
                 (0..3).try_for_each(|kind| directory.rows(kind).map(drop))?;
                 (0..3).try_for_each(|part| directory.content(part).map(drop))
@@ -644,14 +644,14 @@ fn damaged_directories_are_refused() {
         assert!(refused().contains(name.rsplit('/').next().unwrap()));
         std::fs::write(&file, whole).unwrap();
     }
-    Directory::open(&path).unwrap();
+    CircuitBundle::open(&path).unwrap();
     // A newer version.
     let file = path.join("circuit.json");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("\"version\": 2", "\"version\": 3")).unwrap();
-    let found = Directory::open(&path).unwrap_err();
-    assert!(matches!(found, DirectoryError::Version { found: 3, .. }), "{found}");
-    assert!(matches!(Directory::open(&file), Err(DirectoryError::NotOne { .. })));
+    let found = CircuitBundle::open(&path).unwrap_err();
+    assert!(matches!(found, BundleError::Version { found: 3, .. }), "{found}");
+    assert!(matches!(CircuitBundle::open(&file), Err(BundleError::NotOne { .. })));
 }
 
 /// Nothing is written over what is there, and nothing is left where the check fails.
@@ -690,7 +690,7 @@ fn outputs_that_nothing_ties_are_named() {
         assert!(notice.contains(label) && notice.contains("`<--`"), "{notice}");
         let path = folder.path().join(label);
         monolith.write(&monolith.cut(64, |_| {}).unwrap(), &path).unwrap();
-        let directory = Directory::open(&path).unwrap();
+        let directory = CircuitBundle::open(&path).unwrap();
         assert_eq!(directory.free_public_wires().unwrap(), [1]);
         assert_eq!(directory.notices().unwrap(), monolith.notices());
         assert_eq!(directory.public_name(1), names.map(|_| "main.outs[0]"));
@@ -712,7 +712,7 @@ fn damaged_names_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("circuit");
     monolith.write(&monolith.cut(64, |_| {}).unwrap(), &path).unwrap();
-    let open = || Directory::open(&path).unwrap();
+    let open = || CircuitBundle::open(&path).unwrap();
     assert_eq!(open().symbols().unwrap().unwrap().name(3), Some("main.square"));
     let file = path.join("symbols");
     let whole = std::fs::read(&file).unwrap();
@@ -721,11 +721,11 @@ fn damaged_names_are_reported() {
     for damaged in [&whole[..whole.len() - 1], &[], &changed] {
         std::fs::write(&file, damaged).unwrap();
         for found in [open().symbols().map(drop), open().check_files()] {
-            assert!(matches!(found, Err(DirectoryError::Changed { .. })), "{found:?}");
+            assert!(matches!(found, Err(BundleError::Changed { .. })), "{found:?}");
         }
     }
     std::fs::remove_file(&file).unwrap();
-    assert!(matches!(open().symbols(), Err(DirectoryError::Io { .. })));
+    assert!(matches!(open().symbols(), Err(BundleError::Io { .. })));
     // The copy in a key store has neither rows nor these names.
     std::fs::remove_dir_all(path.join("types")).unwrap();
     assert!(open().symbols().unwrap().is_none());

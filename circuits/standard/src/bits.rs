@@ -32,6 +32,7 @@ impl Bit {
         value: Option<bool>,
     ) -> Result<Self, SynthesisError> {
         Ok(match (a, b) {
+            // Padding and round constants are constant bits: where one occurs, there is no row.
             (Self::Constant(false), x) | (x, Self::Constant(false)) => x,
             (Self::Constant(true), x) | (x, Self::Constant(true)) => x.negate(),
             _ => {
@@ -89,12 +90,14 @@ pub(crate) fn missing<T>(value: Option<T>) -> Result<T, SynthesisError> {
 pub(crate) fn new_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
     let v = cs.new_witness_variable(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?;
     let not = || LinearCombination(vec![(Fr::ONE, Variable::One), (-Fr::ONE, v)]);
+    // 0 and 1 are the only roots.
     cs.enforce_r1cs_constraint(|| v.into(), not, LinearCombination::zero)?;
     Ok(Bit::Is(v))
 }
 
 /// Allocates a variable without a boolean row: the row that defines it must make it boolean.
 pub(crate) fn new_dependent_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
+    // A row such as 2 a b = a + b - c leaves c one value, and a bit, for bits a and b.
     Ok(Bit::Is(cs.new_witness_variable(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?))
 }
 
@@ -104,6 +107,7 @@ pub(crate) fn committed_bit(
     value: Option<bool>,
 ) -> Result<Bit, SynthesisError> {
     let bit = subcircuit.commit(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?;
+    // `commit` returns variables only; a constant here would be a bit that no row constrains.
     let FpVar::Var(bit) = bit else { return Err(SynthesisError::Unsatisfiable) };
     enforce_bit(&subcircuit.cs(), || bit.variable.into())?;
     Ok(Bit::Is(bit.variable))

@@ -58,6 +58,7 @@ impl Part for Link {
 
     fn synthesize(&self, _: Cs, first: &Var, last: &Var, _: Option<&()>) -> Synthesized {
         let mut x = first.clone();
+        // The last step is below: its row is also the equality with the slot.
         for _ in 1..self.steps {
             x = x.clone() * &x + Fr::from(STEP);
         }
@@ -105,12 +106,14 @@ impl NamedCircuit for Chain {
         let Self { links, steps } = chain;
         ParameterError::check_range(Self::NAME, "links", links, 1..=1 << 24, "in 1..2^24")?;
         ParameterError::check_range(Self::NAME, "steps", steps, 1..=1 << 26, "in 1..2^26")?;
+        // Within each range, the product could still be a circuit that no machine can lay out.
         let text = "small enough for at most 2^36 squarings in total";
         ParameterError::check_range(Self::NAME, "steps", steps, 0..=(1 << 36) / links, text)?;
         Ok(chain)
     }
 
     fn open(&self, input: &InputFile) -> Result<Fr, CircuitError> {
+        // A field element has 77 digits; a larger file is not read at all.
         if input.length()? > 100 {
             return Err("the input file must hold one decimal number".into());
         }
@@ -134,6 +137,7 @@ impl NamedCircuit for Chain {
 /// Parses a decimal number below r.
 fn number(text: &str) -> Result<Fr, CircuitError> {
     match text.trim() {
+        // `parse_value` would take it; the public values are printed in decimal, and one form is enough.
         text if text.starts_with("0x") => Err(format!("'{text}' is not a decimal number").into()),
         text => Ok(parse_value(text)?),
     }

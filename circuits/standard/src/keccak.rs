@@ -55,6 +55,7 @@ fn round_constants() -> [u64; ROUNDS] {
         let mut constant = 0;
         for j in 0..7 {
             constant |= u64::from(register & 1) << ((1 << j) - 1);
+            // x^8 + x^6 + x^5 + x^4 + 1, as the standard's rc(t).
             register = ((register << 1) ^ ((register >> 7) * 0x171)) & 0xff;
         }
         constant
@@ -113,6 +114,7 @@ fn hash<P: Permutation>(
         for (lane, bits) in state.iter_mut().zip(block.chunks_exact(LANE)) {
             *lane = permutation.absorb(lane, bits)?;
         }
+        // Only the digest is needed in bits, and a bit costs a row where a piece of 16 costs one.
         let as_bits = if number + 1 == blocks { DIGEST_LANES } else { 0 };
         state = permutation.permute(state, as_bits)?;
     }
@@ -130,6 +132,7 @@ fn pad(message: Message, padding: Padding) -> Message {
         Padding::Sha3 => 0x06,
     };
     let mut tail = vec![0; RATE - message.len() % RATE];
+    // One byte may be both the first and the last of the padding.
     tail[0] |= first;
     if let Some(last) = tail.last_mut() {
         *last |= 0x80;
@@ -137,7 +140,5 @@ fn pad(message: Message, padding: Padding) -> Message {
     message.constant(&tail)
 }
 
-#[cfg(test)]
-mod forger;
 #[cfg(test)]
 mod tests;

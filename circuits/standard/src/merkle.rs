@@ -38,7 +38,7 @@
 //! experiments.
 
 use crate::sha256::DIGEST;
-use hash::{EMPTY, Kind, leaf_digest, node_digest};
+use hash::{EMPTY, NodeKind, leaf_digest, node_digest};
 use hekaton_circuit::parts::{Wire, WiredCircuit, Wires};
 use hekaton_circuit::{CircuitError, Fr, LayoutError};
 use parts::{
@@ -70,17 +70,17 @@ pub struct Merkle {
 /// nodes.
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    kind: Kind,
+    kind: NodeKind,
     children: Option<(usize, Option<usize>)>,
 }
 
 impl Merkle {
     /// Creates the circuit for a file of `length` bytes, with leaves of `leaf_bytes` bytes.
     pub fn for_length(length: usize, leaf_bytes: usize) -> Self {
-        let leaf_bytes = leaf_bytes.max(1);
+        let whole = leaf_bytes.max(1);
         Self {
-            leaves: length.div_ceil(leaf_bytes).max(1),
-            leaf_bytes,
+            leaves: length.div_ceil(whole).max(1),
+            leaf_bytes: whole,
             iterations: 1,
             extra_wires: 0,
         }
@@ -89,14 +89,16 @@ impl Merkle {
     /// All nodes, children before parents, the root last. The padding subcircuit follows and is not
     /// a node.
     fn nodes(&self) -> Vec<Node> {
-        let mut nodes = vec![Node { kind: Kind::Leaf, children: None }; self.leaves];
+        let mut nodes = vec![Node { kind: NodeKind::Leaf, children: None }; self.leaves];
         let mut level: Vec<usize> = (0..self.leaves).collect();
         let mut first = true;
         loop {
+            // One or two nodes are below a root, even where they are leaves: the root hashes the length,
+            // which no other node does.
             let kind = match (level.len() <= 2, first) {
-                (true, _) => Kind::Root,
-                (false, true) => Kind::FirstParent,
-                (false, false) => Kind::InnerParent,
+                (true, _) => NodeKind::Root,
+                (false, true) => NodeKind::FirstParent,
+                (false, false) => NodeKind::InnerParent,
             };
             let start = nodes.len();
             nodes.extend(
@@ -106,7 +108,7 @@ impl Merkle {
             );
             level = (start..nodes.len()).collect();
             first = false;
-            if kind == Kind::Root {
+            if kind == NodeKind::Root {
                 return nodes;
             }
         }
@@ -130,6 +132,8 @@ impl Merkle {
         let start = (i * self.leaf_bytes).min(file.len());
         let mut bytes = file[start..(start + self.leaf_bytes).min(file.len())].to_vec();
         let used = bytes.len();
+        // Zeros, which the circuit requires behind the file's last byte: other padding would be part of a
+        // file with the same root.
         bytes.resize(self.leaf_bytes, 0);
         LeafBytes { bytes, used }
     }
@@ -168,13 +172,13 @@ impl Merkle {
             digests.push(match node.children {
                 None => leaf_digest(&self.leaf(file, i).bytes, self.iterations),
                 Some((left, right)) => {
-                    let right = right.map_or(EMPTY, |i| digests[i]);
-                    let length = (node.kind == Kind::Root).then_some(file.len() as u64);
-                    node_digest(node.kind, &digests[left], &right, length)
+                    let sibling = right.map_or(EMPTY, |i| digests[i]);
+                    let length = (node.kind == NodeKind::Root).then_some(file.len() as u64);
+                    node_digest(node.kind, &digests[left], &sibling, length)
                 }
             });
         }
-        Ok(digests.last().copied().unwrap_or(EMPTY))
+        Ok(*digests.last().expect("every tree has a root"))
     }
 }
 
@@ -201,7 +205,7 @@ impl WiredCircuit for Merkle {
             Ok(Fr::from(circuit.leaf(file, circuit.leaves - 1).used as u64))
         });
         let before_last = c.constant(self.before_last());
-        // The first subcircuit reads no additional wires, and nobody reads those of the last.
+        // The first subcircuit reads no additional wires, and those of the last are not read.
         let mut extra: Vec<Vec<Wire>> = vec![vec![c.unused(); self.extra_wires]];
         for i in 0..nodes.len() + 1 {
             let wire = |j| c.declare("extra", ((i + 1) * self.extra_wires + j) as u64);
@@ -212,6 +216,7 @@ impl WiredCircuit for Merkle {
             let (digest, extra) = (digests[i], self.extra_wires);
             let Some((left, right)) = node.children else {
                 let Self { leaf_bytes, iterations, .. } = circuit;
+                // All leaves but the last are full, so the lengths of all follow from one wire.
                 let bytes = if i + 1 < self.leaves { full } else { rest };
                 c.add_into(
                     &Leaf { leaf_bytes, iterations, extra },
@@ -221,20 +226,21 @@ impl WiredCircuit for Merkle {
                 );
                 continue;
             };
-            let right = right.map_or(empty, |right| digests[right]);
-            let reads = ParentReads { left: digests[left], right, extra: read(i) };
-            if node.kind == Kind::Root {
-                let (root, reads) = (Root { extra }, RootReads { children: reads, before_last });
+            let sibling = right.map_or(empty, |right| digests[right]);
+            let children = ParentReads { left: digests[left], right: sibling, extra: read(i) };
+            if node.kind == NodeKind::Root {
+                let reads = RootReads { children, before_last };
                 let writes = RootWrites { digest, rest, extra: written(i) };
-                c.add_into(&root, reads, writes, |file| Ok(file.len() as u64));
+                c.add_into(&Root { extra }, reads, writes, |file| Ok(file.len() as u64));
                 (0..2).for_each(|half| c.output_at("root", half, digest[usize::from(half == 1)]));
             } else {
                 let writes = NodeWrites { digest, extra: written(i) };
-                c.add_into(&Parent { kind: node.kind, extra }, reads, writes, |_| Ok(()));
+                c.add_into(&Parent { kind: node.kind, extra }, children, writes, |_| Ok(()));
             }
         }
         let padding = Padding { full: full_bytes, extra: self.extra_wires };
         let writes = PaddingWrites { empty, full, extra: written(nodes.len()) };
+        // Last, so that the numbers of nodes are those of subcircuits.
         c.add_into(&padding, read(nodes.len()), writes, |_| Ok(()));
         Ok(())
     }

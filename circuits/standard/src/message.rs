@@ -48,6 +48,7 @@ impl Message {
         for j in 0..len {
             for i in (0..8).rev() {
                 let value = bytes.map(|b| b[j] >> i & 1 == 1);
+                // Bit by bit, because SHA-256 and Keccak compute with bits; 8 rows make a byte of it.
                 self.bits.push((value, new_bit(cs, value)?));
             }
         }
@@ -71,6 +72,8 @@ impl Message {
         for j in 0..len {
             for i in (0..8).rev() {
                 let value = bytes.map(|b| b[j] >> i & 1 == 1);
+                // Marked: an entry of a bus may only contain what is committed before its challenge is
+                // drawn.
                 self.bits.push((value, committed_bit(subcircuit, value)?));
             }
         }
@@ -108,6 +111,7 @@ impl Message {
         Ok(match bit {
             Bit::Constant(bit) => FpVar::Constant(Fr::from(bit)),
             Bit::Is(variable) => is(value, variable),
+            // The negation of a bit is a combination and needs no variable.
             Bit::Not(variable) => one() - is(value.map(|value| !value), variable),
         })
     }
@@ -117,12 +121,16 @@ impl Message {
     /// # Errors
     /// If the message does not have these bits, or they are more than 248, which could be more than r.
     pub fn number(&self, bits: Range<usize>) -> Result<LinearCombination<Fr>, SynthesisError> {
-        let bits = self.bits.get(bits).filter(|bits| bits.len() <= 31 * 8);
-        let bits = bits.ok_or(SynthesisError::Unsatisfiable)?;
-        let bits: Vec<Bit> = bits.iter().rev().map(|(_, bit)| *bit).collect();
-        let mut lc = Vec::with_capacity(bits.len() + 2);
-        add_word(&mut lc, &bits, Fr::ONE);
+        let ascending: Vec<Bit> = self.exact(bits)?.iter().rev().map(|(_, bit)| *bit).collect();
+        let mut lc = Vec::with_capacity(ascending.len() + 2);
+        add_word(&mut lc, &ascending, Fr::ONE);
         Ok(LinearCombination(lc))
+    }
+
+    /// Some of the bits, if there are so few that they are one number modulo r: 2^248 is below r, and 2^255 is not.
+    fn exact(&self, bits: Range<usize>) -> Result<&[(Option<bool>, Bit)], SynthesisError> {
+        let some = self.bits.get(bits).filter(|bits| bits.len() <= 31 * 8);
+        some.ok_or(SynthesisError::Unsatisfiable)
     }
 
     /// Constrains bytes, as a little-endian number, to equal a shared wire: one row.
@@ -135,14 +143,14 @@ impl Message {
         bytes: Range<usize>,
         wire: Variable,
     ) -> Result<(), SynthesisError> {
-        let range = 8 * bytes.start..8 * bytes.end;
-        let bits = self.bits.get(range).filter(|bits| bits.len() <= 31 * 8);
-        let bits = bits.ok_or(SynthesisError::Unsatisfiable)?;
-        let bits: Vec<Bit> =
-            bits.chunks_exact(8).flat_map(|byte| byte.iter().rev().map(|(_, bit)| *bit)).collect();
+        let ascending: Vec<Bit> = self
+            .exact(8 * bytes.start..8 * bytes.end)?
+            .chunks_exact(8)
+            .flat_map(|byte| byte.iter().rev().map(|(_, bit)| *bit))
+            .collect();
         let number = || {
-            let mut lc = Vec::with_capacity(bits.len() + 2);
-            add_word(&mut lc, &bits, Fr::ONE);
+            let mut lc = Vec::with_capacity(ascending.len() + 2);
+            add_word(&mut lc, &ascending, Fr::ONE);
             lc.push((-Fr::ONE, wire));
             LinearCombination(lc)
         };

@@ -148,15 +148,16 @@ impl Word {
         self
     }
 
-    /// Two words, or the other way round if the bit is 1: two rows per bit.
+    /// Two words, exchanged if the bit is 1: two rows per bit.
     fn swap(
         cs: &Cs,
         (value, bit): (Option<bool>, Bit),
         a: &Self,
         b: &Self,
     ) -> Result<[Self; 2], SynthesisError> {
-        let values = value.zip(a.value.zip(b.value));
-        let values = values.map(|(swap, (a, b))| if swap { [b, a] } else { [a, b] });
+        let values = value
+            .zip(a.value.zip(b.value))
+            .map(|(swap, (a, b))| if swap { [b, a] } else { [a, b] });
         let first = Self::map(values.map(|[first, _]| first), |i, value| {
             // bit (b - a) = first - a
             let first = new_dependent_bit(cs, value)?;
@@ -229,6 +230,7 @@ impl Word {
         let value = e.value.zip(f.value).zip(g.value).map(|((e, f), g)| (e & f) ^ (!e & g));
         Self::map(value, |i, value| {
             let (e, f, g) = (e.bits[i], f.bits[i], g.bits[i]);
+            // The first round begins with the constant initial state.
             if let Bit::Constant(e) = e {
                 return Ok(if e { f } else { g });
             }
@@ -270,6 +272,7 @@ impl Word {
     /// The sum modulo 2^32: 32 bits and the carries, each with a boolean row, and one row for the
     /// sum.
     fn sum(cs: &Cs, words: &[&Self]) -> Result<Self, SynthesisError> {
+        // Sums of constants are constants: the schedule of a constant block costs no row.
         if let Some(total) =
             words.iter().try_fold(0u32, |sum, w| Some(sum.wrapping_add(w.as_constant()?)))
         {
@@ -280,6 +283,7 @@ impl Word {
         // exactly one decomposition.
         let width = 32 + words.len().next_power_of_two().trailing_zeros() as usize;
         let mut digits = Vec::with_capacity(width);
+        // The carries are bits with rows of their own: without them, a carry could make up for any 32 bits.
         for i in 0..width {
             digits.push(new_bit(cs, total.map(|t| t >> i & 1 == 1))?);
         }
@@ -321,6 +325,8 @@ fn compress(cs: &Cs, state: &Digest, block: &[Word; 16]) -> Result<Digest, Synth
         let k = Word::constant(K[t]);
         let new_e = Word::sum(cs, &[&d, &h, &s1, &ch, &k, &w[t]])?;
         let new_a = Word::sum(cs, &[&h, &s1, &ch, &k, &w[t], &s0, &maj])?;
+        // Both sums have five terms in common, added twice rather than once: a sum of its own would cost 36
+        // rows.
         (h, g, f, e, d, c, b, a) = (g, f, e, new_e, c, b, a, new_a);
     }
     let mut out = *state;
@@ -385,9 +391,9 @@ impl Message {
         len: usize,
         wires: [Variable; 2],
     ) -> Result<(), SynthesisError> {
-        let start = (len <= 31).then(|| self.bits.len().checked_sub(8 * len)).flatten();
-        let start = start.ok_or(SynthesisError::Unsatisfiable)?;
-        let bits: Vec<Bit> = self.bits[start..].iter().rev().map(|(_, bit)| *bit).collect();
+        let start = self.bits.len().checked_sub(8 * len).filter(|_| len <= 31);
+        let last = &self.bits[start.ok_or(SynthesisError::Unsatisfiable)?..];
+        let bits: Vec<Bit> = last.iter().rev().map(|(_, bit)| *bit).collect();
         let number = || {
             let mut lc = Vec::with_capacity(bits.len() + 2);
             add_word(&mut lc, &bits, Fr::ONE);
@@ -419,13 +425,15 @@ impl Message {
     fn padded(self) -> Vec<Word> {
         let bits = self.bits.len() as u64;
         let mut message = self.constant(&[0x80]);
+        // The padding has a one bit, zeros, and the length in 8 bytes at the end of a block (FIPS 180-4,
+        // 5.1.1).
         while message.bits.len() % 512 != 448 {
             message = message.constant(&[0]);
         }
         message.constant(&bits.to_be_bytes()).words()
     }
 
-    /// Two digests, or the other way round if a bit of the message is 1: 512 rows.
+    /// Two digests, exchanged if a bit of the message is 1: 512 rows.
     ///
     /// # Errors
     /// If the message does not have the bit, or a value is required but absent.
@@ -522,6 +530,8 @@ pub fn digest_from_wires(
     for (i, word) in digest.iter_mut().enumerate() {
         let value =
             value.map(|d| u32::from_be_bytes([d[4 * i], d[4 * i + 1], d[4 * i + 2], d[4 * i + 3]]));
+        // Bits of the prover's choice; the rows for the halves leave one choice, since a half is below
+        // 2^128.
         *word = Word::witness(cs, value)?;
     }
     enforce_half(cs, &digest[..4], wires[0])?;

@@ -1,5 +1,5 @@
-//! Gadgets that an enable bit can switch off: then all that they mark is zero, and costs its share of the
-//! transforms and no more.
+//! Gadgets that an enable bit can switch off. Their marked values are then zero, and cost only their share of
+//! the transforms.
 
 use crate::bits::{Bit, committed_bit};
 use ark_ff::{One, Zero};
@@ -52,7 +52,7 @@ impl<'a> Switch<'a> {
         committed_bit(self.subcircuit, if self.is_off() { Some(false) } else { value })
     }
 
-    /// A marked variable with its value if the gadget is on.
+    /// A marked variable, with its value if the gadget is on.
     pub(crate) fn variable(&self, value: Option<u64>, variable: Variable) -> FpVar<Fr> {
         let value = if self.is_off() { Some(0) } else { value };
         FpVar::Var(AllocatedFp::new(value.map(Fr::from), variable, self.subcircuit.cs()))
@@ -82,6 +82,7 @@ impl<'a> Switch<'a> {
         key: &FpVar<Fr>,
     ) -> Result<(), SynthesisError> {
         match &self.enable {
+            // The multiplicity is the bit, so that a gadget that is off asks for nothing.
             Some(enable) => table.contains_if(enable, key),
             None => table.contains(key),
         }
@@ -108,6 +109,7 @@ impl<'a> Switch<'a> {
     ) -> Result<(), SynthesisError> {
         let one = FpVar::Constant(Fr::one());
         let enable = self.enable.as_ref().map_or(&one, EnableBit::variable);
+        // Multiplied and not conditional: rows are the same whether the gadget is on or off.
         sum.mul_equals(enable, variable)
     }
 }

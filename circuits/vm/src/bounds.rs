@@ -1,7 +1,7 @@
 //! Bounds of what a prover chooses, which a verifier checks before keys are derived (spec: machine#bounds).
 
 use crate::address_space::{INPUT, OUTPUT};
-use crate::circuit::{Execution, MAX_PUBLIC, image_end};
+use crate::circuit::{MAX_PUBLIC, MachineCircuit, image_end};
 use crate::input;
 use crate::isa::Isa;
 use crate::sizes::Sizes;
@@ -18,13 +18,13 @@ const MAX_OPERATIONS: u128 = (1 << 32) - 2;
 #[non_exhaustive]
 pub enum BoundsError {
     /// Subcircuits are too small or too large.
-    #[error("subcircuits of {0} rows: from 2^12 to 2^28")]
+    #[error("subcircuits have {0} rows, expected 2^12 to 2^28")]
     Rows(usize),
     /// There are too many public words.
-    #[error("{0} public words, at most 2^20")]
+    #[error("too many public words: {0}, at most 2^20")]
     PublicWords(usize),
     /// There are numbers for the chips of another instruction set.
-    #[error("counts: of {found} kinds of instructions, expected {expected}")]
+    #[error("counts: for {found} kinds of instructions, expected {expected}")]
     Chips {
         /// The number that was found.
         found: usize,
@@ -32,13 +32,15 @@ pub enum BoundsError {
         expected: usize,
     },
     /// The chain of memory that is zero at the beginning has no end.
-    #[error("counts: none of zero memory, expected at least one of zero memory")]
+    #[error("counts: no subcircuits of zero memory, expected at least one")]
     NoZero,
     /// RV32IM has its input in memory.
-    #[error("counts: none of input, expected at least one: input is in memory in RV32IM")]
+    #[error(
+        "counts: no subcircuits of input, expected at least one: RV32IM has its input in memory"
+    )]
     NoInput,
     /// TinyRAM has it on a tape.
-    #[error("counts: {0} of input, expected none: TinyRAM has its input on a tape")]
+    #[error("counts: {0} subcircuits of input, expected 0: TinyRAM has its input on a tape")]
     Tape(usize),
     /// Cycles would not be below 2^32.
     #[error("room for {found} operations, refreshes included, at most {MAX_OPERATIONS}")]
@@ -75,12 +77,13 @@ impl Sizes {
                 let (cells, whole) = (room / 4 + 1, self.input().max(1));
                 4 * (cells / whole * whole).saturating_sub(1)
             }
+            // A tape has no cells; its words are the results of `read`.
             Isa::TinyRam => room,
         }
     }
 }
 
-impl Execution {
+impl MachineCircuit {
     /// The first word of the private input.
     pub(crate) fn private_start(&self) -> u64 {
         u64::from(INPUT / 4) + self.public_words as u64
@@ -92,6 +95,8 @@ impl Execution {
     /// If subcircuits or their counts are out of bounds.
     pub fn check(&self) -> Result<(), BoundsError> {
         let Self { program, sizes, counts, public_words, .. } = self;
+        // All of this comes with a proof, from anyone. Each bound is checked before a table or a subcircuit
+        // is allocated for it.
         if !(Sizes::SMALL.rows..=MAX_ROWS).contains(&sizes.rows) {
             return Err(BoundsError::Rows(sizes.rows));
         }
@@ -122,6 +127,7 @@ impl Execution {
         if found > MAX_OPERATIONS {
             return Err(BoundsError::Operations { found });
         }
+        // A cell of the input at the output's address would be a second cell of that word.
         let cells = counts.input as u128 * sizes.input() as u128;
         if u128::from(self.private_start()) + cells > u128::from(OUTPUT / 4) {
             let most = sizes.private_room(program.isa(), *public_words);

@@ -6,7 +6,7 @@ use crate::isa::{Chip, Isa};
 use crate::machine::REFRESH;
 use crate::op::{Access, Op};
 use crate::parts::{BoundaryValues, Cells, PUBLIC};
-use crate::precompile::Precompile;
+use crate::precompile::{Call, Precompile};
 use crate::program::Program;
 use crate::rows::Buses;
 use crate::run::{Run, run};
@@ -24,8 +24,8 @@ use std::ops::Range;
 /// The maximum number of public words of an input.
 pub const MAX_PUBLIC: usize = 1 << 20;
 
-/// The number of subcircuits of each kind, as far as the prover chooses it. It is part of what a proof
-/// says: any counts prove the same statement about the program.
+/// The number of subcircuits of each kind that the prover chooses. It is part of the claim of a proof, but any
+/// counts prove the same statement about the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// The number of subcircuits of each chip, in the order of [`Isa::chips`].
@@ -52,6 +52,7 @@ impl Counts {
             chips: chips.collect(),
             refresh: count(run.refreshes(), sizes.refreshes()),
             zero: run.memory.accessed(zero).count().div_ceil(sizes.zero()).max(1),
+            // For RV32IM at least one: the word with the length is there with no bytes, too.
             input: input.private_words(isa).len().div_ceil(sizes.input()),
         }
     }
@@ -74,12 +75,13 @@ impl Counts {
         found.map(|(_, count)| *count = (*count).max(least)).is_some()
     }
 
-    /// Raises the counts to at least one subcircuit of each kind, so that a proof does not say which instructions were
+    /// Raises the counts to at least one subcircuit of each kind, so that a proof does not reveal which instructions were
     /// not executed.
     #[must_use]
     pub fn with_every_kind(mut self) -> Self {
         // There are as many of zero and input as their instruction set needs, at least.
         let Self { chips, refresh, .. } = &mut self;
+        // This costs a subcircuit for each kind that did not occur.
         chips.iter_mut().chain([refresh]).for_each(|count| *count = (*count).max(1));
         self
     }
@@ -93,13 +95,14 @@ fn names_of_chips(isa: Isa) -> impl Iterator<Item = &'static str> {
 pub(crate) fn image_end(program: &Program, sizes: Sizes) -> u32 {
     let cells = program.image.len().next_multiple_of(sizes.image().max(1));
     #[allow(clippy::cast_possible_truncation, reason = "an image is below 2^22 words")]
-    let cells = cells as u32;
-    program.base + cells
+    {
+        program.base + cells as u32
+    }
 }
 
-/// The execution of a program: that it ends with an exit, with these public words as input and output.
+/// The circuit of a program's run, which ends with an exit, with these public words as input and output.
 #[derive(Clone, Debug)]
-pub struct Execution {
+pub struct MachineCircuit {
     /// The program.
     pub program: Program,
     /// The sizes of subcircuits.
@@ -172,7 +175,7 @@ impl Plan {
     }
 }
 
-impl Execution {
+impl MachineCircuit {
     /// A circuit with all subcircuit types, to set up a key family of all programs of an instruction set with.
     pub fn of_family(isa: Isa, sizes: Sizes) -> Self {
         let (program, input) = match isa {
@@ -195,17 +198,18 @@ impl Execution {
             used.flat_map(|precompile| tables::rows_of(precompile, *sizes)).map(of_table);
         let cells =
             [program.image.len().div_ceil(sizes.image().max(1)), public_words.div_ceil(PUBLIC)];
-        let counts = counts.by_name(program.isa()).map(|(_, count)| count);
-        // And the boundary.
-        let tables = ranges.chain(tables).chain(of_precompiles);
-        counts.chain(tables).chain(cells).fold(1, usize::saturating_add)
+        let chosen = counts.by_name(program.isa()).map(|(_, count)| count);
+        let of_tables = ranges.chain(tables).chain(of_precompiles);
+        // The 1 is the boundary. The sum saturates: it is compared with limits before anything is laid out.
+        chosen.chain(of_tables).chain(cells).fold(1, usize::saturating_add)
     }
 
     /// Reports whether there are subcircuits of a precompile, which ask its tables.
     fn uses(&self, precompile: Precompile) -> bool {
         let chip = precompile.chip();
-        let count = self.counts.chips.get(chip.place()).copied().unwrap_or_default();
-        self.program.isa() == chip.isa() && count > 0
+        // Counts that come from a claim may lack a chip; `check` refuses them, and until then it has no subcircuits.
+        let count = self.counts.chips.get(chip.place());
+        self.program.isa() == chip.isa() && count.is_some_and(|count| *count > 0)
     }
 
     /// Declares buses and tables, always in the same order.
@@ -218,9 +222,9 @@ impl Execution {
         }
         let logic = layout.table("logic", tables::logic().rows_per_subcircuit(rows));
         let powers = layout.table("powers", tables::powers().rows_per_subcircuit(rows));
-        let program = self.program.code().flat_map(|(pc, decoded)| decoded.rows(pc));
-        let program = Table::pairs(program.map(|[key, value]| (key, value)));
-        let program = layout.table("program", program.rows_in_each_subcircuit(rows));
+        let code = self.program.code().flat_map(|(pc, decoded)| decoded.rows(pc));
+        let code_table = Table::pairs(code.map(|[key, value]| (key, value)));
+        let program = layout.table("program", code_table.rows_in_each_subcircuit(rows));
         let has_calls = self.program.isa() == Isa::Rv32im;
         let precompiles =
             has_calls.then(|| PrecompileTables::new(layout, self.sizes, |which| self.uses(which)));
@@ -228,7 +232,7 @@ impl Execution {
     }
 }
 
-impl Circuit for Execution {
+impl Circuit for MachineCircuit {
     type Input = Input;
     type Plan = Plan;
     type Trace = Run;
@@ -258,14 +262,19 @@ impl Circuit for Execution {
         let cells = sizes.image();
         let images = program.image.len().div_ceil(cells);
         let (kind, instances) = add(layout, "image", 0, Part::Image, images);
+        // The words are pairs, and so in the verifying key: a proof cannot be about another program's
+        // words.
         layout.pairs(kind, cells);
         for (number, address) in (program.base..image_end(program, *sizes)).enumerate() {
+            // Cells that fill up the last subcircuit are zero, as the memory behind the image is.
             let value = program.image.get(number).copied().unwrap_or(0);
             let instance = instances[number / cells];
             layout.set_pair(instance, number % cells, Fr::from(address), Fr::from(value));
         }
         // Zero memory between the image and the input: a chain of rising addresses.
         let (_, instances) = add(layout, "zero", 2, Part::Zero, counts.zero);
+        // Rising addresses from a constant to a constant: no word has two cells, and none overlaps the
+        // image or the input. Two cells of one word would be two memories.
         let mut least = layout.constant(Fr::from(image_end(program, *sizes)));
         let end = layout.constant(Fr::from(INPUT / 4));
         let mut chain = Vec::new();
@@ -280,6 +289,8 @@ impl Circuit for Execution {
             }
         }
         let (kind, instances) = add(layout, "input", 0, Part::Input, counts.input);
+        // The first address is a parameter, and not a constant of the type: subcircuits of one type are at
+        // different addresses.
         layout.parameters(kind, 1);
         for (number, instance) in instances.into_iter().enumerate() {
             let address = self.private_start() + (number * sizes.input()) as u64;
@@ -295,6 +306,7 @@ impl Circuit for Execution {
                 let address = u64::from(INPUT / 4) + number as u64;
                 layout.set_parameter(instance, 0, Fr::from(address));
             }
+            // The slots behind the last word are in no star; their parameter switches their cells off.
             let is_used = number < *public_words;
             layout.set_parameter(instance, 1 + slot, Fr::from(u64::from(is_used)));
             if is_used {
@@ -309,6 +321,7 @@ impl Circuit for Execution {
         let (kind, instances) = add(layout, "boundary", 1 + OUTPUT_WORDS, Part::Boundary, 1);
         layout.pairs(kind, 1);
         let one = Fr::from(1u64);
+        // The first state, (entry, 1), is in the key, so a run begins nowhere else.
         layout.set_pair(instances[0], 0, Fr::from(program.entry), one);
         for slot in 0..=OUTPUT_WORDS {
             let wire = match slot {
@@ -327,11 +340,13 @@ impl Circuit for Execution {
         input: &Input,
         values: &mut WireValues,
     ) -> Result<Run, CircuitError> {
+        // The layout has a wire for each public word.
         if input.public.len() != self.public_words {
             let (found, expected) = (input.public.len(), self.public_words);
             return Err(format!("{found} public words of input, expected {expected}").into());
         }
         let mut run = run(&self.program, input, self.max_cycles).map_err(|e| e.to_string())?;
+        // A verifier derives the layout from the claimed counts, so a run cannot add subcircuits to it.
         let needed = Counts::of(&run, &self.program, input, self.sizes);
         let isa = self.program.isa();
         let more = needed
@@ -340,7 +355,7 @@ impl Circuit for Execution {
             .find(|((_, needed), (_, given))| needed > given);
         if let Some(((name, needed), (_, given))) = more {
             return Err(format!(
-                "the run needs {needed} subcircuits of type '{name}', and there are {given}"
+                "the run needs {needed} subcircuits of type '{name}', but the circuit has {given}"
             )
             .into());
         }
@@ -364,8 +379,8 @@ impl Circuit for Execution {
         let cells = |words: Vec<u32>| Values::Cells(Cells::of(run, words));
         let range = |start: u64, size: usize| -> Vec<u32> {
             #[allow(clippy::cast_possible_truncation, reason = "`check` bounds addresses")]
-            let start = (start + (number * size) as u64) as u32;
-            (start..).take(size).collect()
+            let first = (start + (number * size) as u64) as u32;
+            (first..).take(size).collect()
         };
         Ok(Private(match part {
             Part::Chip(chip) => {
@@ -451,18 +466,26 @@ fn calls(
         Some(Private(Values::Calls(list, accesses))) => Some((list, accesses)),
         _ => None,
     };
-    let nothing = Op::default();
+    let Call { changed, read, .. } = precompile.call();
+    let (nothing, needed) = (Op::default(), changed + read);
     for number in 0..count {
-        let op = given.map(|(list, accesses)| {
-            let op = list.get(number).unwrap_or(&nothing);
-            (op, accesses.get(number).map_or(&[][..], Vec::as_slice))
-        });
+        let op = match given {
+            None => None,
+            Some((list, accesses)) => Some(match list.get(number) {
+                None => (&nothing, &[][..]),
+                // Without its accesses, a call would be one of words that are all zero.
+                Some(op) => {
+                    let words = accesses.get(number).filter(|words| words.len() == needed);
+                    (op, words.ok_or(SynthesisError::AssignmentMissing)?.as_slice())
+                }
+            }),
+        };
         precompile.synthesize(subcircuit, buses, op)?;
     }
     Ok(())
 }
 
-impl Execution {
+impl MachineCircuit {
     /// Sets the values of all wires.
     pub(crate) fn publish(&self, plan: &Plan, input: &Input, run: &Run, values: &mut WireValues) {
         let exit = std::iter::once(run.exit_code());
@@ -482,6 +505,8 @@ impl Execution {
         let range = start..INPUT / 4;
         let total = self.counts.zero * self.sizes.zero();
         let mut cells: Vec<u32> = run.memory.accessed(range.clone()).collect();
+        // Unused cells must still be distinct words in the chain, so they get words that the run left
+        // alone.
         let missing = total.saturating_sub(cells.len());
         let free: Vec<u32> =
             range.filter(|word| run.memory.get(*word).time == 0).take(missing).collect();

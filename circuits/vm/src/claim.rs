@@ -1,7 +1,7 @@
 //! The claim of a proof, and the file that has both.
 
 use crate::address_space::OUTPUT_WORDS;
-use crate::circuit::{Counts, Execution};
+use crate::circuit::{Counts, MachineCircuit};
 use crate::isa::Isa;
 use crate::program::Program;
 use crate::run::Run;
@@ -64,7 +64,7 @@ pub enum ClaimError {
 
 impl Claim {
     /// Returns the claim of the proof of a run.
-    pub fn of(execution: &Execution, run: &Run) -> Self {
+    pub fn of(execution: &MachineCircuit, run: &Run) -> Self {
         Self {
             program: execution.program.digest(),
             counts: execution.counts.clone(),
@@ -74,8 +74,9 @@ impl Claim {
         }
     }
 
-    /// The instruction set of the program, as far as the counts say it: only RV32IM has input in memory.
+    /// The instruction set of the program, as the counts show it: only RV32IM has input in memory.
     pub fn isa(&self) -> Isa {
+        // A wrong answer only selects other keys, for which the proof does not verify.
         if self.counts.input > 0 { Isa::Rv32im } else { Isa::TinyRam }
     }
 
@@ -139,6 +140,7 @@ impl Claim {
         if !rest.is_empty() {
             return Err(format!("{} bytes follow the output in its header", rest.len()));
         }
+        // One file for each claim: otherwise anyone could change a proof's bytes and leave it valid.
         match read.encode() == bytes {
             true => Ok(read),
             false => Err("a number in its header has more bytes than it needs".to_owned()),
@@ -154,7 +156,9 @@ impl Claim {
         program: Program,
         public_words: usize,
         sizes: Sizes,
-    ) -> Result<Execution, ClaimError> {
+    ) -> Result<MachineCircuit, ClaimError> {
+        // The layout depends on the program, so a proof of another one would fail anyway, with a message
+        // that says less.
         let digest = program.digest();
         if digest != self.program {
             let [found, expected] = [self.program, digest].map(hex::encode);
@@ -165,7 +169,7 @@ impl Claim {
             return Err(ClaimError::PublicWords { found, expected });
         }
         let counts = self.counts.clone();
-        Ok(Execution { program, sizes, counts, public_words, max_cycles: 0 })
+        Ok(MachineCircuit { program, sizes, counts, public_words, max_cycles: 0 })
     }
 
     /// The public values that the proof is verified with: those of the claim, with this public input.

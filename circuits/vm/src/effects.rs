@@ -105,6 +105,7 @@ pub(crate) fn result(chip: Chip, op: &Op) -> u32 {
             1 => x | operand,
             _ => x ^ operand,
         },
+        // The immediate is the factor, 2^n or 2^(32 - n): the chip has a product and no table.
         Chip::ShiftImm => ((u64::from(x) * u64::from(op.imm)) >> (32 * u32::from(variant))) as u32,
         Chip::Shift => match variant {
             0 => x << (operand & 31),
@@ -129,11 +130,16 @@ pub(crate) fn result(chip: Chip, op: &Op) -> u32 {
         Chip::Divide => {
             let (signed_x, signed_y) = (x.cast_signed(), y.cast_signed());
             match variant {
+                // The manual gives divisions by zero a result, all bits set, and no exception.
                 0 if y == 0 => u32::MAX,
                 0 => signed_x.wrapping_div(signed_y).cast_unsigned(),
-                1 => x.checked_div(y).unwrap_or(u32::MAX),
+                1 if y == 0 => u32::MAX,
+                1 => x / y,
                 2 if y == 0 => x,
+                // -2^31 / -1 overflows: the manual says quotient -2^31 and remainder 0, which is what
+                // wrapping does.
                 2 => signed_x.wrapping_rem(signed_y).cast_unsigned(),
+                // The manual: a remainder by zero is the dividend.
                 _ => x.checked_rem(y).unwrap_or(x),
             }
         }

@@ -17,6 +17,7 @@ const CLASS: usize = 4;
 const BYTE_ORDER: usize = 5;
 
 /// The maximum number of segments that are loaded.
+// Each segment is compared with all before it; linkers make fewer than ten.
 const MAX_SEGMENTS: usize = 256;
 
 /// The maximum number of symbols that are looked at, and the maximum lengths of a name and of all names
@@ -95,23 +96,24 @@ impl<'d> File<'d> {
         check_header(&file)?;
         let headers =
             file.segments().ok_or_else(|| ProgramError::Elf("it has no segments".into()))?;
-        let mut segments: Vec<(usize, Segment<'d>)> = Vec::new();
+        let mut numbered: Vec<(usize, Segment<'d>)> = Vec::new();
         for (index, header) in headers.iter().enumerate() {
             let Some(segment) = segment(bytes, index, &header)? else { continue };
             let Range { start, end } = segment.addresses;
             let refuse = |why| Err(ProgramError::Segment { index, start, end, why });
-            if segments.len() == MAX_SEGMENTS {
+            if numbered.len() == MAX_SEGMENTS {
                 return refuse("more than 256 segments".to_owned());
             }
             let overlaps =
                 |other: &Segment<'_>| start < other.addresses.end && other.addresses.start < end;
-            if let Some((other, _)) = segments.iter().find(|(_, other)| overlaps(other)) {
+            // Nothing defines what memory has where segments overlap.
+            if let Some((other, _)) = numbered.iter().find(|(_, other)| overlaps(other)) {
                 return refuse(format!("overlaps segment {other}"));
             }
-            segments.push((index, segment));
+            numbered.push((index, segment));
         }
-        let image = image(&segments)?;
-        let segments = segments.into_iter().map(|(_, segment)| segment).collect();
+        let image = image(&numbered)?;
+        let segments = numbered.into_iter().map(|(_, segment)| segment).collect();
         Ok(Self { entry: file.ehdr.e_entry, segments, image, symbols: symbols(&file) })
     }
 }
@@ -138,9 +140,12 @@ fn segment<'d>(
         return refuse(&format!("outside of {:#x}..{:#x}", CODE.start, CODE.end));
     }
     let [is_code, is_writable] = [PF_X, PF_W].map(|flag| header.p_flags & flag != 0);
+    // Code is fixed when the program is loaded; a program that rewrites itself would run other code than it
+    // has.
     if is_code && is_writable {
         return refuse("both writable and executable");
     }
+    // Rows of the program are of whole words.
     if is_code && start % 4 != 0 {
         return refuse("code must begin at a multiple of 4");
     }
@@ -150,7 +155,7 @@ fn segment<'d>(
         Some(contents) => {
             Ok(Some(Segment { addresses: start..end, is_code, is_writable, contents }))
         }
-        None => refuse("its bytes are beyond the end of the file: cut off?"),
+        None => refuse("its bytes are beyond the end of the file, which may be cut off"),
     }
 }
 
@@ -209,8 +214,10 @@ fn damaged(error: ParseError) -> ProgramError {
         ParseError::BadEntsize((found, expected)) => {
             format!("its tables have entries of {found} bytes, expected {expected}")
         }
-        ParseError::SliceReadError(_) => "it ends before what its header says: cut off?".to_owned(),
-        ParseError::IntegerOverflow => "a place in it is beyond all files".to_owned(),
+        ParseError::SliceReadError(_) => {
+            "it ends before what its header says, and may be cut off".to_owned()
+        }
+        ParseError::IntegerOverflow => "an offset in it does not fit into 64 bits".to_owned(),
         _ => "its header contradicts itself".to_owned(),
     };
     ProgramError::Elf(why)
@@ -230,6 +237,7 @@ fn check_header(file: &ElfBytes<'_, LittleEndian>) -> Result<(), ProgramError> {
         return refuse("the type", header.e_type.to_string(), "2 (executable)");
     }
     let flags = header.e_flags;
+    // The decoder would find no instruction in such code; a message about the compiler's target helps more.
     if flags & FLAG_COMPRESSED != 0 {
         return refuse("the instruction set", "one with compressed instructions".into(), "rv32im");
     }
@@ -248,8 +256,8 @@ fn check_header(file: &ElfBytes<'_, LittleEndian>) -> Result<(), ProgramError> {
 fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Vec<(u32, String)> {
     let Some((symbols, names)) = symbol_table(file) else { return Vec::new() };
     let name_at = |at: usize| {
-        let window = names.get(at..)?;
-        let window = &window[..window.len().min(MAX_NAME + 1)];
+        let rest = names.get(at..)?;
+        let window = &rest[..rest.len().min(MAX_NAME + 1)];
         let name = &window[..window.iter().position(|byte| *byte == 0)?];
         let is_visible = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
         is_visible.then(|| std::str::from_utf8(name).ok()).flatten()

@@ -7,6 +7,7 @@ use std::borrow::Borrow;
 use std::ops::{Add, Mul, Sub};
 
 /// A constant plus a linear combination of variables, in rising order and without zeros.
+// One form for each value: equal forms are found by comparing, and share the row of a bus value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Form {
     pub(crate) constant: Fr,
@@ -33,6 +34,7 @@ impl Form {
 
     /// The value of the form.
     pub(crate) fn value(&self, variables: &[Fr]) -> Fr {
+        // Nearly all factors are 1, and a product costs more than the sum.
         self.terms.iter().fold(self.constant, |sum, (variable, factor)| {
             sum + if factor.is_one() { variables[*variable] } else { variables[*variable] * factor }
         })
@@ -67,6 +69,7 @@ impl Form {
                 }
                 (None, None) => break,
             };
+            // Terms that cancel would otherwise make equal forms differ.
             if !next.1.is_zero() {
                 terms.push(next);
             }

@@ -21,10 +21,12 @@ impl Precompile {
         let Placed { enable, given, made } =
             template_of(self.chip()).synthesize(subcircuit, buses, op)?;
         let wrong = SynthesisError::Unsatisfiable;
+        // TinyRAM's layouts have none.
         let PrecompileTables { sha256, keccak } = buses.precompiles.as_ref().ok_or(wrong)?;
         let other = |_| SynthesisError::Unsatisfiable;
         match self {
             Self::Sha256 => {
+                // The order of `Call`: words that change come first.
                 let (state, block) = given.split_at(8);
                 let [state, after] = [state, &made].map(|words| words.try_into().map_err(other));
                 sha256::LookUps::new(subcircuit, sha256)?.enabled_by(&enable).compress_words(

@@ -5,6 +5,7 @@ use crate::isa::Isa;
 
 /// The maximum number of private bytes behind some public words and the word with their number; none if these have no room.
 pub(crate) fn room(public_words: usize) -> Option<usize> {
+    // One word of the room holds the length.
     let words = ((OUTPUT - INPUT) / 4) as usize;
     Some(4 * words.checked_sub(public_words)?.checked_sub(1)?)
 }
@@ -24,6 +25,7 @@ impl Input {
     pub(crate) fn tape(&self) -> impl Iterator<Item = u32> {
         self.private.chunks(4).map(|chunk| {
             let mut bytes = [0; 4];
+            // The last word is filled up with zeros; the length says where the bytes end.
             bytes[..chunk.len()].copy_from_slice(chunk);
             u32::from_le_bytes(bytes)
         })
@@ -35,6 +37,7 @@ impl Input {
         let length = self.private.len() as u32;
         match isa {
             Isa::Rv32im => std::iter::once(length).chain(self.tape()).collect(),
+            // TinyRAM reads its private input from a tape.
             Isa::TinyRam => Vec::new(),
         }
     }

@@ -48,6 +48,8 @@ impl Isa {
 #[repr(u8)]
 pub enum Chip {
     /// A constant: LUI, AUIPC, ADDI from x0, and FENCE, which writes nothing.
+    // The order is that of the subcircuit types in keys, and the numbers are in the rows of programs: a new
+    // chip comes last in its instruction set.
     Li = 1,
     /// ADDI.
     AddImm,
@@ -135,6 +137,7 @@ pub enum Chip {
 
 /// The chip number of ECALL with `exit` and of answer, which end a program and belong to the boundary. It is
 /// more than that of any chip.
+// 8 * 31 is 248, so the opcode digit is still below 2^8.
 pub(crate) const EXIT: u8 = 31;
 
 /// The register that writes to x0 go to.
@@ -322,6 +325,7 @@ impl Instruction {
 
     /// The row's key and value in the program table.
     pub(crate) fn row(&self, pc: u32) -> [Fr; 2] {
+        // Variants are below 8, so chip and variant share one digit without overlap.
         let opcode = 8 * self.chip.number() + self.variant;
         let mut key = key_of(pc, opcode);
         for (register, place) in [(self.rs1, RS1), (self.rs2, RS2), (self.rd, RD)] {
@@ -372,6 +376,7 @@ impl Decoded {
 
 /// The lower `bits` bits of a number, with their sign.
 fn signed(value: u32, bits: u32) -> u32 {
+    // A shift up and an arithmetic shift down copy the sign bit.
     let shift = 32 - bits;
     ((value << shift).cast_signed() >> shift).cast_unsigned()
 }
@@ -392,51 +397,31 @@ pub(crate) fn jump_target(pc: u32, word: u32) -> u32 {
     pc.wrapping_add(signed(offset, 21))
 }
 
+/// Returns an instruction with one row.
+fn one(chip: Chip, variant: u8, registers: [u32; 3], imm: u32) -> Decoded {
+    Decoded::One(Instruction::new(chip, variant, registers, imm))
+}
+
+/// Returns the place that a jump goes to; a misaligned one is an exception, not an instruction.
+fn aligned(target: u32) -> Option<u32> {
+    target.is_multiple_of(4).then_some(target)
+}
+
 /// Decodes the word at a pc.
 pub(crate) fn decode(pc: u32, word: u32) -> Decoded {
     use Chip::*;
-    let (rd, rs1, rs2) = (word >> 7 & 31, word >> 15 & 31, word >> 20 & 31);
+    let (register, rs1, rs2) = (word >> 7 & 31, word >> 15 & 31, word >> 20 & 31);
     let (funct3, funct7) = (word >> 12 & 7, word >> 25);
-    let rd = if rd == 0 { SINK.into() } else { rd };
+    // What is written to x0 goes to a register that nothing reads: x0 stays zero without a row that says so.
+    let rd = if register == 0 { SINK.into() } else { register };
     let imm = signed(word >> 20, 12);
     let upper = word & 0xffff_f000;
-    let one = |chip, variant, registers, imm| {
-        Decoded::One(Instruction::new(chip, variant, registers, imm))
-    };
-    // A jump to a misaligned place is an exception, not an instruction.
-    let aligned = |target: u32| target.is_multiple_of(4).then_some(target);
-    match (word & 0x7f, funct3, funct7) {
-        (0x37, _, _) => one(Li, 0, [rd, 0, 0], upper),
-        (0x17, _, _) => one(Li, 0, [rd, 0, 0], pc.wrapping_add(upper)),
-        (0x13, 0, _) if rs1 == 0 => one(Li, 0, [rd, 0, 0], imm),
-        (0x13, 0, _) => one(AddImm, 0, [rd, rs1, 0], imm),
-        (0x13, 1, 0) => one(ShiftImm, 0, [rd, rs1, 0], 1 << rs2),
-        // The factor of a shift by 0 is 2^32, which no immediate is: SRL by 0 from the general chip.
-        (0x13, 5, 0) if rs2 == 0 => one(Shift, 1, [rd, rs1, 0], 0),
-        (0x13, 5, 0) => one(ShiftImm, 1, [rd, rs1, 0], 1 << (32 - rs2)),
-        (0x13, 5, 0x20) => one(Shift, 3, [rd, rs1, 0], rs2),
-        (0x13, 2, _) => one(SetLess, 1, [rd, rs1, 0], imm),
-        (0x13, 3, _) => one(SetLess, 0, [rd, rs1, 0], imm),
-        (0x13, 4, _) => one(Logic, 2, [rd, rs1, 0], imm),
-        (0x13, 6, _) => one(Logic, 1, [rd, rs1, 0], imm),
-        (0x13, 7, _) => one(Logic, 0, [rd, rs1, 0], imm),
-        (0x33, 0, 0) => one(Add, 0, [rd, rs1, rs2], 0),
-        (0x33, 0, 0x20) => one(Add, 1, [rd, rs1, rs2], 0),
-        (0x33, 1, 0) => one(Shift, 0, [rd, rs1, rs2], 0),
-        (0x33, 2, 0) => one(SetLess, 1, [rd, rs1, rs2], 0),
-        (0x33, 3, 0) => one(SetLess, 0, [rd, rs1, rs2], 0),
-        (0x33, 4, 0) => one(Logic, 2, [rd, rs1, rs2], 0),
-        (0x33, 5, 0) => one(Shift, 1, [rd, rs1, rs2], 0),
-        (0x33, 5, 0x20) => one(Shift, 3, [rd, rs1, rs2], 0),
-        (0x33, 6, 0) => one(Logic, 1, [rd, rs1, rs2], 0),
-        (0x33, 7, 0) => one(Logic, 0, [rd, rs1, rs2], 0),
-        (0x33, 0, 1) => one(Multiply, 0, [rd, rs1, rs2], 0),
-        (0x33, 1, 1) => one(MultiplyHigh, 0, [rd, rs1, rs2], 0),
-        (0x33, 2, 1) => one(MultiplyHigh, 1, [rd, rs1, rs2], 0),
-        (0x33, 3, 1) => one(Multiply, 1, [rd, rs1, rs2], 0),
-        #[allow(clippy::cast_possible_truncation, reason = "0 to 3")]
-        (0x33, 4..=7, 1) => one(Divide, funct3 as u8 - 4, [rd, rs1, rs2], 0),
-        (0x63, 0 | 1 | 4..=7, _) => {
+    match (word & 0x7f, funct3) {
+        (0x37, _) => one(Li, 0, [rd, 0, 0], upper),
+        (0x17, _) => one(Li, 0, [rd, 0, 0], pc.wrapping_add(upper)),
+        (0x13, _) => of_immediate(funct3, funct7, [rd, rs1], rs2, imm),
+        (0x33, _) => of_registers(funct3, funct7, [rd, rs1, rs2]),
+        (0x63, 0 | 1 | 4..=7) => {
             let target = branch_target(pc, word);
             let chip = [BranchEqual, BranchEqual, BranchLess, BranchBelow][funct3 as usize / 2];
             let branch = Instruction::new(chip, 0, [0, rs1, rs2], 0);
@@ -448,21 +433,69 @@ pub(crate) fn decode(pc: u32, word: u32) -> Decoded {
             };
             Decoded::Branch(branch, outcomes)
         }
-        (0x6f, _, _) => aligned(jump_target(pc, word))
+        (0x6f, _) => aligned(jump_target(pc, word))
             .map_or(Decoded::Illegal, |target| one(Jump, 0, [rd, 0, 0], target)),
-        (0x67, 0, _) => one(JumpReg, 0, [rd, rs1, 0], imm),
-        (0x03, 0, _) => one(LoadPart, 0, [rd, rs1, 0], imm),
-        (0x03, 1, _) => one(LoadPart, 1, [rd, rs1, 0], imm),
-        (0x03, 2, _) => one(LoadWord, 0, [rd, rs1, 0], imm),
-        (0x03, 4, _) => one(LoadByte, 0, [rd, rs1, 0], imm),
-        (0x03, 5, _) => one(LoadPart, 2, [rd, rs1, 0], imm),
-        (0x23, 0..=2, _) => {
-            let imm = signed(funct7 << 5 | word >> 7 & 31, 12);
+        (0x67, 0) => one(JumpReg, 0, [rd, rs1, 0], imm),
+        (0x03, 0) => one(LoadPart, 0, [rd, rs1, 0], imm),
+        (0x03, 1) => one(LoadPart, 1, [rd, rs1, 0], imm),
+        (0x03, 2) => one(LoadWord, 0, [rd, rs1, 0], imm),
+        (0x03, 4) => one(LoadByte, 0, [rd, rs1, 0], imm),
+        (0x03, 5) => one(LoadPart, 2, [rd, rs1, 0], imm),
+        (0x23, 0..=2) => {
+            let offset = signed(funct7 << 5 | word >> 7 & 31, 12);
             let (chip, variant) = [(StorePart, 0), (StorePart, 1), (StoreWord, 0)][funct3 as usize];
-            one(chip, variant, [0, rs1, rs2], imm)
+            one(chip, variant, [0, rs1, rs2], offset)
         }
-        (0x0f, 0, _) => one(Li, 0, [SINK.into(), 0, 0], 0),
-        (0x73, _, _) if word == 0x73 => Decoded::Call,
+        // FENCE orders accesses of several harts, and there is one: it does nothing.
+        (0x0f, 0) => one(Li, 0, [SINK.into(), 0, 0], 0),
+        (0x73, _) if word == 0x73 => Decoded::Call,
         _ => Decoded::Illegal,
     }
+}
+
+/// Decodes OP-IMM: an operation with an immediate, which for shifts is the amount in the place of rs2.
+fn of_immediate(funct3: u32, funct7: u32, [rd, rs1]: [u32; 2], amount: u32, imm: u32) -> Decoded {
+    use Chip::*;
+    let registers = [rd, rs1, 0];
+    match (funct3, funct7) {
+        // x0 is zero: without a register to read, the chip has fewer rows.
+        (0, _) if rs1 == 0 => one(Li, 0, [rd, 0, 0], imm),
+        (0, _) => one(AddImm, 0, registers, imm),
+        (1, 0) => one(ShiftImm, 0, registers, 1 << amount),
+        // The factor of a shift by 0 is 2^32, which no immediate is: SRL by 0 from the general chip.
+        (5, 0) if amount == 0 => one(Shift, 1, registers, 0),
+        (5, 0) => one(ShiftImm, 1, registers, 1 << (32 - amount)),
+        (5, 0x20) => one(Shift, 3, registers, amount),
+        (2, _) => one(SetLess, 1, registers, imm),
+        (3, _) => one(SetLess, 0, registers, imm),
+        (4, _) => one(Logic, 2, registers, imm),
+        (6, _) => one(Logic, 1, registers, imm),
+        (7, _) => one(Logic, 0, registers, imm),
+        _ => Decoded::Illegal,
+    }
+}
+
+/// Decodes OP: an operation of two registers.
+fn of_registers(funct3: u32, funct7: u32, registers: [u32; 3]) -> Decoded {
+    use Chip::*;
+    let (chip, variant) = match (funct3, funct7) {
+        (0, 0) => (Add, 0),
+        (0, 0x20) => (Add, 1),
+        (1, 0) => (Shift, 0),
+        (2, 0) => (SetLess, 1),
+        (3, 0) => (SetLess, 0),
+        (4, 0) => (Logic, 2),
+        (5, 0) => (Shift, 1),
+        (5, 0x20) => (Shift, 3),
+        (6, 0) => (Logic, 1),
+        (7, 0) => (Logic, 0),
+        (0, 1) => (Multiply, 0),
+        (1, 1) => (MultiplyHigh, 0),
+        (2, 1) => (MultiplyHigh, 1),
+        (3, 1) => (Multiply, 1),
+        #[allow(clippy::cast_possible_truncation, reason = "0 to 3")]
+        (4..=7, 1) => (Divide, funct3 as u8 - 4),
+        _ => return Decoded::Illegal,
+    };
+    one(chip, variant, registers, 0)
 }

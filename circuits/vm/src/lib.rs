@@ -1,9 +1,9 @@
 //! A machine for Hekaton: proofs that an RV32IM program ran on a partly secret input and ended with this exit
 //! code and this output.
 //!
-//! A [`Program`] is an ELF file of any compiler for rv32im. [`run`] executes it. [`Execution`] is the circuit
-//! of its proof: no step that is the same for all instructions, but *opcode chips*, one subcircuit type for
-//! each class of instructions ([`Chip`]), joined by buses for the state, the registers and the memory
+//! A [`Program`] is an ELF file of any compiler for rv32im. [`run`] executes it. [`MachineCircuit`] is the circuit
+//! of its proof. It consists of *opcode chips*, one subcircuit type for each class of instructions
+//! ([`Chip`]), in place of one step for all of them, joined by buses for the state, the registers and the memory
 //! (spec: machine#buses). The types do not depend on the program, so one key family serves all programs and
 //! all lengths of runs (spec: key-family#setup).
 //!
@@ -36,7 +36,6 @@ mod op;
 mod parts;
 mod precompile;
 mod program;
-mod ram;
 mod rows;
 mod run;
 mod sizes;
@@ -50,13 +49,12 @@ mod word;
 
 pub use address_space::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS};
 pub use bounds::BoundsError;
-pub use circuit::{Counts, Execution, MAX_PUBLIC, Plan, Private};
+pub use circuit::{Counts, MAX_PUBLIC, MachineCircuit, Plan, Private};
 pub use claim::{Claim, ClaimError, MAGIC};
 pub use elf::ProgramError;
 pub use input::Input;
 pub use isa::{Chip, Isa};
 pub use program::{Program, Summary};
-pub use ram::{Ram, RamParameters, RamPlan, RamPrivate, RamTrace};
 pub use run::{MAX_CYCLES, Run, run};
 pub use sizes::Sizes;
 pub use tinyram::AssemblyError;

@@ -24,6 +24,7 @@ pub(crate) const A1: u8 = 11;
 pub(crate) const A7: u8 = 17;
 
 /// The number of the system call `exit`, as on Linux.
+// So a program that exits by it runs on Linux, too, for example in qemu's user mode.
 pub(crate) const SYS_EXIT: u32 = 93;
 
 /// The largest gap between two accesses to a register, in ticks less one.
@@ -202,6 +203,8 @@ impl<'a> Machine<'a> {
     ) -> u16 {
         let tick = 4 * cycle + place;
         let cell = &mut self.state.registers[register as usize];
+        // Refreshes come before the access that needs them: its gap has one limb, and so has each of
+        // theirs.
         while tick - cell.time - 1 > MAX_GAP {
             let (time, x, gaps) = (cell.time, cell.value, [u16::MAX, 0, 0]);
             let op = Op { enabled: true, time, rs1: register, x, gaps, ..Op::default() };
@@ -236,6 +239,7 @@ impl<'a> Machine<'a> {
         // Everything that may trap comes before the first access.
         let mut next = pc.wrapping_add(4);
         match (chip, outcomes) {
+            // The decoder made the target: a misaligned one has no row, and traps as an illegal word does.
             (Chip::Jump, _) => next = imm,
             (Chip::JumpReg, _) => {
                 next = op.address() & !1;
@@ -253,8 +257,8 @@ impl<'a> Machine<'a> {
                 // Only jumps to misaligned places have no row.
                 let target = outcomes[usize::from(holds)];
                 next = target.ok_or_else(|| {
-                    let word = self.program.word(pc).unwrap_or(0);
-                    TrapReason::MisalignedJump { target: isa::branch_target(pc, word), size: 4 }
+                    let target = isa::branch_target(pc, self.program_word(pc));
+                    TrapReason::MisalignedJump { target, size: 4 }
                 })?;
                 op.imm = next;
             }
@@ -280,6 +284,7 @@ impl<'a> Machine<'a> {
         if chip.writes() {
             op.old = self.state.registers[rd as usize].value;
             op.gaps[2] = self.touch(rd, cycle, 2, recorder);
+            // The decoder replaces x0 by the sink, so a write never makes x0 other than zero.
             debug_assert!(rd > 0 && rd <= SINK);
             self.state.registers[rd as usize].value = result(chip, &op);
         }
@@ -308,6 +313,7 @@ impl<'a> Machine<'a> {
         let Call { number, changed, read } = precompile.call();
         let [x, y] = [A0, A1].map(|register| self.state.registers[register as usize].value);
         // Everything that may trap comes before the first access.
+        // A trap must leave no trace: the trace would be operations that no proof may have.
         let mut places = Vec::with_capacity(changed + read);
         for (address, count) in [(x, changed), (y, read)] {
             if count > 0 && !address.is_multiple_of(4) {
@@ -325,6 +331,7 @@ impl<'a> Machine<'a> {
         if let Some(segment) = self.program.read_only(x, 4 * changed as u32) {
             return Err(TrapReason::ReadOnly { address: x, segment });
         }
+        // All accesses of a call are at one time, so a word that is in both has no witness.
         if second.iter().any(|word| first.contains(word)) {
             return Err(TrapReason::Overlap { call: number, changed: x, read: y });
         }
@@ -345,6 +352,7 @@ impl<'a> Machine<'a> {
             self.memory.cell(*word).value = made;
         }
         op.gaps[0] = self.touch(A0, cycle, 0, recorder);
+        // As the call's chip leaves it.
         self.state.registers[A0 as usize].value = 0;
         if read > 0 {
             op.y = y;
@@ -376,6 +384,7 @@ impl<'a> Machine<'a> {
     fn unmapped(&self, address: u32) -> TrapReason {
         let start = 4 * self.program.base;
         let stack = self.state.registers[SP as usize].value;
+        // TinyRAM has no convention for a stack, and a program that never set the pointer has none.
         let has_stack = self.program.isa() == Isa::Rv32im && stack != 0;
         match has_stack && address < start && stack < start {
             true => TrapReason::StackOverflow { address, start },
@@ -394,9 +403,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The word of the program at a pc.
+    /// The word of the program at a pc that has code, or the second word of its instruction.
     pub(crate) fn program_word(&self, pc: u32) -> u32 {
-        self.program.word(pc).unwrap_or(0)
+        self.program.word(pc).expect("code is part of the image")
     }
 
     fn is_mapped(&self, word: u32) -> bool {

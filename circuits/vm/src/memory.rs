@@ -4,9 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The number of words of a page.
+// 8 KiB with their times: small enough that a checkpoint copies little that did not change, large enough
+// that the list of pages stays short.
 const WORDS: usize = 1 << 10;
 
 /// The number of pages of all addresses below 2^30, above which there is nothing.
+// Nothing is mapped above the output at 0x30000000.
 const PAGES: usize = 1 << 18;
 
 /// A word, and the cycle of the last access to it; 0 is the beginning. Cycles are below 2^32.
@@ -33,6 +36,7 @@ pub(crate) fn pages_of<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> usi
 #[derive(Clone, Debug)]
 pub(crate) struct Memory<'a> {
     /// The place of each page plus one, or zero.
+    // Pages are opened in the order of their first access, so runs that touch little have little.
     places: Vec<u32>,
     pages: Vec<Page>,
     /// `true` for each page that was accessed since the last snapshot.
@@ -58,6 +62,7 @@ impl<'a> Memory<'a> {
         let (mut pages, mut new) = (Vec::with_capacity(self.pages.len()), 0);
         for (place, (page, changed)) in self.pages.iter().zip(changed).enumerate() {
             pages.push(match last.0.get(place) {
+                // Pages keep their places, so the same place in the last snapshot is the same page.
                 Some(page) if !changed => page.clone(),
                 _ => {
                     new += 1;
@@ -72,6 +77,7 @@ impl<'a> Memory<'a> {
     #[inline]
     pub(crate) fn cell(&mut self, word: u32) -> &mut Cell {
         let (page, at) = (word as usize / WORDS, word as usize % WORDS);
+        // One comparison on the path of every access; opening a page is cold.
         if self.places[page] == 0 {
             self.open(page);
         }

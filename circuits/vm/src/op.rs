@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// a subcircuit: nothing happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Op {
+    // False by default: what fills up a subcircuit takes and gives nothing.
     pub(crate) enabled: bool,
     /// The cycle, from 1; of a refresh, the time of the register's cell.
     pub(crate) time: u64,
@@ -69,6 +70,7 @@ impl Op {
 
     /// The second operand: the register's, or the immediate. One of the two is zero.
     pub(crate) fn operand(&self) -> u32 {
+        // The decoder leaves one of the two zero, so this is a choice and not a sum.
         self.y.wrapping_add(self.imm)
     }
 

@@ -1,7 +1,7 @@
 //! The subcircuits that are not chips: cells of memory, and the boundary, which begins and ends a run.
 
 use crate::address_space::{OUTPUT, OUTPUT_WORDS};
-use crate::chips::{ADDRESSES, REGISTER_NUMBERS, TICKS};
+use crate::chips::{ADDRESS_BITS, REGISTER_BITS, TICKS};
 use crate::isa::{EXIT, Isa, OPCODE, RS2};
 use crate::machine::{A0, A7, Exit, SYS_EXIT};
 use crate::rows::Buses;
@@ -40,6 +40,7 @@ impl Cells {
             let cell = run.memory.get(address);
             // The boundary reads the output at the end.
             #[allow(clippy::cast_possible_truncation, reason = "16 words")]
+            // The boundary reads the output after the last cycle, so that is when these words are left.
             let is_output = (output..output + OUTPUT_WORDS as u32).contains(&address);
             let time = if is_output { end } else { cell.time.into() };
             let initial = run.initial(address);
@@ -66,6 +67,8 @@ fn last(
     key: impl FnOnce() -> Result<Fr, SynthesisError>,
     value: impl FnOnce() -> Result<Fr, SynthesisError>,
 ) -> Result<(), SynthesisError> {
+    // Neither has a range. The bus balances only if both are those of the last access, whatever a prover
+    // commits to.
     let (key, value) = (subcircuit.commit(key)?, subcircuit.commit(value)?);
     bus.add(&key, &value, multiplicity)
 }
@@ -78,7 +81,8 @@ fn last_cell(
     index: usize,
 ) -> Result<(), SynthesisError> {
     let of = || Cells::get(cells, index);
-    let key = || of().map(|cell| Fr::from(cell.address) + power(ADDRESSES) * Fr::from(cell.time));
+    let key =
+        || of().map(|cell| Fr::from(cell.address) + power(ADDRESS_BITS) * Fr::from(cell.time));
     last(subcircuit, bus, multiplicity, key, || of().map(|cell| Fr::from(cell.value)))
 }
 
@@ -109,6 +113,8 @@ pub(crate) fn zero(
     let mut least = subcircuit.slot(0)?.clone();
     for index in 0..count {
         let address = subcircuit.commit(|| Ok(Fr::from(Cells::get(cells, index)?.address)))?;
+        // The rise between two addresses is below 2^32, so a chain cannot wrap around in the field and come
+        // back.
         subcircuit.range_check_limbs(LIMB, 2, &(&address - &least))?;
         bus.add(&address, &constant(Fr::zero()), &constant(Fr::one()))?;
         last_cell(subcircuit, bus, &constant(-Fr::one()), cells, index)?;
@@ -127,6 +133,7 @@ pub(crate) fn input(
     let bus = subcircuit.bus(buses.memory)?;
     for index in 0..count {
         let word = subcircuit.commit(|| Ok(Fr::from(Cells::get(cells, index)?.initial)))?;
+        // Private words are the prover's; everything that computes with them takes them for words.
         subcircuit.range_check_limbs(LIMB, 2, &word)?;
         let address = subcircuit.parameter(0)? + constant(Fr::from(index as u64));
         bus.add(&address, &word, &constant(Fr::one()))?;
@@ -144,6 +151,7 @@ pub(crate) fn public(
     let bus = subcircuit.bus(buses.memory)?;
     for index in 0..PUBLIC {
         let word = subcircuit.slot(index)?;
+        // Public values are field elements: nothing but this row makes them words.
         subcircuit.range_check_limbs(LIMB, 2, word)?;
         let address = subcircuit.parameter(0)? + constant(Fr::from(index as u64));
         let is_used = subcircuit.parameter(1 + index)?;
@@ -171,8 +179,8 @@ pub(crate) struct BoundaryValues {
 impl BoundaryValues {
     pub(crate) fn of(run: &Run, isa: Isa) -> Self {
         let Exit { cycle, pc, code, gaps, operand } = run.exit;
-        let registers = run.registers.iter().map(|cell| (cell.value, cell.time));
-        let registers = registers.take(isa.registers()).collect();
+        let cells = run.registers.iter().map(|cell| (cell.value, cell.time));
+        let registers = cells.take(isa.registers()).collect();
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
         let output = (OUTPUT / 4..)
             .zip(run.output)
@@ -198,6 +206,7 @@ pub(crate) fn boundary(
     state.add_pair(0, &one)?;
     let pc = subcircuit.commit(|| Ok(Fr::from(given()?.pc)))?;
     let cycle = subcircuit.commit(|| Ok(Fr::from(given()?.cycle)))?;
+    // The only state that is taken and not given back: the path of states ends here, and nowhere else.
     state.add(&pc, &cycle, &minus_one)?;
     // The row of an ECALL or an answer at this pc: the operand of an answer is x + imm, one of which is zero.
     let row = &pc + constant(power(OPCODE) * Fr::from(8 * u64::from(EXIT)));
@@ -208,22 +217,22 @@ pub(crate) fn boundary(
             None
         }
         Isa::TinyRam => {
+            // Which register is the prover's to say, and the program's row refuses all but one.
             let register = subcircuit.commit(|| Ok(Fr::from(given()?.operand.0)))?;
             let imm = subcircuit.commit(|| Ok(Fr::from(given()?.operand.1)))?;
-            let row = row + &register * power(RS2);
-            subcircuit.table(buses.program)?.pair(&row, &imm)?;
+            subcircuit.table(buses.program)?.pair(&(row + &register * power(RS2)), &imm)?;
             Some((register, code - imm))
         }
     };
 
     let registers = subcircuit.bus(buses.registers)?;
     for number in 0..isa.registers() {
+        // Given at time 0 and taken at the end: each register has one cell, from zero to what the run left.
         registers.add(&constant(Fr::from(number as u64)), &zero, &one)?;
         let of = |at: usize| given()?.registers.get(at).ok_or(SynthesisError::AssignmentMissing);
         let key = || {
-            of(number).map(|(_, tick)| {
-                Fr::from(number as u64) + power(REGISTER_NUMBERS) * Fr::from(*tick)
-            })
+            of(number)
+                .map(|(_, tick)| Fr::from(number as u64) + power(REGISTER_BITS) * Fr::from(*tick))
         };
         let value = || of(number).map(|(value, _)| Fr::from(*value));
         last(subcircuit, registers, &minus_one, key, value)?;
@@ -237,9 +246,10 @@ pub(crate) fn boundary(
     };
     for (index, (place, register, value)) in reads.iter().enumerate() {
         let gap = subcircuit.commit(|| Ok(Fr::from(given()?.gaps[index])))?;
+        // The boundary's own accesses to registers obey the same order as those of chips.
         subcircuit.range_check(LIMB, &gap)?;
         let tick = &cycle * number(TICKS) + constant(Fr::from(*place));
-        let key = |tick: FpVar<Fr>| tick * power(REGISTER_NUMBERS) + register;
+        let key = |tick: FpVar<Fr>| tick * power(REGISTER_BITS) + register;
         let shared = subcircuit.bus_value(value);
         registers.add_value(&key(&tick - gap - &one), &shared, &minus_one)?;
         registers.add_value(&key(tick), &shared, &one)?;
@@ -256,13 +266,13 @@ pub(crate) fn boundary(
         subcircuit.range_check_limbs(LIMB, 2, &gap)?;
         let value = subcircuit.slot(1 + word)?;
         let shared = subcircuit.bus_value(value);
-        let key = |time: FpVar<Fr>| time * power(ADDRESSES) + &address;
+        let key = |time: FpVar<Fr>| time * power(ADDRESS_BITS) + &address;
         memory.add_value(&key(&end - gap - &one), &shared, &minus_one)?;
         memory.add_value(&key(end.clone()), &shared, &one)?;
         let key = || {
             let end = given()?.cycle + 1;
             let address = Fr::from(u64::from(OUTPUT / 4) + word as u64);
-            Ok(address + power(ADDRESSES) * Fr::from(end))
+            Ok(address + power(ADDRESS_BITS) * Fr::from(end))
         };
         last(subcircuit, memory, &minus_one, key, || of().map(|(value, _)| Fr::from(*value)))?;
     }

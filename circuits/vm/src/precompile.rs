@@ -46,6 +46,7 @@ impl Precompile {
 
     pub(crate) fn call(self) -> Call {
         match self {
+            // Above all of Linux's own calls, of which there are about 450.
             Self::Sha256 => Call { number: 1001, changed: 8, read: 16 },
             Self::Keccak => Call { number: 1002, changed: 50, read: 0 },
         }
@@ -57,6 +58,8 @@ impl Precompile {
             Self::Sha256 => {
                 let mut state = [0; 8];
                 state.copy_from_slice(&words[..8]);
+                // The words are the message's bytes as a little-endian machine has them, while SHA-256
+                // reads big-endian words: the gadget swaps, so that programs need not.
                 let mut block = sha2::digest::generic_array::GenericArray::default();
                 for (bytes, word) in block.chunks_exact_mut(4).zip(&words[8..]) {
                     bytes.copy_from_slice(&word.to_le_bytes());

@@ -42,9 +42,9 @@ pub struct Summary {
 impl Program {
     /// Reads a program.
     ///
-    /// Addresses, sizes, bytes and flags of segments are what the file says, in whatever order they come; the memory of
-    /// each is there, with zeros where it has no contents. All memory can be read. Alignments and physical addresses are
-    /// not looked at, nor are section headers, but for the symbols that traps are reported with.
+    /// Segments may come in any order. Each has memory of its size, with zeros behind its contents, and all memory can be
+    /// read. Alignments and physical addresses are ignored, and so are section headers, except for the symbols that name
+    /// the place of a trap.
     ///
     /// # Errors
     /// If the file is not a static ELF file of 32 bits for RV32IM; or its segments overlap, are both
@@ -55,6 +55,7 @@ impl Program {
         program.decode(&segments);
         program.entry = u32::try_from(entry)
             .ok()
+            // A program whose first step has no row could not be proven at all.
             .filter(|pc| program.decoded(*pc).is_some())
             .ok_or(ProgramError::Entry(entry))?;
         program.symbols = symbols;
@@ -66,8 +67,8 @@ impl Program {
         // li a7, 93; ecall
         let image: Vec<u32> = vec![0x05d0_0893, 0x0000_0073];
         let entry = CODE.start;
-        let code = (0..).zip(&image).map(|(at, word)| Some(decode(entry + 4 * at, *word)));
-        let code = code.collect();
+        let code =
+            (0..).zip(&image).map(|(at, word)| Some(decode(entry + 4 * at, *word))).collect();
         Self { isa: Isa::Rv32im, entry, base: entry / 4, code, image, ..Self::empty() }
     }
 
@@ -108,11 +109,13 @@ impl Program {
         for Segment { addresses, contents, .. } in segments {
             for (address, byte) in (addresses.start..).zip(*contents) {
                 let word = (address / 4 - words.start) as usize;
+                // Segments do not overlap, but two of them may share a word.
                 image[word] |= u32::from(*byte) << (8 * (address % 4));
             }
         }
-        let read_only = segments.iter().filter(|segment| !segment.is_writable);
-        let mut read_only: Vec<Range<u32>> = read_only
+        let mut read_only: Vec<Range<u32>> = segments
+            .iter()
+            .filter(|segment| !segment.is_writable)
             .map(|segment| segment.addresses.start as u32..segment.addresses.end as u32)
             .collect();
         read_only.sort_unstable_by_key(|addresses| addresses.start);
@@ -199,8 +202,8 @@ impl Program {
         }
     }
 
-    /// A digest of all that a proof is about: entry, image, and which of it is code. Which segments are writable is not
-    /// among it: only [`run`](crate::run()) keeps programs from storing elsewhere, and no constraint does.
+    /// A digest of everything that a proof is about: entry point, image, and which words of it are code. It does not cover
+    /// which segments are writable: only [`run`](crate::run()) keeps programs from storing elsewhere, and no constraint does.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key(match self.isa {
             Isa::Rv32im => "hekaton-v1 program of the machine",
@@ -211,6 +214,7 @@ impl Program {
         }
         hasher.update(&(self.image.len() as u64).to_le_bytes());
         for (word, code) in self.image.iter().zip(&self.code) {
+            // Which words are code is part of the claim: data that looks like an instruction has no row.
             hasher.update(&word.to_le_bytes()).update(&[u8::from(code.is_some())]);
         }
         *hasher.finalize().as_bytes()

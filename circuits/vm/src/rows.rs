@@ -73,6 +73,7 @@ impl<'a> Local<'a> {
     }
 
     fn value(&mut self, form: &'a Form) -> Result<BusValue, SynthesisError> {
+        // Each value costs a row, and a register that is read is taken and given with the same one.
         if let Some(value) = self.shared.get(form) {
             return Ok(*value);
         }
@@ -118,34 +119,32 @@ impl<'a> Local<'a> {
     fn add(&mut self, row: &'a Row, buses: &Buses, enable: &Bit) -> Result<(), SynthesisError> {
         let subcircuit = self.subcircuit;
         match row {
+            // Products are not switched off: the operation that fills up satisfies them, too.
             Row::Product { a, b, c } => subcircuit.cs().enforce_r1cs_constraint(
                 || self.combination(a),
                 || self.combination(b),
                 || self.combination(c),
             ),
             Row::Ask { table, key, value } => {
-                let key = self.form(key)?;
+                let asked = self.form(key)?;
+                let mut pair =
+                    |table| subcircuit.table(table)?.pair_if(enable, &asked, &self.value(value)?);
                 match table {
-                    Asked::Range(bits) => subcircuit.range_check_if(*bits, enable, &key),
-                    Asked::Logic => subcircuit.table(buses.logic)?.contains_if(enable, &key),
-                    Asked::Powers | Asked::Program => {
-                        let table = match table {
-                            Asked::Powers => buses.powers,
-                            _ => buses.program,
-                        };
-                        let value = self.value(value)?;
-                        subcircuit.table(table)?.pair_if(enable, &key, &value)
-                    }
+                    Asked::Range(bits) => subcircuit.range_check_if(*bits, enable, &asked),
+                    Asked::Logic => subcircuit.table(buses.logic)?.contains_if(enable, &asked),
+                    Asked::Powers => pair(buses.powers),
+                    Asked::Program => pair(buses.program),
                 }
             }
             Row::Entry { bus, key, value, offset, gives } => {
-                let key = self.form(key)?;
-                let value = self.value(value)?.plus(crate::word::number(*offset));
+                let of_entry = self.form(key)?;
+                let left = self.value(value)?.plus(crate::word::number(*offset));
+                // Multiplied by the enable bit: a disabled operation takes nothing and gives nothing.
                 let multiplicity = match gives {
                     true => enable.variable().clone(),
                     false => enable.variable() * -Fr::one(),
                 };
-                subcircuit.bus(buses.bus(*bus))?.add_value(&key, &value, &multiplicity)
+                subcircuit.bus(buses.bus(*bus))?.add_value(&of_entry, &left, &multiplicity)
             }
         }
     }

@@ -19,6 +19,7 @@ const SPACING: u64 = 1 << 18;
 const PAGES: usize = 1 << 15;
 
 /// The number of cycles of a replay after which it looks whether it has all.
+// Long enough that the look costs nothing, short enough that a replay does not run on for long.
 const STRIDE: u64 = 1 << 12;
 
 /// The numbers of operations of all classes.
@@ -91,13 +92,14 @@ pub(crate) fn run_with_checkpoints(
     mut spacing: u64,
     most: usize,
 ) -> Result<Run, RunError> {
-    let max_cycles = max_cycles.min(MAX_CYCLES);
+    let last_cycle = max_cycles.min(MAX_CYCLES);
     let mut machine = Machine::new(program, input)?;
     let (mut totals, mut checkpoints) = (Totals([0; CLASSES]), Vec::<Checkpoint>::new());
     let mut kept = 0;
     let exit = loop {
         let none = Snapshot::default();
         let last = checkpoints.last().map_or(&none, |checkpoint| &checkpoint.memory);
+        // Before the part that it is for: a replay begins with the memory as it was then.
         let (memory, new) = machine.memory.snapshot(last);
         checkpoints.push(Checkpoint { state: machine.state.clone(), memory, totals });
         kept += new;
@@ -108,26 +110,27 @@ pub(crate) fn run_with_checkpoints(
                 at += 1;
                 at % 2 == 1 || at > end
             });
+            // Later checkpoints are as far apart as those that are left, so a replay takes about the same
+            // time anywhere.
             spacing = spacing.saturating_mul(2);
             kept = pages_of(checkpoints.iter().map(|checkpoint| &checkpoint.memory));
         }
         let State { pc, cycle, .. } = machine.state;
-        if cycle > max_cycles {
-            return Err(Box::new(machine.trap(TrapReason::TooLong(max_cycles), pc, cycle)).into());
+        if cycle > last_cycle {
+            return Err(Box::new(machine.trap(TrapReason::TooLong(last_cycle), pc, cycle)).into());
         }
-        let end = cycle.saturating_add(spacing).min(max_cycles + 1);
+        let end = cycle.saturating_add(spacing).min(last_cycle + 1);
         if let Some(exit) = machine.run(end, &mut totals)? {
             break exit;
         }
     };
-    let (memory, registers, tape) = (machine.memory, machine.state.registers, machine.tape);
+    let (registers, tape) = (machine.state.registers, machine.tape);
     // The memory of the first pass comes from no snapshot.
-    let memory = memory.into_own();
+    let memory = machine.memory.into_own();
     let output = std::array::from_fn(|i| {
         #[allow(clippy::cast_possible_truncation, reason = "16 words")]
         memory.get(OUTPUT / 4 + i as u32).value
     });
-    let input = input.words(program.isa()).collect();
     Ok(Run {
         exit,
         checkpoints,
@@ -135,7 +138,7 @@ pub(crate) fn run_with_checkpoints(
         registers,
         memory,
         output,
-        input,
+        input: input.words(program.isa()).collect(),
         tape,
         zero_cells: Vec::new(),
         #[cfg(test)]
@@ -157,6 +160,8 @@ impl Recorder for Select {
     #[inline]
     fn op(&mut self, class: usize, op: Op) {
         if class == self.class {
+            // Operations are numbered within their class, in the order of the run: subcircuit j has those
+            // from j R on.
             if self.range.contains(&self.next) {
                 self.ops.push(op);
             }
@@ -276,6 +281,8 @@ impl Run {
         let mut select = Select { class, range, next: 0, ops, accesses: Vec::new() };
         for part in self.parts() {
             let [from, to] = [part.from.totals, part.totals].map(|totals| totals.0[class]);
+            // Totals at both ends tell which operations of the class a part has, so other parts are not
+            // replayed.
             if to <= select.range.start.max(from) || from >= select.range.end {
                 continue;
             }

@@ -43,12 +43,16 @@ impl Sizes {
 
     /// The number of items of a type with `slots` slots and `more` further rows, masks included.
     fn fit(self, rows_of_item: usize, slots: usize, more: usize) -> usize {
+        // One row sums up the terms of shared wires; each slot has one, and the two masks of a zero-
+        // knowledge key are slots.
         self.rows.saturating_sub(1 + slots + 2 + more) / rows_of_item
     }
 
     /// The number of instructions in a subcircuit of a chip.
     pub fn ops(self, chip: Chip) -> usize {
         let ops = self.fit(self.constraints(chip), 0, 0);
+        // A precompile takes more rows than small subcircuits have; its type exceeds the size, so that
+        // calls can be proven with any.
         if Precompile::of(chip).is_some() { ops.max(1) } else { ops }
     }
 
@@ -68,7 +72,8 @@ impl Sizes {
         self.fit(3, 0, 0)
     }
 
-    pub(crate) fn zero(self) -> usize {
+    /// The number of words of zero memory in a subcircuit.
+    pub fn zero(self) -> usize {
         self.fit(5, 2, 2)
     }
 
@@ -101,6 +106,8 @@ impl Sizes {
 
     /// Reports whether subcircuits are so large that tables of long pieces pay off.
     fn has_long_pieces(self) -> bool {
+        // Tables of long pieces have 2^16 rows and more: in smaller subcircuits they would outweigh the
+        // calls.
         self.rows >= 1 << 16
     }
 

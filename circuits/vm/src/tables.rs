@@ -7,10 +7,13 @@ use hekaton_circuit::{Fr, LayoutBuilder, Table};
 use hekaton_standard::{keccak, sha256};
 
 /// The ranges, in bits.
+// Limbs; what is left of one without a sign bit; without the two bits of an offset; bytes; bytes without a
+// sign bit.
 pub(crate) const RANGES: [u32; 5] = [16, 15, 14, 8, 7];
 
 /// The numbers of rows of the other tables.
 pub(crate) const LOGIC_ROWS: usize = 1 << 16;
+// An amount from 0 to 31, in both directions.
 pub(crate) const POWERS_ROWS: usize = 64;
 
 /// x + 2^40 y + 2^80 (x and y), of all bytes x and y.
@@ -20,6 +23,7 @@ pub(crate) fn logic() -> Table {
 
 pub(crate) fn logic_rows(word: Word) -> Vec<Fr> {
     let bytes = 1u64 << word.byte();
+    // The digits are 2^40 apart, more than a word: see `conjunction` for why 2^8 is not enough.
     let row = |x: u64, y: u64| Fr::from(x) + Fr::from(y) * power(40) + Fr::from(x & y) * power(80);
     (0..bytes).flat_map(|x| (0..bytes).map(move |y| row(x, y))).collect()
 }
@@ -52,6 +56,7 @@ impl PrecompileTables {
     ) -> Self {
         let mut table = |precompile, name: &str, table: Table| {
             let table = table.rows_per_subcircuit(sizes.table());
+            // Left out, but declared: the ids of later tables must not depend on the program.
             layout.table(name, if is_used(precompile) { table } else { table.left_out() })
         };
         Self {

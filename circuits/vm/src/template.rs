@@ -4,7 +4,7 @@
 use crate::form::{Form, constant};
 use crate::op::{Access, Op};
 use crate::word::{Word, number, power};
-use ark_ff::{Field, One};
+use ark_ff::{Field, Zero};
 use hekaton_circuit::Fr;
 
 /// A table that operations ask.
@@ -91,6 +91,8 @@ impl Template {
         for (_, row) in &self.rows {
             if let Row::Ask { value, .. } | Row::Entry { value, .. } = row
                 && !value.terms.is_empty()
+                // Entries and look-ups with equal values share one row (`Local::value`); a constant needs
+                // none.
                 && !values.contains(&value)
             {
                 values.push(value);
@@ -101,13 +103,16 @@ impl Template {
 
     /// The values of all variables.
     pub(crate) fn values(&self, op: &Op, accesses: &[Access]) -> Vec<Fr> {
-        let access = |number: &usize| accesses.get(*number).copied().unwrap_or_default();
+        // What fills up a subcircuit has no accesses, and zeros in their place.
+        let nothing = Access::default();
+        let access = |number: &usize| accesses.get(*number).unwrap_or(&nothing);
         let mut values = Vec::with_capacity(self.variables.len());
         for Variable { source, .. } in &self.variables {
             values.push(match source {
                 Source::Op(value) => number(value(op)),
-                Source::Access(which, value) => number(value(&access(which))),
-                Source::Inverse(of) => number(of(op)).inverse().unwrap_or_default(),
+                Source::Access(which, value) => number(value(access(which))),
+                // Zero has no inverse, and its rows hold with any number: the smallest one, so that it costs nothing.
+                Source::Inverse(of) => number(of(op)).inverse().unwrap_or(Fr::zero()),
                 Source::Product(a, b) => a.value(&values) * b.value(&values),
             });
         }
@@ -125,6 +130,7 @@ impl Builder {
         let (variables, rows) = (Vec::new(), Vec::new());
         let template = Template { word, variables, rows, given: Vec::new(), made: Vec::new() };
         let mut builder = Self { template };
+        // Variable 0, because synthesis allocates it first, as the multiplicity of all that follows.
         builder.commit("en", |op| i128::from(op.enabled));
         builder
     }
@@ -134,6 +140,8 @@ impl Builder {
         for (_, row) in &template.rows {
             if let Row::Ask { key, value, .. } | Row::Entry { key, value, .. } = row {
                 for (variable, _) in key.terms.iter().chain(&value.terms) {
+                    // Keys and values are combined with challenges that are drawn after the commitment: a
+                    // variable that a prover could still choose then would forge any entry.
                     template.variables[*variable].committed = true;
                 }
             }
@@ -146,6 +154,8 @@ impl Builder {
     }
 
     fn variable(&mut self, name: &'static str, source: Source) -> Form {
+        // Products are witnesses of the second phase unless an entry contains them: a committed value costs
+        // a point in the commit round.
         let committed = !matches!(source, Source::Product(..));
         self.template.variables.push(Variable { name, source, committed });
         Form::variable(self.template.variables.len() - 1)
@@ -224,7 +234,9 @@ impl Builder {
     /// Returns what is left of a form without its lower bits, divided by two to the power of their number. It is an
     /// integer if the form minus `low` is a multiple of that power, and otherwise a fraction, which is in no range.
     pub(crate) fn rest(&self, form: &Form, low: &Form, bits: u32) -> Form {
-        (form - low) * power(bits).inverse().unwrap_or(Fr::one())
+        // A field division and not a shift: if the division leaves a remainder, the result is a fraction,
+        // far above every range.
+        (form - low) * power(bits).inverse().expect("a power of two is not zero modulo r")
     }
 
     /// A form is a word; `low` is its lower limb, which becomes a committed value.
@@ -255,6 +267,8 @@ impl Builder {
         let bit = self.bit(labels[1], "sign bit", sign);
         let low = self.commit(labels[0], low);
         self.range("sign", limb, &low);
+        // The upper limb without its upper bit has one bit less; with the wrong sign, it is negative or has
+        // 16 bits.
         let high = self.rest(form, &low, limb) - &bit * power(limb - 1);
         self.range("sign", limb - 1, &high);
         bit

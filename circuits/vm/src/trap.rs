@@ -7,7 +7,7 @@ use std::ops::Range;
 #[non_exhaustive]
 pub enum TrapReason {
     /// There is no code at the pc.
-    #[error("there is no code here")]
+    #[error("no code at this address")]
     NoCode,
     /// The word is not an instruction of the machine: RV32IM, or TinyRAM.
     #[error("{}", not_executed(*.0))]
@@ -55,8 +55,8 @@ pub enum TrapReason {
     },
     /// A system call that the machine does not have.
     #[error(
-        "system call {0}: there are only exit (93 in a7), the compression of SHA-256 (1001) and \
-         Keccak-f (1002)"
+        "system call {0} is not supported, expected exit (93 in a7), the compression of SHA-256 (1001) \
+         or Keccak-f (1002)"
     )]
     UnknownCall(u32),
     /// The words at the two pointers of a system call have some in common.
@@ -117,19 +117,21 @@ fn not_executed(word: u32) -> String {
     let missing = match (opcode, funct3) {
         // The zero word, and a write to a register that cannot be written: assemblers' unimp.
         _ if word == 0 => {
-            return "the program asked to stop by unimp, or got into memory without code: the \
-                    word here is zero"
+            return "the program stopped with unimp, or ran into memory without code: the word \
+                    here is zero"
                 .to_owned();
         }
         _ if word == 0xc000_1073 => {
-            return "the program asked to stop by unimp, which compilers write for \
-                    __builtin_trap() and where a program must not get"
+            return "the program stopped with unimp, which compilers write for \
+                    __builtin_trap() and for code that must not be reached"
                 .to_owned();
         }
         _ if word == 0x0010_0073 => {
-            return "the program asked to stop by ebreak, which calls a debugger or is an abort"
+            return "the program stopped with ebreak, which calls a debugger or is an abort"
                 .to_owned();
         }
+        // The usual reasons, by the opcode map of the manual: compilers emit them when the target is not
+        // exactly rv32im.
         (0x73, 1..=3 | 5..=7) => "an access to a CSR",
         (0x73, _) => "an instruction of privileged code",
         (0x0f, 1) => "fence.i",
@@ -140,5 +142,5 @@ fn not_executed(word: u32) -> String {
         _ if opcode & 3 != 3 => "a compressed instruction",
         _ => return format!("{word:#010x} is not an instruction of this machine"),
     };
-    format!("{word:#010x} is {missing}, which this machine does not have: compile for rv32im")
+    format!("{word:#010x} is {missing}, which this machine does not support: compile for rv32im")
 }

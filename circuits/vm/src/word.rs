@@ -4,6 +4,7 @@ use hekaton_circuit::Fr;
 
 /// The size of a word, in bits: 32, or a smaller power of two from 4 in tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// The rows of chips are written for any size: with 4 bits, a test can try all operands and all witnesses.
 pub(crate) struct Word(pub(crate) u32);
 
 impl Word {
@@ -34,6 +35,7 @@ impl Word {
 /// A power of two, as a field element.
 pub(crate) fn power(exponent: u32) -> Fr {
     let mut limbs = [0; 4];
+    // Exponents are below 255 here, so the number is below r.
     limbs[exponent as usize / 64] = 1 << (exponent % 64);
     Fr::from(ark_ff::BigInt(limbs))
 }

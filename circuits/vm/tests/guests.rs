@@ -7,7 +7,7 @@
 
 use hekaton_circuit::check;
 use hekaton_testing::{noise, squares};
-use hekaton_vm::{Chip, Counts, Execution, Input, OUTPUT_WORDS, Program, Run, Sizes, run};
+use hekaton_vm::{Chip, Counts, Input, MachineCircuit, OUTPUT_WORDS, Program, Run, Sizes, run};
 use sha2::{Digest as _, Sha256};
 use sha3::Keccak256;
 use std::io::Write;
@@ -127,7 +127,8 @@ fn hash() {
     let run = run(&program, &input, MAX_CYCLES).unwrap();
     let sizes = Sizes::SMALL;
     let counts = Counts::of(&run, &program, &input, sizes);
-    let execution = Execution { program, sizes, counts, public_words: 0, max_cycles: MAX_CYCLES };
+    let execution =
+        MachineCircuit { program, sizes, counts, public_words: 0, max_cycles: MAX_CYCLES };
     let report = check(&execution, &input, |_, _| {}).unwrap();
     assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
 }
@@ -178,7 +179,8 @@ fn a_compiled_program_is_provable() {
     let rows = sizes.constraints_of(&run) as f64 / run.cycles() as f64;
     assert!((17.0..20.0).contains(&rows), "{rows} rows a cycle");
     let counts = Counts::of(&run, &program, &input, sizes);
-    let execution = Execution { program, sizes, counts, public_words: 0, max_cycles: MAX_CYCLES };
+    let execution =
+        MachineCircuit { program, sizes, counts, public_words: 0, max_cycles: MAX_CYCLES };
     let report = check(&execution, &input, |_, _| {}).unwrap();
     assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
     assert_eq!(report.public_values.len(), 1 + OUTPUT_WORDS);

@@ -7,22 +7,22 @@ use hekaton_core::{
     setup_family, verify_with_test_keys,
 };
 use hekaton_testing::{SUM, elf};
-use hekaton_vm::{Claim, ClaimError, Counts, Execution, Input, Isa, Program, Sizes, run};
+use hekaton_vm::{Claim, ClaimError, Counts, Input, Isa, MachineCircuit, Program, Sizes, run};
 use std::convert::Infallible;
 use std::path::Path;
 
-fn execution(program: &Program, input: &Input, every_kind: bool) -> Execution {
+fn execution(program: &Program, input: &Input, every_kind: bool) -> MachineCircuit {
     let (sizes, max_cycles) = (Sizes::SMALL, 1 << 20);
     let run = run(program, input, max_cycles).unwrap();
     let counts = Counts::of(&run, program, input, sizes);
     let counts = if every_kind { counts.with_every_kind() } else { counts };
     let public_words = input.public.len();
-    Execution { program: program.clone(), sizes, counts, public_words, max_cycles }
+    MachineCircuit { program: program.clone(), sizes, counts, public_words, max_cycles }
 }
 
 /// The file of the first proof is that of the golden one, byte for byte, and says what is verified. With
 /// `HEKATON_WRITE_GOLDEN` set, writes it first.
-fn golden(execution: &Execution, input: &Input, key: &VerifyingKey, proof: &[u8]) {
+fn golden(execution: &MachineCircuit, input: &Input, key: &VerifyingKey, proof: &[u8]) {
     let run = run(&execution.program, input, execution.max_cycles).unwrap();
     let file = Claim::of(execution, &run).with_proof(proof);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2.proof");
@@ -47,7 +47,7 @@ fn golden(execution: &Execution, input: &Input, key: &VerifyingKey, proof: &[u8]
 fn one_family_proves_programs_of_all_lengths() {
     let engine = LocalEngine::new(None).unwrap();
     let options = SetupOptions::new("vm").insecure_seed(1);
-    let every = Execution::of_family(Isa::Rv32im, Sizes::SMALL);
+    let every = MachineCircuit::of_family(Isa::Rv32im, Sizes::SMALL);
     let prepared = PreparedCircuit::new(&every).unwrap();
     let mut types = Vec::new();
     let keep = |key| {

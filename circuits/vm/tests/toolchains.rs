@@ -229,7 +229,7 @@ fn a_trap_of_the_compiler_says_that_the_program_stopped() {
             |word: u32| run(&program, &Input { public: vec![word], private: Vec::new() }, 100);
         assert_eq!(found(0).unwrap().exit_code(), 0, "{tools:?}");
         let text = found(1).unwrap_err().to_string();
-        assert!(text.contains("the program asked to stop by"), "{tools:?}: {text}");
+        assert!(text.contains("the program stopped with"), "{tools:?}: {text}");
     }
 }
 

@@ -69,6 +69,7 @@ impl Epochs {
     /// If it is of another profile, too long, or not one of an honest prover.
     pub fn run(&self, witness: &Witness) -> Result<Run, WitnessError> {
         let Witness { profile, epoch, root, chain, steps } = witness;
+        // The types of the circuit hash with one profile, and keys are for one.
         if *profile != self.profile {
             let (found, expected) = (profile.name(), self.profile.name());
             return Err(WitnessError::Profile { found, expected });
@@ -81,6 +82,8 @@ impl Epochs {
         let mut numbered = steps.iter().enumerate();
         let mut run = Run { steps: Vec::new(), states: vec![list(&machine.state())] };
         for _ in 0..self.subcircuits {
+            // Idle steps fill up the last subcircuits, so one layout proves any number of steps up to its
+            // room.
             let mut values = vec![StepValues::IDLE; self.steps];
             for ((number, step), values) in numbered.by_ref().take(self.steps).zip(&mut values) {
                 let failed = |why: StepError| WitnessError::Step { number, why: why.to_string() };
@@ -105,9 +108,12 @@ impl WiredCircuit for Epochs {
     fn wire(&self, c: &mut Wires<Run>) -> Result<(), LayoutError> {
         self.check()?;
         let part = Steps { profile: self.profile, steps: self.steps };
+        // The stack begins empty because it is read from this constant: a prover cannot begin with subtrees
+        // of its own.
         let zero = c.constant(0u64);
         let mut next = 0..;
         let mut state = state_of(|| match next.next() {
+            // Root, chain and number of the epoch before are the verifier's.
             Some(at) if at >= TIP => {
                 let name = (at - TIP) as u64;
                 c.public_input("before", name, move |run: &Run| run.value(0, at))
@@ -117,7 +123,7 @@ impl WiredCircuit for Epochs {
         for number in 1..=self.subcircuits {
             let mut next = 0..;
             let after = state_of(|| {
-                let at = next.next().unwrap_or_default();
+                let at = next.next().expect("the range has no end");
                 let name = ((number - 1) * (TIP + 5) + at) as u64;
                 // Every state follows from the input, so no subcircuit waits for another one.
                 c.promise("state", name, move |run: &Run| run.value(number, at))
@@ -131,6 +137,8 @@ impl WiredCircuit for Epochs {
         for (at, wire) in (0..).zip(root.into_iter().chain(chain).chain([epoch])) {
             c.output_at("after", at, wire);
         }
+        // Nothing may be left on the stack: an epoch that has begun and not ended would be invisible in the
+        // public values.
         c.add(&Edge, stack);
         Ok(())
     }
@@ -197,6 +205,7 @@ impl NamedCircuit for Epochs {
     fn fit(parameters: &mut ParameterMap, input: &InputFile) -> Result<(), CircuitError> {
         let witness = read(input)?;
         let steps = parameters.get("steps").and_then(|value| value.as_u64()).unwrap_or(1).max(1);
+        // A parameter that is not a number is refused when the circuit is created.
         let subcircuits = (witness.steps.len() as u64).div_ceil(steps).max(1);
         parameters.entry("subcircuits".to_owned()).or_insert_with(|| subcircuits.into());
         parameters.entry("profile".to_owned()).or_insert_with(|| witness.profile.name().into());
@@ -207,6 +216,7 @@ impl NamedCircuit for Epochs {
         let mut all = parameters.clone();
         let steps = all.get("steps").and_then(|value| value.as_u64()).unwrap_or(1).max(1);
         // A step has at least one byte.
+        // So a file of this many bytes has no more steps than that.
         let largest = bytes.div_ceil(steps).clamp(1, MAX_SUBCIRCUITS as u64);
         let mut with = |subcircuits: u64| {
             all.insert("subcircuits".to_owned(), subcircuits.into());
@@ -237,7 +247,7 @@ impl NamedCircuit for Epochs {
     }
 }
 
-pub(crate) fn read(input: &InputFile) -> Result<Witness, CircuitError> {
+fn read(input: &InputFile) -> Result<Witness, CircuitError> {
     Ok(Witness::decode(&input.read()?).map_err(WitnessError::Decode)?)
 }
 
@@ -253,16 +263,14 @@ impl Epochs {
         let (root, chain) = (tree.root(), [1; 32]);
         let mut witness =
             Witness { profile: self.profile, epoch: 0, root, chain, steps: Vec::new() };
-        // The first epoch has two steps: one that inserts the only leaf, and the end. Later ones change that leaf.
+        // The first epoch has two steps: one that inserts the only leaf, and the end. Later ones change that leaf. At most 2^29
+        // of them, so its version does not end.
         for number in 0..room as u64 / 2 {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&number.to_be_bytes());
             let change = Change { index: Index([0x5a; 16]), commitment: Commitment(digest) };
-            let (Ok(steps), Ok(next)) = (tree.steps(&[change]), tree.update(&[change])) else {
-                break;
-            };
-            witness.steps.extend(steps);
-            tree = next;
+            witness.steps.extend(tree.steps(&[change]).expect("one change of a leaf is valid"));
+            tree = tree.update(&[change]).expect("one change of a leaf is valid");
         }
         witness
     }

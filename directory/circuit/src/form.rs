@@ -14,6 +14,7 @@ pub(crate) struct Form<F: PrimeField> {
 
 impl<F: PrimeField> Form<F> {
     pub(crate) fn new(mut lc: LinearCombination<F>, value: Option<F>) -> Self {
+        // Bits of messages repeat the constant, and arkworks stores each term.
         lc.compactify();
         Self { lc, value }
     }
@@ -103,6 +104,8 @@ impl<F: PrimeField> Rows<F> {
         value: Option<F>,
     ) -> Result<Form<F>, SynthesisError> {
         #[cfg(test)]
+        // Every value that is the prover's choice can be replaced in tests, by the rule that must refuse
+        // it.
         let value = self.lies.get(&(rule, number)).copied().or(value);
         let _ = (rule, number);
         self.variable(value)
@@ -117,6 +120,8 @@ impl<F: PrimeField> Rows<F> {
         c: &Form<F>,
     ) -> Result<(), SynthesisError> {
         #[cfg(test)]
+        // Tests leave out the rows of one rule and show what can be proven then; in the library, a row
+        // cannot be left out.
         if self.without == Some(rule) {
             return Ok(());
         }

@@ -58,6 +58,7 @@ impl Hash<Fr> for Profile {
 
     fn hash(&self, rows: &Rows<Fr>, block: Option<&Block>) -> Result<Hashed<Fr>, SynthesisError> {
         let bytes = block.map(|block| block.map(u128::to_be_bytes).concat());
+        // Bits of the prover's choice; rules tie them to the stack, the leaf and the chain.
         let message = Message::new().witness(&rows.cs, 64, bytes.as_deref())?;
         // The bits from one place on, as a number.
         let bits = |from: usize, count: usize| {
@@ -70,6 +71,7 @@ impl Hash<Fr> for Profile {
         let Sizes { half, version, epoch } = SIZES;
         let digest = match self {
             Self::Compress => message.compress(&rows.cs)?,
+            // `check` refuses the profile full for this circuit; its hash is that of sha256.
             Self::Sha256 | Self::Full => message.clone().sha256(&rows.cs)?,
         };
         let of_half = |words: &[sha256::Word]| {

@@ -1,25 +1,23 @@
 //! Proofs of the epochs of a key directory.
 //!
-//! A proof says that the tree of one record became that of another one by epochs in each of which every change inserted a
-//! leaf at version 0, or raised the version of a leaf by one, in the epoch that the leaf says; nothing else changed. The
-//! chain of the records binds every root in between, so a server cannot show one history and prove another.
+//! A proof shows that epochs lead from the tree of one record to the tree of another. In each epoch, every change inserted
+//! a leaf at version 0 or raised the version of a leaf by one, the leaf has the number of that epoch, and nothing else
+//! changed. The chain of the records binds every root in between, so a server cannot show one history and prove another.
 //!
-//! Clients that saw a leaf in the first tree and see the same version in the last one know that it was there all the time,
-//! without any of the records in between.
+//! A client that saw a leaf in the first tree and sees the same version in the last one knows that it was there all the
+//! time, without the records in between.
 //!
 //! # The circuit
 //!
 //! All subcircuits but one are of the type `steps`. They pass a state on: a stack of subtrees, each before and after the
-//! epoch, and the epoch that ended last. A step pushes a leaf, goes up beside a subtree that does not change, merges the two
-//! sides of a node, or ends an epoch; which of them is the prover's choice, so the layout depends on the number of
-//! subcircuits alone. The type `edge` checks that nothing is left.
+//! epoch, and the epoch that ended last. A step pushes a leaf, goes up next to a subtree that does not change, merges the
+//! two sides of a node, or ends an epoch. The prover chooses which, so the layout depends on the number of subcircuits
+//! alone. The type `edge` checks that nothing is left.
 //!
 //! | | constraints of a step | steps of a subcircuit of 2^20 |
 //! |---|---|---|
 //! | [`Profile::Compress`](hekaton_directory::Profile::Compress) | 53,743 | 19 |
 //! | [`Profile::Sha256`](hekaton_directory::Profile::Sha256) | 92,175 | 11 |
-//!
-//! [`FullEpoch`] is the circuit of the paper's directory, to compare with: every leaf at depth 128, two paths per change.
 //!
 //! The witness is made by [`Tree::steps`](hekaton_directory::Tree::steps).
 
@@ -27,7 +25,6 @@
 
 mod epochs;
 mod form;
-mod full;
 mod hash;
 mod machine;
 mod parts;
@@ -40,6 +37,5 @@ mod tip;
 mod witness_error;
 
 pub use epochs::{Epochs, EpochsParameters, Run};
-pub use full::{FullEpoch, FullRun};
 pub use tip::Tip;
 pub use witness_error::WitnessError;

@@ -1,7 +1,7 @@
 //! The steps natively: what the honest prover computes.
 
 use crate::hash::Block;
-use crate::state::{Entry, Place, State, digest, halves, number};
+use crate::state::{Entry, NodePosition, State, digest, halves, number};
 use ark_ff::Zero;
 use hekaton_circuit::Fr;
 use hekaton_directory::{Commitment, Digest, EMPTY, Index, Leaf, Profile, STACK, Step};
@@ -41,30 +41,30 @@ pub(crate) struct StepValues {
 /// A step that cannot be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StepError {
-    #[error("there is no room on the stack for more than {STACK} subtrees")]
+    #[error("the stack has no room for more than {STACK} subtrees")]
     Full,
-    #[error("there is nothing on the stack")]
+    #[error("the stack is empty")]
     Nothing,
-    #[error("there are no two sides of one node on the stack")]
+    #[error("the two topmost subtrees of the stack are not the sides of one node")]
     NotSides,
-    #[error("it goes up from the root")]
+    #[error("the subtree is at the root, which has no parent")]
     Root,
-    #[error("the leaf beside it was alone before the epoch, and would move unnoticed")]
+    #[error("the sibling is a leaf that was alone before the epoch, and would move unnoticed")]
     Displaced,
-    #[error("the leaf has the largest version that there is")]
+    #[error("the leaf already has the largest version")]
     Version,
-    #[error("there are no epochs after {}", u32::MAX)]
+    #[error("epoch {} is the last one", u32::MAX)]
     Epoch,
-    #[error("it is one of a tree in which each leaf is at the same depth")]
+    #[error("it is a step of the profile full, in which every leaf is at the same depth")]
     Path,
-    #[error("what is on the stack at the end of the epoch is not the tree of the epoch before")]
+    #[error("at the end of the epoch, the stack does not hold the tree of the previous epoch")]
     OtherTree,
 }
 
 /// A subtree on the stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subtree {
-    pub(crate) place: Place,
+    pub(crate) place: NodePosition,
     pub(crate) old: Digest,
     pub(crate) new: Digest,
 }
@@ -89,9 +89,10 @@ impl Machine {
     pub(crate) fn of(profile: Profile, state: &State<Fr>) -> Option<Self> {
         let of_halves = |[high, low]: &[Fr; 2]| Some(digest([number(high)?, number(low)?]));
         let subtree = |entry: &Entry<Fr>| {
-            let place = Place::of_number(&entry.node)?;
+            let place = NodePosition::of_number(&entry.node)?;
             Some(Subtree { place, old: of_halves(&entry.old)?, new: of_halves(&entry.new)? })
         };
+        // 0 is the number of no node, so the first entry with it is where the stack ends.
         let used = state.stack.iter().take_while(|entry| !entry.node.is_zero());
         let mut stack = used.map(subtree).collect::<Option<Vec<_>>>()?;
         stack.reverse();
@@ -123,6 +124,8 @@ impl Machine {
     pub(crate) fn hash(&self, block: &Block, is_leaf: bool) -> Digest {
         let [a, b, c, d] = *block;
         let mut hashed = self.profile.combine(&digest([a, b]), &digest([c, d]));
+        // The last bit is the kind: no digest is that of a leaf and of an inner node (spec:
+        // directory#tree).
         hashed[31] = hashed[31] & 0xfe | u8::from(is_leaf);
         hashed
     }
@@ -134,6 +137,7 @@ impl Machine {
         let is_leaf = |digest: &Digest| digest[31] & 1 == 1;
         match (left == EMPTY, right == EMPTY) {
             (true, true) => EMPTY,
+            // A lone leaf moves up without a hash: the tree has as many inner nodes as it has branches.
             (true, false) if is_leaf(&right) => right,
             (false, true) if is_leaf(&left) => left,
             _ => self.hash(block, false),
@@ -146,6 +150,7 @@ impl Machine {
         let top = self.stack.last().copied();
         let is_push =
             matches!(step, Step::Insert { .. } | Step::Update { .. } | Step::Touch { .. });
+        // The server puts off changes that would need more; a witness from elsewhere may not have done so.
         if is_push && self.stack.len() == STACK {
             return Err(StepError::Full);
         }
@@ -166,6 +171,8 @@ impl Machine {
             Step::Up { sibling } => {
                 let current = top.ok_or(StepError::Nothing)?;
                 let parent = current.place.parent().ok_or(StepError::Root)?;
+                // A leaf beside what was nothing was alone, so its path ended higher up: here, it would be
+                // gone from its own path (spec: directory#displaced).
                 if sibling[31] & 1 == 1 && current.old == none {
                     return Err(StepError::Displaced);
                 }
@@ -182,15 +189,18 @@ impl Machine {
             }
             Step::Merge => {
                 let [.., left, right] = self.stack[..] else { return Err(StepError::NotSides) };
-                let parent = left.place.parent().filter(|_| !left.place.is_right());
-                let are_sides = right.place.is_right() && right.place.parent() == parent;
-                let parent = parent.filter(|_| are_sides).ok_or(StepError::NotSides)?;
+                let are_sides = !left.place.is_right()
+                    && right.place.is_right()
+                    && right.place.parent() == left.place.parent();
+                let parent =
+                    left.place.parent().filter(|_| are_sides).ok_or(StepError::NotSides)?;
                 let (old, new) = (block(&left.old, &right.old), block(&left.new, &right.new));
                 up(Operation::Merge, parent, old, new)?
             }
             Step::Path { .. } => return Err(StepError::Path),
             Step::End => {
                 let [whole] = self.stack[..] else { return Err(StepError::OtherTree) };
+                // The rows say the same; here, the message can say which step is wrong.
                 if whole.place.depth != 0 || whole.old != self.root {
                     return Err(StepError::OtherTree);
                 }
@@ -212,7 +222,7 @@ impl Machine {
     /// Updates the state by a step, without checking it.
     pub(crate) fn carry_out(&mut self, values: &StepValues) {
         let StepValues { operation, location, depth, old, new } = values;
-        let place = Place::of(&Index(location.to_be_bytes()), *depth);
+        let place = NodePosition::of(&Index(location.to_be_bytes()), *depth);
         let push = |old, new| Subtree { place, old, new };
         match operation {
             Operation::Idle => {}
@@ -234,6 +244,7 @@ impl Machine {
                     self.root = whole.new;
                 }
                 self.chain = self.profile.combine(&self.chain, &self.root);
+                // `apply` has checked that there is a next epoch.
                 self.epoch += 1;
             }
         }
@@ -246,7 +257,7 @@ fn pushed(operation: Operation, index: &Index, depth: u8, old: Block, new: Block
 
 fn up(
     operation: Operation,
-    parent: Place,
+    parent: NodePosition,
     old: Block,
     new: Block,
 ) -> Result<StepValues, StepError> {

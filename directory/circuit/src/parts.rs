@@ -14,7 +14,7 @@ use hekaton_circuit::{CircuitError, Fr};
 use hekaton_directory::{Profile, STACK};
 
 /// The form of a slot.
-pub(crate) fn form(slot: &Var) -> Result<Form<Fr>, SynthesisError> {
+fn form(slot: &Var) -> Result<Form<Fr>, SynthesisError> {
     match slot {
         FpVar::Var(var) => Ok(Form::new(var.variable.into(), slot.value().ok())),
         FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
@@ -65,8 +65,8 @@ impl Part for Steps {
     }
 
     fn run(&self, before: &State<Fr>, steps: &Vec<StepValues>) -> Result<State<Fr>, CircuitError> {
-        let machine = Machine::of(self.profile, before).ok_or("there is no such state")?;
-        let mut machine = machine;
+        let mut machine =
+            Machine::of(self.profile, before).ok_or("the wires do not hold a state")?;
         steps.iter().for_each(|step| machine.carry_out(step));
         Ok(machine.state())
     }
@@ -81,15 +81,12 @@ impl Part for Steps {
         let rows = Rows::new(cs);
         let mut state = before.forms()?;
         for at in 0..self.steps {
-            let choice = match values {
-                None => None,
-                Some(values) => {
-                    let values = values.get(at).ok_or(SynthesisError::AssignmentMissing)?;
-                    Some(Choice::from(values))
-                }
-            };
+            let missing = SynthesisError::AssignmentMissing;
+            let of_step = values.map(|values| values.get(at).ok_or(missing)).transpose()?;
+            let choice = of_step.map(Choice::from);
             state = step(&rows, &self.profile, &state, choice.as_ref())?;
         }
+        // The state after the last step is what the next subcircuit reads.
         for (found, slot) in state.list().iter().zip(list(after)) {
             rows.product(Rule::Definition, found, &Form::one(), &form(&slot)?)?;
         }
@@ -121,6 +118,7 @@ impl Part for Edge {
     fn synthesize(&self, cs: Cs, stack: &Vec<Entry<Var>>, (): &(), _: Option<&()>) -> Synthesized {
         let rows = Rows::new(cs);
         for slot in list::<Var, _>(stack) {
+            // Each slot on its own: a sum could be zero although its terms are not.
             rows.product(Rule::Alone, &form(&slot)?, &Form::one(), &Form::zero())?;
         }
         Ok(())

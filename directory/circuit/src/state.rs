@@ -60,33 +60,35 @@ impl<W: Clone> State<W> {
     }
 }
 
-/// The place where a subtree begins.
+/// The position of a node in the tree: where a subtree begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct NodePosition {
     pub(crate) depth: u8,
     /// The bits on the way there; the last one says on which side of its parent it is.
     pub(crate) prefix: u128,
 }
 
-impl Place {
-    /// The place at a depth on the way to an index.
+impl NodePosition {
+    /// The position at a depth on the way to an index.
     pub(crate) fn of(index: &Index, depth: u8) -> Self {
+        // At depth 0 there is no prefix, and a shift by all 128 bits overflows.
         let rest = 128 - u32::from(depth.min(128));
         Self { depth, prefix: u128::from_be_bytes(index.0).checked_shr(rest).unwrap_or(0) }
     }
 
-    /// The place of the node with this number.
+    /// The position of the node with this number.
     pub(crate) fn of_number(node: &Fr) -> Option<Self> {
-        let node = node.into_bigint();
-        let depth = u8::try_from(node.num_bits()).ok()?.checked_sub(1)?;
-        let [low, high, ..] = node.as_ref() else { return None };
+        let number = node.into_bigint();
+        let depth = u8::try_from(number.num_bits()).ok()?.checked_sub(1)?;
+        let [low, high, ..] = number.as_ref() else { return None };
         let prefix = u128::from(*high) << 64 | u128::from(*low);
         // Without the bit in front, which is that of 2^128 at the largest depth.
         let front = 1u128.checked_shl(depth.into()).unwrap_or(0);
+        // A wire may have any value, and nodes have at most 128 bits behind the first.
         (depth <= 128).then(|| Self { depth, prefix: prefix.wrapping_sub(front) })
     }
 
-    /// The place above.
+    /// The position of the parent; none for the root.
     pub(crate) fn parent(self) -> Option<Self> {
         Some(Self { depth: self.depth.checked_sub(1)?, prefix: self.prefix >> 1 })
     }
@@ -97,6 +99,7 @@ impl Place {
 
     /// The number of the node here, if it is below 2^128: of every node but leaves at depth 128.
     pub(crate) fn number(self) -> Option<u128> {
+        // 2^128 and more does not fit; no step goes to such a node, since it has nothing below it.
         Some(1u128.checked_shl(self.depth.into())? + self.prefix)
     }
 
@@ -122,8 +125,8 @@ pub(crate) fn digest([high, low]: [u128; 2]) -> Digest {
 
 /// A number below 2^128 from a field element.
 pub(crate) fn number(value: &Fr) -> Option<u128> {
-    let value = value.into_bigint();
-    let [low, high, rest @ ..] = value.as_ref() else { return None };
+    let limbs = value.into_bigint();
+    let [low, high, rest @ ..] = limbs.as_ref() else { return None };
     rest.iter().all(Zero::is_zero).then(|| u128::from(*high) << 64 | u128::from(*low))
 }
 

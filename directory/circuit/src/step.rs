@@ -52,6 +52,7 @@ struct Flags<F: PrimeField> {
 
 impl<F: PrimeField> Flags<F> {
     fn new(rows: &Rows<F>, operation: Option<Operation>) -> Made<Self> {
+        // Flags and not a number: each row below is switched by one of them, which costs nothing.
         let flag = |which| {
             let value = operation.map(|operation| F::from(operation == which));
             rows.bit(Rule::OneOperation, which as usize, value)
@@ -67,6 +68,7 @@ impl<F: PrimeField> Flags<F> {
         let join = &up_left + &up_right + &merge;
         let any = &push + &join + &end;
         let idle = Form::one() - &any;
+        // The sum of the flags is 0 or 1, so at most one of them is 1.
         rows.zero_if(Rule::OneOperation, &any, &idle)?;
         Ok(Self { insert, update, touch, up_left, up_right, merge, end, idle, push, join })
     }
@@ -139,12 +141,14 @@ fn location<F: PrimeField>(
         let next = &low[at] + &bit.times(power(at));
         low.push(next);
     }
+    // In many rows below: a combination of 128 bits in each of them would be larger than the rows.
     let location = rows.named(&low[depths])?;
     let value = values.map(|values| match values.operation {
         Operation::Insert | Operation::Update | Operation::Touch => values.prefix(depths),
         Operation::UpLeft | Operation::UpRight | Operation::Merge => values.location,
         Operation::End => F::ZERO,
-        Operation::Idle => top.node.value().unwrap_or_default(),
+        // A choice has values, and with it all forms do.
+        Operation::Idle => top.node.value().unwrap_or(F::ZERO),
     });
     let next = rows.claim(Rule::Location, 0, value)?;
     // 2^(bits below) next + (location mod 2^(bits below)) = 2^128 + location for one number of bits, at least: it is
@@ -161,6 +165,7 @@ fn location<F: PrimeField>(
         rows.zero_if(Rule::Prefix, &is_depth, &(found - &whole))?;
         any = any + &is_depth;
     }
+    // Exactly one depth for a push, and none for other operations, whose numbers follow from the location.
     rows.product(Rule::Depth, &any, &Form::one(), &flags.push)?;
 
     rows.zero_if(Rule::Location, &flags.join, &(&next - &location))?;
@@ -188,6 +193,7 @@ fn leaves<F: PrimeField>(
     let has_old = update + touch;
     rows.zero_if(Rule::Index, push, &(&new.halves[0] - location))?;
     rows.zero_if(Rule::Index, &has_old, &(&old.halves[0] - location))?;
+    // A leaf has one encoding; other bytes here would be a second digest of the same leaf.
     rows.zero_if(Rule::Zeros, push, &new.rest)?;
     rows.zero_if(Rule::Zeros, &has_old, &old.rest)?;
     rows.zero_if(Rule::First, insert, &new.version)?;
@@ -249,7 +255,9 @@ fn join<F: PrimeField>(
     let right_leaf_alone = rows.multiply(&left_is_empty, right_is_leaf)?;
     let left_leaf_alone = rows.multiply(&right_is_empty, left_is_leaf)?;
     let both_are_empty = rows.multiply(&left_is_empty, &right_is_empty)?;
+    // Where both are empty, either one is the result: nothing.
     let takes_right = &right_leaf_alone + &both_are_empty;
+    // Without its last bit, which is 0 for a node and 1 for a leaf.
     let node = [hashed.digest[0].clone(), &hashed.digest[1] - &hashed.last];
     let digest = both(|half| {
         let node = &node[half];
@@ -268,10 +276,11 @@ fn is_zero_if<F: PrimeField>(
     number: usize,
 ) -> Made<Form<F>> {
     let values = flag.value().zip(form.value());
-    let is_zero = values.map(|(flag, form)| flag * F::from(form.is_zero()));
-    let is_zero = rows.claim(Rule::Empty, number, is_zero)?;
-    let inverse = values.map(|(flag, form)| flag * form.inverse().unwrap_or_default());
-    let inverse = rows.claim(Rule::Empty, number + 1, inverse)?;
+    let flag_of_zero = values.map(|(flag, form)| flag * F::from(form.is_zero()));
+    let is_zero = rows.claim(Rule::Empty, number, flag_of_zero)?;
+    // Zero has no inverse; any number will do, since the row multiplies it by zero.
+    let inverse_value = values.map(|(flag, form)| flag * form.inverse().unwrap_or(F::ZERO));
+    let inverse = rows.claim(Rule::Empty, number + 1, inverse_value)?;
     rows.product(Rule::Empty, form, &inverse, &(flag - &is_zero))?;
     rows.zero_if(Rule::Empty, form, &is_zero)?;
     Ok(is_zero)
@@ -299,14 +308,15 @@ impl<F: PrimeField> Written<'_, F> {
         let is_hashed = Form::one() - &flags.idle - is_zero;
         let is = |flag: &Form<F>| flag.value().map(|flag| flag == F::ONE);
         both(|half| {
-            let hashed = &hashed[half];
+            let own = &hashed[half];
             let value = match (is(&flags.idle), is(is_zero)) {
                 (Some(true), _) => top[half].value(),
                 (_, Some(true)) => Some(F::ZERO),
-                _ => hashed.value(),
+                _ => own.value(),
             };
             let digest = rows.claim(Rule::Digest, number + half, value)?;
-            rows.zero_if(Rule::Digest, &is_hashed, &(&digest - hashed))?;
+            rows.zero_if(Rule::Digest, &is_hashed, &(&digest - own))?;
+            // An insertion has no digest before the epoch, and the end of an epoch leaves nothing.
             rows.zero_if(Rule::Nothing, is_zero, &digest)?;
             rows.zero_if(Rule::Idle, &flags.idle, &(&digest - &top[half]))?;
             Ok(digest)
@@ -326,6 +336,7 @@ fn end<F: PrimeField>(
     let end = &flags.end;
     rows.zero_if(Rule::AtRoot, end, &(&top.node - &Form::one()))?;
     // Numbers of nodes are below 2^129, so their sum is zero only if all are.
+    // One row for the whole stack.
     let others = before.stack.iter().skip(1).fold(Form::zero(), |sum, entry| sum + &entry.node);
     rows.zero_if(Rule::Alone, end, &others)?;
     let root = both(|half| {
@@ -366,6 +377,7 @@ fn shift<F: PrimeField>(
     top: Entry<Form<F>>,
 ) -> Made<Vec<Entry<Form<F>>>> {
     if let Some(last) = before.last() {
+        // Otherwise a push would drop the lowest subtree, and with it whatever it was to be merged with.
         rows.zero_if(Rule::Room, &flags.push, &last.node)?;
     }
     let mut stack = vec![top];
@@ -375,8 +387,7 @@ fn shift<F: PrimeField>(
             let here = of(&before[at]);
             let (above, below) = (of(&before[at - 1]), before.get(at + 1).map_or(zero.clone(), of));
             let pushed = rows.multiply(&flags.push, &(&above - &here))?;
-            let value = [&flags.merge, &here, &below, &pushed].map(Form::value);
-            let value = match value {
+            let value = match [&flags.merge, &here, &below, &pushed].map(Form::value) {
                 [Some(merge), Some(here), Some(below), Some(pushed)] => {
                     Some(here + pushed + merge * (below - here))
                 }
@@ -424,7 +435,10 @@ impl<F: PrimeField> Choice<F> {
     /// The number of the node at the depth on the way to the index.
     fn prefix(&self, depths: usize) -> F {
         let mut prefix = self.location.into_bigint();
-        prefix >>= u32::try_from(depths - usize::from(self.depth).min(depths)).unwrap_or(0);
-        power::<F>(self.depth.into()) + F::from_bigint(prefix).unwrap_or_default()
+        let below = depths - usize::from(self.depth).min(depths);
+        prefix >>= u32::try_from(below).expect("an index has 128 bits");
+        let bits =
+            F::from_bigint(prefix).expect("a prefix of a number below the modulus is below it");
+        power::<F>(self.depth.into()) + bits
     }
 }

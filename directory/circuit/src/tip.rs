@@ -31,6 +31,8 @@ impl Tip {
     pub fn of_public_values(values: &[Fr]) -> Option<[Self; 2]> {
         let tip = |values: &[Fr]| {
             let [a, b, c, d, epoch] = values else { return None };
+            // Public values come with a proof: what is not a half of a digest or a number of an epoch has
+            // no text.
             let epoch = number(epoch)?.try_into().ok()?;
             let root = digest([number(a)?, number(b)?]);
             Some(Self { epoch, root, chain: digest([number(c)?, number(d)?]) })
@@ -40,7 +42,7 @@ impl Tip {
     }
 
     /// The text of public values: `ROOT:CHAIN:EPOCH` of both epochs.
-    pub(crate) fn show(values: &[Fr]) -> Option<String> {
+    pub fn show(values: &[Fr]) -> Option<String> {
         let text = |tip: Self| {
             let Self { epoch, root, chain } = tip;
             format!("{}:{}:{epoch}", hex::encode(root), hex::encode(chain))
@@ -49,7 +51,10 @@ impl Tip {
     }
 
     /// Public values from their text.
-    pub(crate) fn read(text: &str) -> Result<Vec<Fr>, CircuitError> {
+    ///
+    /// # Errors
+    /// If the text is not that of two epochs.
+    pub fn read(text: &str) -> Result<Vec<Fr>, CircuitError> {
         let digest = |text: &str| hex::decode(text).ok()?.try_into().ok();
         let tip = |text: &str| {
             let mut fields = text.trim().split(':');

@@ -7,7 +7,7 @@ use hekaton_directory::DecodeError;
 #[non_exhaustive]
 pub enum WitnessError {
     /// The bytes are not a witness.
-    #[error("the witness is not readable: {0}")]
+    #[error("cannot read the witness: {0}")]
     Decode(#[from] DecodeError),
     /// It is of a tree with another hash function.
     #[error(
@@ -18,16 +18,6 @@ pub enum WitnessError {
         found: &'static str,
         /// The profile of the circuit.
         expected: &'static str,
-    },
-    /// The circuit is for another number of changes.
-    #[error(
-        "the witness has {found} changes, but the circuit is for {expected}: use keys or parameters with changes={found}"
-    )]
-    Changes {
-        /// The number of changes.
-        found: usize,
-        /// The number of changes that the circuit has.
-        expected: usize,
     },
     /// It does not fit.
     #[error(

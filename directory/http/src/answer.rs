@@ -5,9 +5,9 @@ use crate::body::{
     CurrentBody, EpochBody, EpochsBody, ExpectedBody, HistoryBody, KeyBody, MAX_PROOFS,
     MAX_RECORDS, ProofBody, ProofRange, ProofsBody, RecordsBody, State, UpdateBody, UpdateStatus,
 };
-use crate::problem::{Kind, Problem};
+use crate::problem::{Refusal, kind};
 use hekaton_directory::Record;
-use hekaton_directory::server::{
+use hekaton_directory_server::{
     Error, Expected, Outcome, Server, Status, SubmitError, Update, View,
 };
 use std::sync::Arc;
@@ -16,50 +16,50 @@ use std::time::Duration;
 /// The most bytes of values that a history may have: as JSON, clients read it.
 const MAX_HISTORY: usize = 128 << 20;
 
-impl From<Error> for Problem {
+impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::NoEpoch { .. } | Error::NoVersion(_) | Error::NoEntry { .. } => Kind::NOT_FOUND,
-            Error::Pruned { .. } => Kind::PRUNED,
-            Error::Label(_) => Kind::BAD_REQUEST,
-            Error::LongHistory { .. } => Kind::TOO_LARGE,
+            Error::NoEpoch { .. } | Error::NoVersion(_) | Error::NoEntry { .. } => kind::NOT_FOUND,
+            Error::Pruned { .. } => kind::PRUNED,
+            Error::Label(_) => kind::BAD_REQUEST,
+            Error::LongHistory { .. } => kind::TOO_LARGE,
             // The causes name files of the server.
             Error::Recovering(why) => {
                 tracing::debug!(%why, "a request is refused");
                 let what = "the directory cannot write now, and opens its database again: no update is taken";
-                return Self::new(&Kind::UNAVAILABLE, what);
+                return Self::new(kind::UNAVAILABLE, what);
             }
-            Error::Stopped(_) => return Self::new(&Kind::UNAVAILABLE, "the directory has stopped"),
+            Error::Stopped(_) => return Self::new(kind::UNAVAILABLE, "the directory has stopped"),
             _ => {
                 tracing::error!(%error, "a request cannot be answered");
                 let what = "the directory cannot answer; its log says why";
-                return Self::new(&Kind::INTERNAL, what);
+                return Self::new(kind::INTERNAL, what);
             }
         };
-        Self::new(&kind, error)
+        Self::new(kind, error)
     }
 }
 
-impl From<SubmitError> for Problem {
+impl From<SubmitError> for Refusal {
     fn from(error: SubmitError) -> Self {
         let kind = match &error {
-            SubmitError::Label(_) | SubmitError::IdempotencyKey(_) => Kind::BAD_REQUEST,
-            SubmitError::OtherUpdate { .. } => Kind::CONFLICT,
-            SubmitError::Full(_) => Kind::FULL,
+            SubmitError::Label(_) | SubmitError::IdempotencyKey(_) => kind::BAD_REQUEST,
+            SubmitError::OtherUpdate { .. } => kind::CONFLICT,
+            SubmitError::Full(_) => kind::FULL,
             SubmitError::Unknown(why) => {
                 tracing::error!(%why, "an update may be accepted or not");
                 let what = "the server cannot say whether the update was accepted, because its database failed; with the same \
                             idempotency key it can be sent again";
-                return Self::new(&Kind::UNKNOWN, what);
+                return Self::new(kind::UNKNOWN, what);
             }
-            SubmitError::Recovering | SubmitError::Stopping => Kind::UNAVAILABLE,
+            SubmitError::Recovering | SubmitError::Stopping => kind::UNAVAILABLE,
             _ => {
                 tracing::error!(%error, "an update cannot be taken");
                 let what = "the directory cannot take the update; its log says why";
-                return Self::new(&Kind::INTERNAL, what);
+                return Self::new(kind::INTERNAL, what);
             }
         };
-        Self::new(&kind, error)
+        Self::new(kind, error)
     }
 }
 
@@ -68,17 +68,17 @@ impl UpdateBody {
     ///
     /// # Errors
     /// If it has no value, or two of them.
-    pub fn update(self) -> Result<Update, Problem> {
+    pub fn update(self) -> Result<Update, Refusal> {
         let value = match (self.value, self.value_base64) {
             (Some(text), None) => text.into_bytes(),
             (None, Some(bytes)) => bytes.0,
             (None, None) => {
                 let why = "the update has no value: give value, or value_base64";
-                return Err(Problem::new(&Kind::BAD_REQUEST, why));
+                return Err(Refusal::new(kind::BAD_REQUEST, why));
             }
             (Some(_), Some(_)) => {
                 let why = "the update has two values: give value or value_base64";
-                return Err(Problem::new(&Kind::BAD_REQUEST, why));
+                return Err(Refusal::new(kind::BAD_REQUEST, why));
             }
         };
         let mut update = Update::new(self.label, value);
@@ -96,7 +96,7 @@ impl UpdateBody {
 ///
 /// # Errors
 /// Why it is not accepted.
-pub fn submit(server: &Server, body: UpdateBody) -> Result<UpdateStatus, Problem> {
+pub fn submit(server: &Server, body: UpdateBody) -> Result<UpdateStatus, Refusal> {
     let receipt = server.submit(body.update()?)?;
     Ok(UpdateStatus::accepted(receipt.number, receipt.repeated))
 }
@@ -110,13 +110,13 @@ pub fn wait(
     server: &Server,
     sent: UpdateStatus,
     at_most: Duration,
-) -> Result<UpdateStatus, Problem> {
+) -> Result<UpdateStatus, Refusal> {
     let status = server.wait(sent.number, at_most)?;
     let status = described(server, sent.number, status)?;
     match (status.state, &status.reason) {
         (State::Refused, Some(why)) => {
             let number = status.number;
-            Err(Problem::new(&Kind::CONFLICT, format!("update {number} was refused: {why}")))
+            Err(Refusal::new(kind::CONFLICT, format!("update {number} was refused: {why}")))
         }
         _ => Ok(UpdateStatus { repeated: sent.repeated, ..status }),
     }
@@ -126,11 +126,11 @@ pub fn wait(
 ///
 /// # Errors
 /// If there is no such update, or its outcome is no longer kept.
-pub fn update(server: &Server, number: u64) -> Result<UpdateStatus, Problem> {
+pub fn update(server: &Server, number: u64) -> Result<UpdateStatus, Refusal> {
     described(server, number, server.outcome(number)?)
 }
 
-fn described(server: &Server, number: u64, status: Status) -> Result<UpdateStatus, Problem> {
+fn described(server: &Server, number: u64, status: Status) -> Result<UpdateStatus, Refusal> {
     let plain = UpdateStatus::accepted(number, false);
     Ok(match status {
         Status::Waits => plain,
@@ -145,18 +145,18 @@ fn described(server: &Server, number: u64, status: Status) -> Result<UpdateStatu
         }
         _ => {
             let why = format!("there is no update {number}, or its outcome is no longer kept");
-            return Err(Problem::new(&Kind::NOT_FOUND, why));
+            return Err(Refusal::new(kind::NOT_FOUND, why));
         }
     })
 }
 
 /// Returns the state of an epoch that is visible.
-fn state(server: &Server, epoch: u32) -> Result<State, Problem> {
+fn state(server: &Server, epoch: u32) -> Result<State, Refusal> {
     Ok(if epoch <= server.proven()? { State::Proven } else { State::Visible })
 }
 
 /// The directory after an epoch, or now.
-fn view(server: &Server, epoch: Option<u32>) -> Result<Arc<View>, Problem> {
+fn view(server: &Server, epoch: Option<u32>) -> Result<Arc<View>, Refusal> {
     Ok(match epoch {
         None => server.view()?,
         Some(epoch) => Arc::new(server.view_at(epoch)?),
@@ -167,7 +167,7 @@ fn view(server: &Server, epoch: Option<u32>) -> Result<Arc<View>, Problem> {
 ///
 /// # Errors
 /// If there is no such epoch or it is pruned, or the directory does not answer.
-pub fn key(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<KeyBody, Problem> {
+pub fn key(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<KeyBody, Refusal> {
     let view = view(server, epoch)?;
     let answer = view.look_up(label)?;
     let epoch = view.record().epoch;
@@ -189,7 +189,7 @@ pub fn key(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<KeyBody,
 ///
 /// # Errors
 /// If the values have more than 128 MiB together, there is no such epoch or it is pruned, or the directory does not answer.
-pub fn history(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<HistoryBody, Problem> {
+pub fn history(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<HistoryBody, Refusal> {
     let view = view(server, epoch)?;
     let (path, history) = view.history(label, MAX_HISTORY)?;
     let epoch = view.record().epoch;
@@ -206,11 +206,11 @@ pub fn history(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<Hist
 ///
 /// # Errors
 /// If there is no such epoch, or the directory does not answer.
-pub fn epoch(server: &Server, epoch: u32) -> Result<EpochBody, Problem> {
+pub fn epoch(server: &Server, epoch: u32) -> Result<EpochBody, Refusal> {
     let signed = server.record(epoch)?;
     let Record { root, leaves, log_size, closed, .. } = signed
         .verify(server.parameters())
-        .map_err(|error| Problem::new(&Kind::INTERNAL, error))?
+        .map_err(|error| Refusal::new(kind::INTERNAL, error))?
         .record()
         .to_owned();
     Ok(EpochBody {
@@ -228,7 +228,7 @@ pub fn epoch(server: &Server, epoch: u32) -> Result<EpochBody, Problem> {
 ///
 /// # Errors
 /// If the directory does not answer.
-pub fn epochs(server: &Server) -> Result<EpochsBody, Problem> {
+pub fn epochs(server: &Server) -> Result<EpochsBody, Refusal> {
     let last = epoch(server, server.view()?.record().epoch)?;
     Ok(EpochsBody { last, proven: server.proven()?, first: server.pruned()? })
 }
@@ -237,10 +237,10 @@ pub fn epochs(server: &Server) -> Result<EpochsBody, Problem> {
 ///
 /// # Errors
 /// If there is no such epoch, or the directory does not answer.
-pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Problem> {
+pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Refusal> {
     if from > to {
         let why = format!("records from epoch {from} to {to}: there are none");
-        return Err(Problem::new(&Kind::BAD_REQUEST, why));
+        return Err(Refusal::new(kind::BAD_REQUEST, why));
     }
     server.record(to)?;
     let to = to.min(from.saturating_add(MAX_RECORDS - 1));
@@ -252,7 +252,7 @@ pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Probl
 ///
 /// # Errors
 /// If the directory does not answer.
-pub fn proofs(server: &Server, epoch: u32) -> Result<ProofsBody, Problem> {
+pub fn proofs(server: &Server, epoch: u32) -> Result<ProofsBody, Refusal> {
     let ranges = server.proof_ranges(epoch, MAX_PROOFS)?.into_iter();
     Ok(ProofsBody { proofs: ranges.map(|(from, to)| ProofRange { from, to }).collect() })
 }
@@ -261,10 +261,10 @@ pub fn proofs(server: &Server, epoch: u32) -> Result<ProofsBody, Problem> {
 ///
 /// # Errors
 /// If there is no proof of exactly these, or the directory does not answer.
-pub fn proof(server: &Server, ProofRange { from, to }: ProofRange) -> Result<ProofBody, Problem> {
+pub fn proof(server: &Server, ProofRange { from, to }: ProofRange) -> Result<ProofBody, Refusal> {
     let found = server.proof_of(to)?.filter(|proof| (proof.from, proof.to) == (from, to));
     found.map(ProofBody::from).ok_or_else(|| {
         let why = format!("there is no proof from epoch {from} to {to}; /v1/proofs lists them");
-        Problem::new(&Kind::NOT_FOUND, why)
+        Refusal::new(kind::NOT_FOUND, why)
     })
 }

@@ -5,7 +5,7 @@ use crate::body::{
     RecordsBody, UpdateBody, UpdateStatus,
 };
 use crate::parameters::ParametersFile;
-use crate::problem::Problem;
+use hekaton_service::Problem;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use std::time::Duration;

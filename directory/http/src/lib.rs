@@ -7,10 +7,6 @@
 //! | [`ParametersFile`] | what clients hold, as a file |
 #![cfg_attr(feature = "client", doc = "| [`Client`] | requests to a service |")]
 #![cfg_attr(feature = "server", doc = "| [`Service`] | the service |")]
-#![cfg_attr(
-    feature = "server",
-    doc = "| [`Prover`] | what makes the proofs of epochs while it serves |"
-)]
 //!
 //! An update is *accepted* once it is on the server's disk, *visible* once the record of its epoch is signed, and *proven*
 //! once a proof of its epoch is attached. These states are never mixed.
@@ -26,9 +22,8 @@ mod held;
 #[cfg(feature = "server")]
 mod metrics;
 mod parameters;
-mod problem;
 #[cfg(feature = "server")]
-mod prover;
+mod problem;
 #[cfg(feature = "server")]
 mod routes;
 #[cfg(feature = "server")]
@@ -37,23 +32,19 @@ mod schema;
 mod serve;
 #[cfg(feature = "server")]
 mod service;
-#[cfg(feature = "server")]
-mod stop;
 mod verify;
 
 pub use base64::Base64;
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError};
+pub use hekaton_service::Problem;
 pub use parameters::{ParametersError, ParametersFile};
-pub use problem::Problem;
 #[cfg(feature = "server")]
-pub use prover::{ProveError, Prover, prove_all};
+pub use problem::Refusal;
 #[cfg(feature = "server")]
 pub use routes::open_api;
 #[cfg(feature = "server")]
 pub use service::{Service, ServiceOptions};
-#[cfg(feature = "server")]
-pub use stop::Stop;
 pub use verify::{AnswerError, Found, FoundHistory, follow};
 
 #[cfg(all(test, feature = "client", feature = "server"))]

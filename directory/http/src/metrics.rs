@@ -1,7 +1,7 @@
 //! Metrics of a service, for Prometheus.
 
-use crate::prover::Done;
-use hekaton_directory::server::{Server, Stats};
+use hekaton_directory_server::ProvingStats;
+use hekaton_directory_server::{Server, Stats};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -45,7 +45,11 @@ impl Metrics {
     }
 
     /// All of it as text. What the directory says is asked for now.
-    pub(crate) fn text(&self, server: &Server, proving: &Done) -> Result<String, std::fmt::Error> {
+    pub(crate) fn text(
+        &self,
+        server: &Server,
+        proving: &ProvingStats,
+    ) -> Result<String, std::fmt::Error> {
         let mut registry = Registry::with_prefix("hekaton_directory");
         registry.register("requests", "Answered requests", self.requests.clone());
         let (what, unit) = ("Time from a request to its answer", Unit::Seconds);

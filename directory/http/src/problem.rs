@@ -1,82 +1,109 @@
-//! Errors that a service answers with.
+//! The kinds of problems that the service answers with.
 
-use serde::{Deserialize, Serialize};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use hekaton_service::{Problem, ProblemKind};
 
-/// A problem with a request, as `application/problem+json` (RFC 9457).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
-#[error("{title}: {detail}")]
-pub struct Problem {
-    /// The kind of problem, which stays the same: `urn:hekaton:directory:` and a word.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The kind of problem in words.
-    pub title: String,
-    /// The status of the answer.
-    pub status: u16,
-    /// A description of what was wrong with this request.
-    pub detail: String,
-    /// The number of seconds after which the request may be sent again, if that may help.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u32>,
+/// The kinds of problems.
+pub(crate) mod kind {
+    use super::ProblemKind;
+
+    pub(crate) const BAD_REQUEST: ProblemKind = ProblemKind::new(
+        400,
+        "urn:hekaton:directory:bad-request",
+        "The request cannot be understood",
+    );
+    pub(crate) const ORIGIN: ProblemKind =
+        ProblemKind::new(403, "urn:hekaton:directory:origin", "Pages cannot change the directory");
+    pub(crate) const TIMEOUT: ProblemKind =
+        ProblemKind::new(408, "urn:hekaton:directory:timeout", "The request came too slowly");
+    pub(crate) const NOT_FOUND: ProblemKind =
+        ProblemKind::new(404, "urn:hekaton:directory:not-found", "There is no such thing");
+    pub(crate) const METHOD: ProblemKind =
+        ProblemKind::new(405, "urn:hekaton:directory:method", "The path has no such method");
+    pub(crate) const CONFLICT: ProblemKind = ProblemKind::new(
+        409,
+        "urn:hekaton:directory:conflict",
+        "The update conflicts with another one",
+    );
+    pub(crate) const PRUNED: ProblemKind =
+        ProblemKind::new(410, "urn:hekaton:directory:pruned", "The epoch is pruned");
+    pub(crate) const TOO_LARGE: ProblemKind = ProblemKind::new(
+        413,
+        "urn:hekaton:directory:too-large",
+        "The request or its answer is too large",
+    );
+    pub(crate) const MEDIA_TYPE: ProblemKind = ProblemKind::new(
+        415,
+        "urn:hekaton:directory:media-type",
+        "The request has a form that is not taken",
+    );
+    pub(crate) const FULL: ProblemKind =
+        ProblemKind::new(429, "urn:hekaton:directory:full", "Too many updates wait").retry_after(1);
+    pub(crate) const UNPROVEN: ProblemKind = ProblemKind::new(
+        429,
+        "urn:hekaton:directory:unproven",
+        "Too many epochs wait for their proofs",
+    )
+    .retry_after(10);
+    pub(crate) const BUSY: ProblemKind =
+        ProblemKind::new(503, "urn:hekaton:directory:busy", "Too many requests are on their way")
+            .retry_after(1);
+    pub(crate) const INTERNAL: ProblemKind =
+        ProblemKind::new(500, "urn:hekaton:directory:internal", "The directory cannot answer");
+    pub(crate) const UNKNOWN: ProblemKind = ProblemKind::new(
+        503,
+        "urn:hekaton:directory:unknown",
+        "Whether the update was accepted is not known",
+    )
+    .retry_after(1);
+    pub(crate) const UNAVAILABLE: ProblemKind = ProblemKind::new(
+        503,
+        "urn:hekaton:directory:unavailable",
+        "The directory does not answer now",
+    )
+    .retry_after(1);
 }
 
-impl Problem {
-    /// A problem of a kind.
-    #[cfg(feature = "server")]
-    pub(crate) fn new(kind: &Kind, detail: impl std::fmt::Display) -> Self {
-        let Kind { status, word, title, retry_after } = *kind;
-        Self {
-            kind: format!("urn:hekaton:directory:{word}"),
-            title: title.into(),
-            status,
-            detail: detail.to_string(),
-            retry_after,
-        }
+/// The problem with which the service refuses a request.
+// A type of this crate: the orphan rule forbids conversions from errors of axum and of the directory into `Problem`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct Refusal(pub Problem);
+
+impl Refusal {
+    pub(crate) fn new(kind: ProblemKind, detail: impl std::fmt::Display) -> Self {
+        Self(Problem::new(kind, detail))
     }
 }
 
-/// A kind of problem.
-#[cfg(feature = "server")]
-#[derive(Debug)]
-pub(crate) struct Kind {
-    pub(crate) status: u16,
-    word: &'static str,
-    title: &'static str,
-    retry_after: Option<u32>,
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        self.0.into_response()
+    }
 }
 
-#[cfg(feature = "server")]
-impl Kind {
-    const fn new(status: u16, word: &'static str, title: &'static str) -> Self {
-        Self { status, word, title, retry_after: None }
+impl From<PathRejection> for Refusal {
+    fn from(error: PathRejection) -> Self {
+        Self::new(kind::BAD_REQUEST, error.body_text())
     }
+}
 
-    const fn again(self, seconds: u32) -> Self {
-        Self { retry_after: Some(seconds), ..self }
+impl From<QueryRejection> for Refusal {
+    fn from(error: QueryRejection) -> Self {
+        Self::new(kind::BAD_REQUEST, error.body_text())
     }
+}
 
-    pub(crate) const BAD_REQUEST: Self =
-        Self::new(400, "bad-request", "The request cannot be understood");
-    pub(crate) const ORIGIN: Self = Self::new(403, "origin", "Pages cannot change the directory");
-    pub(crate) const TIMEOUT: Self = Self::new(408, "timeout", "The request came too slowly");
-    pub(crate) const NOT_FOUND: Self = Self::new(404, "not-found", "There is no such thing");
-    pub(crate) const METHOD: Self = Self::new(405, "method", "The path has no such method");
-    pub(crate) const CONFLICT: Self =
-        Self::new(409, "conflict", "The update conflicts with another one");
-    pub(crate) const PRUNED: Self = Self::new(410, "pruned", "The epoch is pruned");
-    pub(crate) const TOO_LARGE: Self =
-        Self::new(413, "too-large", "The request or its answer is too large");
-    pub(crate) const MEDIA_TYPE: Self =
-        Self::new(415, "media-type", "The request has a form that is not taken");
-    pub(crate) const FULL: Self = Self::new(429, "full", "Too many updates wait").again(1);
-    pub(crate) const UNPROVEN: Self =
-        Self::new(429, "unproven", "Too many epochs wait for their proofs").again(10);
-    pub(crate) const BUSY: Self =
-        Self::new(503, "busy", "Too many requests are on their way").again(1);
-    pub(crate) const INTERNAL: Self = Self::new(500, "internal", "The directory cannot answer");
-    pub(crate) const UNKNOWN: Self =
-        Self::new(503, "unknown", "Whether the update was accepted is not known").again(1);
-    pub(crate) const UNAVAILABLE: Self =
-        Self::new(503, "unavailable", "The directory does not answer now").again(1);
+impl From<JsonRejection> for Refusal {
+    fn from(error: JsonRejection) -> Self {
+        let kind = match error.status() {
+            _ if hekaton_service::is_late(&error) => kind::TIMEOUT,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => kind::MEDIA_TYPE,
+            StatusCode::PAYLOAD_TOO_LARGE => kind::TOO_LARGE,
+            _ => kind::BAD_REQUEST,
+        };
+        Self::new(kind, error.body_text())
+    }
 }

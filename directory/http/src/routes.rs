@@ -6,16 +6,16 @@ use crate::body::{
     RecordsBody, UpdateBody, UpdateStatus,
 };
 use crate::parameters::ParametersFile;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Refusal, kind};
 use crate::schema::{Any, AnyWithBody};
 use crate::service::Service;
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{Router, get, post};
+use hekaton_service::{Problem, check_same_site};
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,55 +30,16 @@ const MAX_TIME: Duration = Duration::from_secs(90);
 
 /// Path, query and body, with problems instead of axum's own answers.
 #[derive(FromRequestParts)]
-#[from_request(via(axum::extract::Path), rejection(Problem))]
+#[from_request(via(axum::extract::Path), rejection(Refusal))]
 struct Path<T>(T);
 
 #[derive(FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(Problem))]
+#[from_request(via(axum::extract::Query), rejection(Refusal))]
 struct Query<T>(T);
 
 #[derive(FromRequest)]
-#[from_request(via(Json), rejection(Problem))]
+#[from_request(via(Json), rejection(Refusal))]
 struct Body<T>(T);
-
-impl From<PathRejection> for Problem {
-    fn from(error: PathRejection) -> Self {
-        Self::new(&Kind::BAD_REQUEST, error.body_text())
-    }
-}
-
-impl From<QueryRejection> for Problem {
-    fn from(error: QueryRejection) -> Self {
-        Self::new(&Kind::BAD_REQUEST, error.body_text())
-    }
-}
-
-impl From<JsonRejection> for Problem {
-    fn from(error: JsonRejection) -> Self {
-        let kind = match error.status() {
-            _ if hekaton_http::is_late(&error) => Kind::TIMEOUT,
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => Kind::MEDIA_TYPE,
-            StatusCode::PAYLOAD_TOO_LARGE => Kind::TOO_LARGE,
-            _ => Kind::BAD_REQUEST,
-        };
-        Self::new(&kind, error.body_text())
-    }
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let retry = self.retry_after;
-        let mut response = (status, Json(self)).into_response();
-        let headers = response.headers_mut();
-        let json = HeaderValue::from_static("application/problem+json");
-        headers.insert(header::CONTENT_TYPE, json);
-        if let Some(seconds) = retry {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
-    }
-}
 
 /// The parameters of a look-up.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -123,10 +84,10 @@ type Shared = State<Arc<Service>>;
 /// Runs what may read the disk or wait, off the threads that answer.
 async fn blocking<T: Send + 'static>(
     service: Arc<Service>,
-    work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
+    work: impl FnOnce(&Service) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
     let done = tokio::task::spawn_blocking(move || work(&service)).await;
-    done.unwrap_or_else(|_| Err(Problem::new(&Kind::INTERNAL, "the request could not be answered")))
+    done.unwrap_or_else(|_| Err(Refusal::new(kind::INTERNAL, "the request could not be answered")))
 }
 
 /// Sends an update.
@@ -146,13 +107,8 @@ async fn blocking<T: Send + 'static>(
 async fn submit(
     State(service): Shared,
     Query(Wait { wait }): Query<Wait>,
-    headers: HeaderMap,
     Body(body): Body<UpdateBody>,
-) -> Result<(StatusCode, Json<UpdateStatus>), Problem> {
-    // Only browsers send it, for a page, which may have been given the service's name to reach it.
-    if headers.contains_key(header::ORIGIN) {
-        return Err(Problem::new(&Kind::ORIGIN, "pages in browsers cannot send updates"));
-    }
+) -> Result<(StatusCode, Json<UpdateStatus>), Refusal> {
     let status = blocking(service, move |service| {
         service.check_unproven()?;
         let sent = answer::submit(&service.server, body)?;
@@ -161,7 +117,7 @@ async fn submit(
                 let waited = answer::wait(&service.server, sent.clone(), service.options.wait);
                 match waited {
                     // It is accepted, whatever became of the wait; only a refusal is the update's own.
-                    Err(problem) if problem.status != Kind::CONFLICT.status => Ok(sent),
+                    Err(refusal) if refusal.0.status != kind::CONFLICT.status => Ok(sent),
                     waited => waited,
                 }
             }
@@ -188,7 +144,7 @@ async fn submit(
 async fn update(
     State(service): Shared,
     Path(number): Path<u64>,
-) -> Result<Json<UpdateStatus>, Problem> {
+) -> Result<Json<UpdateStatus>, Refusal> {
     blocking(service, move |service| answer::update(&service.server, number)).await.map(Json)
 }
 
@@ -206,7 +162,7 @@ async fn key(
     State(service): Shared,
     Path(label): Path<String>,
     Query(At { epoch }): Query<At>,
-) -> Result<Json<KeyBody>, Problem> {
+) -> Result<Json<KeyBody>, Refusal> {
     let work = move |service: &Service| answer::key(&service.server, label.as_bytes(), epoch);
     blocking(service, work).await.map(Json)
 }
@@ -226,21 +182,21 @@ async fn history(
     State(service): Shared,
     Path(label): Path<String>,
     Query(At { epoch }): Query<At>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refusal> {
     // One history may be as large as everything else together. Who waits for that has a connection.
     let held = {
         let _waits = service.waiting_histories.try_acquire().map_err(|_| {
-            Problem::new(&Kind::BUSY, "too many histories are on their way: ask again later")
+            Refusal::new(kind::BUSY, "too many histories are on their way: ask again later")
         })?;
         Arc::clone(&service.histories).acquire_owned().await
     };
-    let held = held.map_err(|error| Problem::new(&Kind::INTERNAL, error))?;
+    let held = held.map_err(|error| Refusal::new(kind::INTERNAL, error))?;
     let answers = Arc::clone(&service.sent_histories);
     // It is read to its end, even if the client is gone, and the next one waits for that.
     let work = move |service: &Service| {
         let body = answer::history(&service.server, label.as_bytes(), epoch)?;
         let bytes = serde_json::to_vec(&body);
-        bytes.map(|bytes| (bytes, held)).map_err(|error| Problem::new(&Kind::INTERNAL, error))
+        bytes.map(|bytes| (bytes, held)).map_err(|error| Refusal::new(kind::INTERNAL, error))
     };
     let (bytes, held) = blocking(service, work).await?;
     let body = axum::body::Body::new(answers.send(bytes).await);
@@ -254,7 +210,7 @@ async fn history(
     get, path = "/v1/epochs", tag = "epochs",
     responses((status = 200, body = EpochsBody), Any)
 )]
-async fn epochs(State(service): Shared) -> Result<Json<EpochsBody>, Problem> {
+async fn epochs(State(service): Shared) -> Result<Json<EpochsBody>, Refusal> {
     blocking(service, |service| answer::epochs(&service.server)).await.map(Json)
 }
 
@@ -267,7 +223,7 @@ async fn epochs(State(service): Shared) -> Result<Json<EpochsBody>, Problem> {
         (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such epoch yet"),
     )
 )]
-async fn epoch(State(service): Shared, Path(epoch): Path<u32>) -> Result<Json<EpochBody>, Problem> {
+async fn epoch(State(service): Shared, Path(epoch): Path<u32>) -> Result<Json<EpochBody>, Refusal> {
     blocking(service, move |service| answer::epoch(&service.server, epoch)).await.map(Json)
 }
 
@@ -283,7 +239,7 @@ async fn epoch(State(service): Shared, Path(epoch): Path<u32>) -> Result<Json<Ep
 async fn records(
     State(service): Shared,
     Query(Range { from, to }): Query<Range>,
-) -> Result<Json<RecordsBody>, Problem> {
+) -> Result<Json<RecordsBody>, Refusal> {
     let work = move |service: &Service| answer::records(&service.server, from, to);
     blocking(service, work).await.map(Json)
 }
@@ -296,7 +252,7 @@ async fn records(
 async fn proofs(
     State(service): Shared,
     Query(FirstEpoch { from }): Query<FirstEpoch>,
-) -> Result<Json<ProofsBody>, Problem> {
+) -> Result<Json<ProofsBody>, Refusal> {
     blocking(service, move |service| answer::proofs(&service.server, from)).await.map(Json)
 }
 
@@ -313,7 +269,7 @@ async fn proofs(
 async fn proof(
     State(service): Shared,
     Path(range): Path<String>,
-) -> Result<Json<ProofBody>, Problem> {
+) -> Result<Json<ProofBody>, Refusal> {
     let parsed = range
         .split_once('-')
         .and_then(|(from, to)| Some(ProofRange { from: from.parse().ok()?, to: to.parse().ok()? }));
@@ -321,7 +277,7 @@ async fn proof(
         let why = format!(
             "'{range}' are no epochs: expected the one before the first and the last, as 4-9"
         );
-        Problem::new(&Kind::BAD_REQUEST, why)
+        Refusal::new(kind::BAD_REQUEST, why)
     })?;
     blocking(service, move |service| answer::proof(&service.server, range)).await.map(Json)
 }
@@ -334,10 +290,10 @@ async fn parameters(State(service): Shared) -> Json<ParametersFile> {
 
 /// Reports whether the service answers. Look-ups are answered while its disk is full, and so is this.
 #[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, body = HealthBody), Any))]
-async fn health(State(service): Shared) -> Result<Json<HealthBody>, Problem> {
+async fn health(State(service): Shared) -> Result<Json<HealthBody>, Refusal> {
     // All of it is in memory, so that nothing can keep it waiting.
     let epoch = service.server.view()?.record().epoch;
-    let proof_failures = service.proving.done().failures;
+    let proof_failures = service.proving.stats().failures;
     let (proven, proves) = (service.server.proven()?, service.proving.proves());
     Ok(Json(HealthBody { epoch, proven, proof_failures, proves }))
 }
@@ -347,19 +303,21 @@ async fn health(State(service): Shared) -> Result<Json<HealthBody>, Problem> {
     get, path = "/readyz", tag = "service",
     responses((status = 204, description = "It takes updates"), Any)
 )]
-async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
+async fn ready(State(service): Shared) -> Result<StatusCode, Refusal> {
     service.server.ready()?;
     // Status 429 is only for updates that are refused.
-    service.check_unproven().map_err(|problem| Problem::new(&Kind::UNAVAILABLE, problem.detail))?;
+    service
+        .check_unproven()
+        .map_err(|refusal| Refusal::new(kind::UNAVAILABLE, refusal.0.detail))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Returns the metrics of the service, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "service", responses((status = 200, content_type = "application/openmetrics-text", body = String), Any))]
-async fn metrics(State(service): Shared) -> Result<Response, Problem> {
+async fn metrics(State(service): Shared) -> Result<Response, Refusal> {
     let text = blocking(service, |service| {
-        let text = service.metrics.text(&service.server, &service.proving.done());
-        text.map_err(|error| Problem::new(&Kind::INTERNAL, error))
+        let text = service.metrics.text(&service.server, &service.proving.stats());
+        text.map_err(|error| Refusal::new(kind::INTERNAL, error))
     })
     .await?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -427,26 +385,33 @@ async fn limited(request: Request, next: Next) -> Response {
     };
     if !encodings.into_iter().all(is_plain) {
         let why = "the request is compressed: send it as it is";
-        let mut response = Problem::new(&Kind::MEDIA_TYPE, why).into_response();
-        let taken = HeaderValue::from_static("identity");
-        response.headers_mut().insert(header::ACCEPT_ENCODING, taken);
-        return response;
+        let problem = Problem::new(kind::MEDIA_TYPE, why).with("accept-encoding", "identity");
+        return problem.into_response();
     }
     match tokio::time::timeout(MAX_TIME, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
             let why = "the request was not answered in time: send it again later";
-            Problem::new(&Kind::BUSY, why).into_response()
+            Refusal::new(kind::BUSY, why).into_response()
         }
     }
 }
 
-async fn unknown() -> Problem {
-    Problem::new(&Kind::NOT_FOUND, "there is no such path; /openapi.json describes all")
+/// Refuses requests of pages of other sites that may change something. Every page may look things up.
+async fn same_site(request: Request, next: Next) -> Response {
+    let is_read = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
+    match check_same_site(kind::ORIGIN, &request) {
+        Err(problem) if !is_read => problem.into_response(),
+        _ => next.run(request).await,
+    }
 }
 
-async fn other_method() -> Problem {
-    Problem::new(&Kind::METHOD, "the path has no such method; /openapi.json describes all")
+async fn unknown() -> Refusal {
+    Refusal::new(kind::NOT_FOUND, "there is no such path; /openapi.json describes all")
+}
+
+async fn other_method() -> Refusal {
+    Refusal::new(kind::METHOD, "the path has no such method; /openapi.json describes all")
 }
 
 /// The whole service.
@@ -468,6 +433,7 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         .route("/openapi.json", get(description))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
+        .layer(from_fn(same_site))
         // What everybody may read, pages from anywhere may read, too; only look-ups, not updates.
         .layer(CorsLayer::new().allow_origin(cors::Any).allow_methods([Method::GET]))
         .layer(DefaultBodyLimit::max(MAX_BODY))

@@ -2,7 +2,7 @@
 
 use crate::base64::Base64;
 use crate::body::{ExpectedBody, UpdateBody};
-use crate::problem::Problem;
+use hekaton_service::Problem;
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! Serving until it is asked to stop.
 
-use crate::prover::Prover;
 use crate::routes::router;
 use crate::service::Service;
-use crate::stop::Stop;
-use hekaton_directory::server::Server;
-use hekaton_http::Limits;
+use hekaton_directory_server::Prover;
+use hekaton_directory_server::Server;
+use hekaton_directory_server::Stop;
+use hekaton_service::Limits;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> st
     let (ended, end) = tokio::sync::watch::channel(false);
     let connections = service.options.max_connections;
     let answers =
-        hekaton_http::accept(router(service), listener, Limits::new(connections, MAX_LIFE), end);
+        hekaton_service::accept(router(service), listener, Limits::new(connections, MAX_LIFE), end);
     let answers = tokio::spawn(answers);
     let drained = {
         let (stop, server) = (stop.clone(), Arc::clone(&service.server));
@@ -71,7 +71,7 @@ async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> st
 /// Waits for the wish to stop, and ends the directory.
 fn drain(server: &Server, stop: &Stop) -> std::io::Result<()> {
     while !stop.wait(Duration::from_secs(1)) {
-        if let Err(hekaton_directory::server::Error::Stopped(_)) = server.view() {
+        if let Err(hekaton_directory_server::Error::Stopped(_)) = server.view() {
             break;
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::held::Answers;
 use crate::metrics::Metrics;
-use crate::problem::{Kind, Problem};
-use crate::prover::Proving;
-use hekaton_directory::server::Server;
+use crate::problem::{Refusal, kind};
+use hekaton_directory_server::Proving;
+use hekaton_directory_server::Server;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -74,7 +74,7 @@ impl Service {
     }
 
     /// Refuses updates while too many epochs wait for their proofs.
-    pub(crate) fn check_unproven(&self) -> Result<(), Problem> {
+    pub(crate) fn check_unproven(&self) -> Result<(), Refusal> {
         let Some(most) = self.options.max_unproven else { return Ok(()) };
         let last = self.server.view()?.record().epoch;
         let waiting = last.saturating_sub(self.server.proven()?);
@@ -83,7 +83,7 @@ impl Service {
                 let why = format!(
                     "{waiting} epochs wait for their proofs, more than {most}: send it again later"
                 );
-                Err(Problem::new(&Kind::UNPROVEN, why))
+                Err(Refusal::new(kind::UNPROVEN, why))
             }
             false => Ok(()),
         }

@@ -1,58 +1,57 @@
-//! A verifiable key directory: a server keeps a map from labels to versioned values, closes *epochs* and signs a
-//! record for each; clients check answers against records, and hold the parameters and the last record that they saw.
+//! The server of a directory: a database, accepted updates, and a pipeline that closes epochs.
 //!
-//! This is what both sides share: the tree of an epoch and its digests, the proofs that clients check, the chain of
-//! records, and the log of updates. [`server`] has a database; the network is in the package `hekaton-directory-http`. The circuit that proves epochs is in the
-//! package `hekaton-directory-circuit`.
-//!
-//! | | |
-//! |---|---|
-//! | [`Profile`] | which hash function the tree has, and whether lone leaves move up |
-//! | [`Index`], [`Leaf`], [`Commitment`] | what a label, its place and its history of values are in the tree |
-//! | [`Tree`] | the tree of an epoch: [`Tree::update`] makes the next one, [`Tree::path`] proves what it has |
-//! | [`Step`], [`Witness`] | what the prover of epochs needs |
-//! | [`Path`] | the proof that a label has a leaf, or has none |
-//! | [`Current`], [`History`] | the value that a leaf has, and all that it has had |
-//! | [`Record`], [`SignedRecord`], [`Checked`] | what the server signs of an epoch, and what of it is checked |
-//! | [`Audit`], [`audit()`] | that records and proofs of epochs leave nothing out |
-//! | [`Parameters`] | what never changes |
-//! | [`Frontier`], [`log`] | the append-only log of updates (RFC 9162) |
-//!
-//! Versions of a label count up from 0, by one in each epoch that changes it. That no epoch does anything else is
-//! what the proofs of epochs say.
+//! An update is *accepted* once it is on the disk, *visible* once the record of its epoch is signed, and *proven* once a proof
+//! of its epoch is attached; what is signed is on the disk first. The two stages of a commit are the same in all [modes](Mode): the first one computes what changes, each
+//! commit on the one before it; the second one writes it. The [head](Head) says what was signed. What is above it was seen
+//! by nobody: whenever a database is opened, after a crash or after a failed write, that is removed and computed again from
+//! the accepted updates.
 
-mod audit;
-mod hash;
-mod history;
-mod key;
-mod leaf;
-pub mod log;
-mod path;
-mod place;
-mod read;
-mod record;
-#[cfg(feature = "server")]
-pub mod server;
-mod tile;
-mod tree;
-mod witness;
-
-pub use audit::{Audit, AuditError, EpochProof, audit};
-pub use hash::{Digest, EMPTY, Profile};
-pub use history::{Current, Entry, History, HistoryError};
-pub use key::{Commitment, Index, LabelError, MAX_LABEL, MAX_VALUE, Opening, Salt};
-pub use leaf::Leaf;
-pub use log::Frontier;
-pub use path::{End, Path, PathError};
-pub use place::{Away, Place};
-pub use read::DecodeError;
-pub use record::{
-    Checked, LookUpError, Parameters, RECORD_LENGTH, Record, RecordError, SIGNED_LENGTH,
-    SignedRecord,
-};
-pub use tile::TileError;
-pub use tree::{Change, Tree, UpdateError};
-pub use witness::{STACK, Step, Witness};
+mod check;
+mod compute;
+mod create;
+mod damaged;
+mod error;
+mod fjall;
+mod folder;
+mod head;
+mod head_file;
+mod intake;
+mod open;
+mod options;
+mod outside;
+mod pending;
+mod pipeline;
+mod proofs;
+mod proving;
+mod prune;
+mod reading;
+mod recover;
+mod rows;
+mod sequencer;
+mod serve;
+mod shared;
+mod stats;
+mod stop;
+mod store;
+mod time;
+mod update;
+mod view;
 
 #[cfg(test)]
 mod tests;
+
+pub use check::Report;
+pub use damaged::Damaged;
+pub use error::{Error, SubmitError};
+pub use fjall::{Fjall, fjall_opener};
+pub use head::Head;
+pub use head_file::read_head;
+pub use options::{MAX_STEPS_OF_ONE, Mode, Options};
+pub use outside::{Outside, leave_head};
+pub use proving::{ProveError, Prover, Proving, ProvingStats, prove_all};
+pub use serve::Server;
+pub use stats::Stats;
+pub use stop::Stop;
+pub use store::{Opened, Opener, Row, Rows, Store, StoreError, Table, Visit};
+pub use update::{Expected, MAX_IDEMPOTENCY_KEY, Outcome, Receipt, Refusal, Status, Update};
+pub use view::{Answer, View};

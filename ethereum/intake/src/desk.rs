@@ -9,7 +9,7 @@ use crate::published::Follower;
 use crate::record::{Origin, Record, VERSION};
 use crate::ssz::SszError;
 use crate::values::hex;
-use hekaton_orchestrator::{BlobError, Blobs};
+use hekaton_orchestrator_client::{BlobError, Blobs};
 use std::collections::{BTreeSet, HashSet};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -126,6 +126,10 @@ impl Desk {
         }
         let blobs = Blobs::open(&folder.join("blobs"))?;
         blobs.tidy();
+        // What a process that was killed has left holds space, and nothing else is the worse for it.
+        if let Err(error) = hekaton_files::remove_leftovers(&blocks) {
+            tracing::warn!(%error, folder = %blocks.display(), "files that were left behind stay");
+        }
         let (counts, folder) = (Counts::default(), folder.to_owned());
         let (tree, follower, passed, storing, fresh) = Default::default();
         let _lock = lock;
@@ -309,21 +313,9 @@ impl Desk {
     /// Writes a record, which is on disk as a whole when this returns.
     fn write(&self, record: &Record) -> Result<(), DeskError> {
         let path = self.path(&record.block);
-        let part = path.with_extension("part");
-        let text =
-            serde_json::to_vec_pretty(record).map_err(|error| failed(&path, error.into()))?;
-        let write = || -> std::io::Result<()> {
-            let mut file = std::fs::File::create(&part)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            std::fs::rename(&part, &path)?;
-            std::fs::File::open(self.folder.join("blocks"))?.sync_all()
-        };
-        write().map_err(|error| {
-            // A leftover would hold what little space there is.
-            let _ = std::fs::remove_file(&part);
-            failed(&path, error)
-        })
+        let text = serde_json::to_vec_pretty(record);
+        let written = text.map_err(Into::into).and_then(|text| hekaton_files::write(&path, &text));
+        written.map_err(|error| failed(&path, error))
     }
 
     /// Replaces a record by the result of `change`, unless it was replaced meanwhile. Returns its final state.

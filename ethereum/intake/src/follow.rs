@@ -11,9 +11,11 @@ use crate::desk::Desk;
 use crate::jobs::Jobs;
 use crate::record::Record;
 use alloy_primitives::{B256, hex};
-use hekaton_orchestrator::http::{ChainBody, ChainState, JobBody, JobStatus, JobView, ReorgBody};
-use hekaton_orchestrator::record::Order;
-use hekaton_orchestrator::{ClientError, Digest};
+use hekaton_orchestrator_client::Order;
+use hekaton_orchestrator_client::body::{
+    ChainBody, ChainState, JobBody, JobStatus, JobView, ReorgBody,
+};
+use hekaton_orchestrator_client::{ClientError, Digest};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;

@@ -1,6 +1,6 @@
 //! The orchestrator that proves, and the chain of a folder.
 
-use hekaton_orchestrator::Client;
+use hekaton_orchestrator_client::Client;
 
 /// The orchestrator and the chain that jobs go to.
 #[derive(Debug)]

@@ -1,12 +1,13 @@
-//! The tokens of the Engine API: HS256 over a secret of 32 bytes, with the time they were made at (`iat`).
+//! The tokens of the Engine API: JSON Web Tokens (RFC 7519) with HS256 over a secret of 32 bytes, and the time they were made at (`iat`).
+//!
+//! One algorithm and one claim take less code here than a crate for all of them takes to be set up for one.
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use hekaton_service::bearer_token;
 use hmac::{Hmac, Mac};
-use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
-use jsonwebtoken::errors::{Error, ErrorKind};
-use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use signature::{Signer, Verifier};
 use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,6 +47,17 @@ pub enum TokenError {
     Time(i64),
 }
 
+/// The header of all tokens that are made here.
+const HEADER: &str = r#"{"typ":"JWT","alg":"HS256"}"#;
+
+/// The header of a token (RFC 7515, 4.1).
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    /// Extensions that must be understood, of which there are none here.
+    crit: Option<serde::de::IgnoredAny>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Claims {
     iat: u64,
@@ -53,8 +65,7 @@ struct Claims {
 
 impl Secret {
     /// Makes a secret of 32 bytes.
-    pub fn new(bytes: [u8; 32]) -> Self {
-        install();
+    pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
@@ -80,9 +91,16 @@ impl Secret {
 
     /// Returns a token from a time, in seconds since 1970.
     pub fn token_at(&self, iat: u64) -> String {
-        let (header, key) = (Header::new(Algorithm::HS256), EncodingKey::from_secret(&self.0));
-        jsonwebtoken::encode(&header, &Claims { iat }, &key)
-            .expect("signing with a secret cannot fail")
+        let claims = serde_json::to_vec(&Claims { iat }).expect("a number is JSON");
+        let signed = format!("{}.{}", BASE64.encode(HEADER), BASE64.encode(claims));
+        let mac = self.mac(&signed).finalize().into_bytes();
+        format!("{signed}.{}", BASE64.encode(mac))
+    }
+
+    /// Returns the code of the part of a token that is signed.
+    fn mac(&self, signed: &str) -> Hmac<Sha256> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.chain_update(signed)
     }
 
     /// Checks the value of a header `Authorization`.
@@ -90,81 +108,33 @@ impl Secret {
     /// # Errors
     /// If it has no token of this secret from this minute.
     pub fn check(&self, authorization: Option<&str>) -> Result<(), TokenError> {
-        // Names of schemes have no case (RFC 9110, 11.1).
-        let parts = authorization.and_then(|value| value.trim().split_once(' '));
-        let token = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let token = token.ok_or(TokenError::Missing)?.1.trim();
-        let mut validation = Validation::new(Algorithm::HS256);
-        validation.required_spec_claims.clear();
-        validation.validate_exp = false;
-        let key = DecodingKey::from_secret(&self.0);
-        let found = jsonwebtoken::decode::<Claims>(token, &key, &validation);
-        let iat = found.map_err(|error| TokenError::Wrong(error.to_string()))?.claims.iat;
+        let token = authorization.and_then(bearer_token).ok_or(TokenError::Missing)?;
+        let Claims { iat } = self.claims(token).map_err(|why| TokenError::Wrong(why.into()))?;
         let now = now();
         match now.abs_diff(iat) > WINDOW {
             true => Err(TokenError::Time(now.cast_signed().wrapping_sub(iat.cast_signed()))),
             false => Ok(()),
         }
     }
+
+    /// Verifies a token and returns its claims, or what is wrong with it.
+    fn claims(&self, token: &str) -> Result<Claims, &'static str> {
+        let (signed, code) = token.rsplit_once('.').ok_or("it has no signature")?;
+        let (header, claims) = signed.split_once('.').ok_or("it has no claims")?;
+        let decode = |part: &str| BASE64.decode(part).map_err(|_| "it is not in base64url");
+        // The code comes first: nothing of a token that another party made is parsed. The comparison takes constant time.
+        self.mac(signed).verify_slice(&decode(code)?).map_err(|_| "its signature is wrong")?;
+        let header: Header =
+            serde_json::from_slice(&decode(header)?).map_err(|_| "its header is malformed")?;
+        if header.alg != "HS256" || header.crit.is_some() {
+            return Err("its header asks for another algorithm or an extension");
+        }
+        serde_json::from_slice(&decode(claims)?).map_err(|_| "it has no time 'iat' in seconds")
+    }
 }
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// HMAC alone: the other algorithms would bring RSA and curves along.
-static PROVIDER: CryptoProvider = CryptoProvider {
-    signer_factory: |algorithm, key| match (algorithm, key.family()) {
-        (Algorithm::HS256, AlgorithmFamily::Hmac) => Ok(Box::new(Hs256::new(key.as_bytes())?)),
-        _ => Err(ErrorKind::InvalidAlgorithm.into()),
-    },
-    verifier_factory: |algorithm, key| match (algorithm, key.family()) {
-        (Algorithm::HS256, AlgorithmFamily::Hmac) => {
-            Ok(Box::new(Hs256::new(key.try_get_as_bytes()?)?))
-        }
-        _ => Err(ErrorKind::InvalidAlgorithm.into()),
-    },
-    key_utils: KeyUtils::new_unimplemented(),
-};
-
-fn install() {
-    // Tokens of another implementation are accepted, too.
-    let _ = PROVIDER.install_default();
-}
-
-struct Hs256(Hmac<Sha256>);
-
-impl Hs256 {
-    fn new(secret: &[u8]) -> Result<Self, Error> {
-        let made = Hmac::new_from_slice(secret);
-        made.map(Self).map_err(|_| ErrorKind::InvalidKeyFormat.into())
-    }
-}
-
-impl Signer<Vec<u8>> for Hs256 {
-    fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error> {
-        Ok(self.0.clone().chain_update(message).finalize().into_bytes().to_vec())
-    }
-}
-
-impl Verifier<Vec<u8>> for Hs256 {
-    fn verify(&self, message: &[u8], found: &Vec<u8>) -> Result<(), signature::Error> {
-        // In constant time.
-        let mac = self.0.clone().chain_update(message);
-        mac.verify_slice(found).map_err(|_| signature::Error::new())
-    }
-}
-
-impl JwtSigner for Hs256 {
-    fn algorithm(&self) -> Algorithm {
-        Algorithm::HS256
-    }
-}
-
-impl JwtVerifier for Hs256 {
-    fn algorithm(&self) -> Algorithm {
-        Algorithm::HS256
-    }
 }
 
 #[cfg(test)]
@@ -193,6 +163,34 @@ mod tests {
         // Without a signature ("alg": "none").
         let none = "eyJhbGciOiJub25lIn0.eyJpYXQiOjE4MDAwMDAwMDB9.";
         assert!(matches!(secret.check(Some(&bearer(none))), Err(TokenError::Wrong(_))));
+        // Signed, but with another header or without the time.
+        for (header, claims) in [
+            (r#"{"alg":"none"}"#, r#"{"iat":1800000000}"#),
+            (r#"{"alg":"HS256","crit":["x"]}"#, r#"{"iat":1800000000}"#),
+            (HEADER, "{}"),
+            (HEADER, r#"{"iat":"1800000000"}"#),
+        ] {
+            let signed = format!("{}.{}", BASE64.encode(header), BASE64.encode(claims));
+            let code = BASE64.encode(secret.mac(&signed).finalize().into_bytes());
+            let refused = secret.check(Some(&bearer(&format!("{signed}.{code}"))));
+            assert!(matches!(refused, Err(TokenError::Wrong(_))), "{header} {claims}");
+        }
+    }
+
+    /// A token of another implementation, with more claims and its header in another order.
+    #[test]
+    fn tokens_of_others_are_read() {
+        // The secret and the token of RFC 7515, A.1, whose claims have no `iat`.
+        let key = BASE64
+            .decode("AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow")
+            .unwrap();
+        let token = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
+        let code = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+        let mac = Hmac::<Sha256>::new_from_slice(&key).unwrap().chain_update(token);
+        assert_eq!(BASE64.encode(mac.finalize().into_bytes()), code);
+        // With a secret of 32 bytes, made with Python's `hmac`.
+        let token = "eyJhbGciOiAiSFMyNTYiLCAidHlwIjogIkpXVCJ9.eyJpYXQiOiAxODAwMDAwMDAwLCAiaWQiOiAiZWwifQ.G5L5yq8wGcbk-7KeiJ_AJ5vc9imuLHPxHPDjP9zSjOw";
+        assert_eq!(Secret::new([7; 32]).claims(token).map(|claims| claims.iat), Ok(1_800_000_000));
     }
 
     #[test]

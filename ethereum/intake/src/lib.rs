@@ -31,8 +31,8 @@ pub mod trie;
 mod values;
 
 pub use branch::{DEPTH, hash};
+pub use hekaton_service::Problem;
 pub use payload::Payload;
-pub use problem::Problem;
 pub use push::Push;
 pub use received::Received;
 pub use ssz::{Items, SszError};

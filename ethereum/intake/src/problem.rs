@@ -3,118 +3,102 @@
 use crate::desk::DeskError;
 use crate::jwt::TokenError;
 use crate::node::NodeError;
-use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use hekaton_orchestrator::BlobError;
-use serde::{Deserialize, Serialize};
+use hekaton_orchestrator_client::BlobError;
+use hekaton_service::{Problem, ProblemKind};
 
-/// The problem with a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
-    /// The kind of problem, which is stable.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The status of the answer.
-    pub status: u16,
-    /// The explanation of this occurrence.
-    pub detail: String,
-    /// Headers of the answer.
-    #[serde(skip)]
-    headers: Vec<(&'static str, &'static str)>,
+/// The kinds of problems.
+pub(crate) mod kind {
+    use super::ProblemKind;
+
+    pub(crate) const INVALID_BODY: ProblemKind =
+        ProblemKind::new(400, "/engine-api/errors/invalid-body", "");
+    pub(crate) const INVALID_REQUEST: ProblemKind =
+        ProblemKind::new(400, "/engine-api/errors/invalid-request", "");
+    pub(crate) const JSON: ProblemKind =
+        ProblemKind::new(400, "/engine-api/errors/parse-error", "");
+    pub(crate) const SSZ: ProblemKind =
+        ProblemKind::new(400, "/engine-api/errors/ssz-decode-error", "");
+    pub(crate) const FORK: ProblemKind =
+        ProblemKind::new(400, "/engine-api/errors/unsupported-fork", "");
+    pub(crate) const UNAUTHORIZED: ProblemKind =
+        ProblemKind::new(401, "/engine-api/errors/unauthorized", "");
+    pub(crate) const ORIGIN: ProblemKind = ProblemKind::new(403, "/engine-api/errors/origin", "");
+    pub(crate) const NO_PATH: ProblemKind =
+        ProblemKind::new(404, "/engine-api/errors/method-not-found", "");
+    pub(crate) const NO_WITNESS_OF_BLOCK: ProblemKind =
+        ProblemKind::new(404, "/engine-api/errors/unknown-payload", "");
+    pub(crate) const METHOD: ProblemKind =
+        ProblemKind::new(405, "/engine-api/errors/method-not-found", "");
+    pub(crate) const LATE: ProblemKind =
+        ProblemKind::new(408, "/engine-api/errors/invalid-request", "");
+    pub(crate) const TOO_LARGE: ProblemKind =
+        ProblemKind::new(413, "/engine-api/errors/request-too-large", "");
+    pub(crate) const MEDIA_TYPE: ProblemKind =
+        ProblemKind::new(415, "/engine-api/errors/unsupported-media-type", "");
+    pub(crate) const WRONG_BLOCK: ProblemKind =
+        ProblemKind::new(422, "/engine-api/errors/invalid-body", "");
+    pub(crate) const NO_WITNESS: ProblemKind =
+        ProblemKind::new(422, "/engine-api/errors/no-witness", "");
+    pub(crate) const INTERNAL: ProblemKind =
+        ProblemKind::new(500, "/engine-api/errors/internal", "");
+    pub(crate) const NODE: ProblemKind =
+        ProblemKind::new(502, "/engine-api/errors/node", "").retry_after(5);
+    pub(crate) const BUSY: ProblemKind =
+        ProblemKind::new(503, "/engine-api/errors/busy", "").retry_after(5);
+    pub(crate) const NOT_READY: ProblemKind =
+        ProblemKind::new(503, "/engine-api/errors/not-ready", "").retry_after(5);
+    pub(crate) const STORAGE: ProblemKind =
+        ProblemKind::new(507, "/engine-api/errors/storage", "").retry_after(60);
 }
 
-impl Problem {
-    pub(crate) fn new(status: StatusCode, kind: &str, detail: impl ToString) -> Self {
-        let kind = format!("/engine-api/errors/{kind}");
-        Self { kind, status: status.as_u16(), detail: detail.to_string(), headers: Vec::new() }
-    }
-
-    /// Adds a header to the answer.
-    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
-        self.headers.push((name, value));
-        self
-    }
-
-    /// Adds the number of seconds after which the request may be repeated.
-    pub(crate) fn after(self, seconds: &'static str) -> Self {
-        self.with("retry-after", seconds)
-    }
-
-    pub(crate) fn unauthorized(error: TokenError) -> Self {
-        // A token that is present is named as the reason (RFC 6750, 3).
-        let challenge = match error {
-            TokenError::Missing => "Bearer",
-            _ => "Bearer error=\"invalid_token\"",
-        };
-        let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", error);
-        problem.with("www-authenticate", challenge)
-    }
-
-    pub(crate) fn busy() -> Self {
-        let why = "too many bodies are on their way: send it again";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", why).after("5")
-    }
-
-    fn full() -> Self {
-        let why = "there is no space left for it: it was not accepted; send it again later";
-        Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage", why).after("60")
-    }
-
-    pub(crate) fn ssz(error: impl ToString) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "ssz-decode-error", error)
-    }
-
-    pub(crate) fn too_large(limit: u64) -> Self {
-        let why = format!("the body may have {limit} bytes");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request-too-large", why)
-    }
-
-    /// Logs an internal error, which the answer does not contain because it names files.
-    pub(crate) fn internal(error: impl std::fmt::Display) -> Self {
-        tracing::error!(%error, "a request cannot be answered");
-        let why = "the service cannot answer: its log says why";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", why)
-    }
+pub(crate) fn unauthorized(error: TokenError) -> Problem {
+    // A token that is present is named as the reason (RFC 6750, 3).
+    let challenge = match error {
+        TokenError::Missing => "Bearer",
+        _ => "Bearer error=\"invalid_token\"",
+    };
+    Problem::new(kind::UNAUTHORIZED, error).with("www-authenticate", challenge)
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let more = self.headers.clone();
-        let mut response = (status, Json(self)).into_response();
-        for (name, value) in more {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
-        }
-        let json = HeaderValue::from_static("application/problem+json");
-        response.headers_mut().insert(header::CONTENT_TYPE, json);
-        response
-    }
+pub(crate) fn busy() -> Problem {
+    Problem::new(kind::BUSY, "too many bodies are on their way: send it again")
+}
+
+pub(crate) fn ssz(error: impl std::fmt::Display) -> Problem {
+    Problem::new(kind::SSZ, error)
+}
+
+pub(crate) fn too_large(limit: u64) -> Problem {
+    Problem::new(kind::TOO_LARGE, format_args!("the body may have {limit} bytes"))
+}
+
+pub(crate) fn internal(error: impl std::fmt::Display) -> Problem {
+    Problem::hidden(kind::INTERNAL, error)
 }
 
 impl From<DeskError> for Problem {
     fn from(error: DeskError) -> Self {
-        let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
         match error {
-            DeskError::Ssz(error) => Self::ssz(error),
-            DeskError::Check(error) => Self::new(unprocessable, "invalid-body", error),
-            DeskError::Status { .. } | DeskError::NoWitness => {
-                Self::new(unprocessable, "no-witness", error)
-            }
+            DeskError::Ssz(error) => ssz(error),
+            DeskError::Check(error) => Self::new(kind::WRONG_BLOCK, error),
+            DeskError::Status { .. } | DeskError::NoWitness => Self::new(kind::NO_WITNESS, error),
             DeskError::Blob(BlobError::Full { .. }) | DeskError::Full(_) => {
                 tracing::error!(%error, "a witness is not accepted");
-                Self::full()
+                Self::new(
+                    kind::STORAGE,
+                    "there is no space left for it: it was not accepted; send it again later",
+                )
             }
             DeskError::Blob(_)
             | DeskError::Record { .. }
             | DeskError::Held(_)
-            | DeskError::Foreign(_) => Self::internal(error),
+            | DeskError::Foreign(_) => internal(error),
         }
     }
 }
 
 impl From<NodeError> for Problem {
     fn from(error: NodeError) -> Self {
-        Self::new(StatusCode::BAD_GATEWAY, "node", error).after("5")
+        Self::new(kind::NODE, error)
     }
 }

@@ -3,8 +3,8 @@
 use crate::again::Again;
 use crate::branch::Path;
 use crate::jobs::Jobs;
-use hekaton_orchestrator::ClientError;
-use hekaton_orchestrator::http::ChainState;
+use hekaton_orchestrator_client::ClientError;
+use hekaton_orchestrator_client::body::ChainState;
 
 /// The state of the orchestrator's chain.
 #[derive(Debug, Default)]

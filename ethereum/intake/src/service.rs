@@ -10,16 +10,18 @@ use crate::codec::{Witness, b};
 use crate::desk::{Desk, DeskError};
 use crate::jwt::Secret;
 use crate::node::{Codec, JSON, Node, OCTETS};
-use crate::problem::Problem;
+use crate::problem::{self, kind};
 use crate::push::Push;
 use crate::record::{Origin, Record, Source};
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use hekaton_http::{Limits, Room};
+use hekaton_service::{Limits, Problem, Room, check_same_site};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -102,13 +104,13 @@ impl Service {
     fn authorize(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let Some(secret) = &self.secret else { return Ok(()) };
         let found = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        secret.check(found).map_err(Problem::unauthorized)
+        secret.check(found).map_err(problem::unauthorized)
     }
 
     /// Waits up to [`TURN`] for a permit, which is held as long as a body is worked on.
     async fn turn(room: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
         let turn = tokio::time::timeout(TURN, Arc::clone(room).acquire_owned()).await;
-        turn.ok().and_then(Result::ok).ok_or_else(Problem::busy)
+        turn.ok().and_then(Result::ok).ok_or_else(problem::busy)
     }
 
     fn wake(&self) {
@@ -120,7 +122,7 @@ impl Service {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.map_err(Problem::internal)?
+    tokio::task::spawn_blocking(work).await.map_err(problem::internal)?
 }
 
 /// Returns the media type of a body, without parameters, which do not matter.
@@ -134,13 +136,13 @@ fn needs<'a>(headers: &HeaderMap, kinds: &[&'a str]) -> Result<&'a str, Problem>
     let found = media_type(headers);
     kinds.iter().find(|kind| found.eq_ignore_ascii_case(kind)).copied().ok_or_else(|| {
         let why = format!("the content type is '{found}', and must be {}", kinds.join(" or "));
-        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", why)
+        Problem::new(kind::MEDIA_TYPE, why)
     })
 }
 
 fn bad_json((code, error): (i64, JsonError)) -> Problem {
-    let kind = if code == -32_700 { "parse-error" } else { "invalid-body" };
-    Problem::new(StatusCode::BAD_REQUEST, kind, error)
+    let kind = if code == -32_700 { kind::JSON } else { kind::INVALID_BODY };
+    Problem::new(kind, error)
 }
 
 type Shared = State<Arc<Service>>;
@@ -186,7 +188,7 @@ async fn fetch(
     needs(&headers, &[JSON])?;
     let Some(node) = &service.node else {
         let why = "the service was started without --node";
-        return Err(Problem::new(StatusCode::NOT_FOUND, "method-not-found", why));
+        return Err(Problem::new(kind::NO_PATH, why));
     };
     let load = service.body(&headers, body, b::MAX_REQUEST as u64).await?;
     let (load, parameters) = blocking(move || {
@@ -219,19 +221,18 @@ async fn record(
     block: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Record>, Problem> {
     service.authorize(&headers)?;
-    let Path(block) = block.map_err(|error| {
-        Problem::new(StatusCode::BAD_REQUEST, "invalid-request", error.body_text())
-    })?;
+    let Path(block) =
+        block.map_err(|error| Problem::new(kind::INVALID_REQUEST, error.body_text()))?;
     let name = block.strip_prefix("0x").unwrap_or(&block).to_owned();
     if crate::branch::hash(&name).is_none() {
         let why = "a block is named by its hash: 64 lowercase hexadecimal digits";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid-request", why));
+        return Err(Problem::new(kind::INVALID_REQUEST, why));
     }
     let desk = Arc::clone(&service.desk);
     let found = blocking(move || Ok(desk.record(&name)?)).await?;
     found.map(Json).ok_or_else(|| {
         let why = format!("there is no witness of block {block}");
-        Problem::new(StatusCode::NOT_FOUND, "unknown-payload", why)
+        Problem::new(kind::NO_WITNESS_OF_BLOCK, why)
     })
 }
 
@@ -243,7 +244,7 @@ async fn health() -> StatusCode {
 async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
     match service.readiness.check(&service.desk).await {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(why) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", why).after("5")),
+        Err(why) => Err(Problem::new(kind::NOT_READY, why)),
     }
 }
 
@@ -278,7 +279,15 @@ async fn metrics(State(service): Shared) -> ([(header::HeaderName, &'static str)
 /// Refuses other methods on paths of the service itself, which are never passed on.
 async fn other_method() -> Problem {
     let why = "the path has no such method: the header Allow names those that it has";
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-found", why)
+    Problem::new(kind::METHOD, why)
+}
+
+/// Refuses requests of pages of other sites, those that pass on to the node included.
+async fn same_site(request: Request, next: Next) -> Response {
+    match check_same_site(kind::ORIGIN, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Returns the routes of the service.
@@ -294,11 +303,12 @@ pub fn router(service: Arc<Service>) -> Router {
         .fallback(pass::pass)
         // Bodies have limits of their own.
         .layer(axum::extract::DefaultBodyLimit::disable())
+        .layer(from_fn(same_site))
         .with_state(service)
 }
 
 /// Answers requests until `end` is true.
 pub async fn serve(service: Arc<Service>, listener: TcpListener, end: watch::Receiver<bool>) {
     let limits = Limits::new(MAX_CONNECTIONS, MAX_LIFE).http2(true).pace(SLOWEST, SILENCE);
-    hekaton_http::accept(router(service), listener, limits, end).await.close().await;
+    hekaton_service::accept(router(service), listener, limits, end).await.close().await;
 }

@@ -12,9 +12,9 @@ use hekaton_core::{
     FamilyKey, LocalEngine, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup_family,
     verify,
 };
-use hekaton_directory::server::{Options, Server, Update, View};
 use hekaton_directory::{Checked, EpochProof, Index, Parameters, Profile, SignedRecord, audit};
 use hekaton_directory_circuit::Epochs;
+use hekaton_directory_server::{Options, Server, Update, View};
 use std::path::Path;
 use std::time::Instant;
 

@@ -4,7 +4,7 @@
 use super::{file, scratch};
 use hekaton_circuit::{Fr, PreparedCircuit, check};
 use hekaton_r1cs::partition::{Cut, Occurrences, Order, derived_parts};
-use hekaton_r1cs::{Directory, Imported, Monolith, System, SystemBuilder, WitnessFile};
+use hekaton_r1cs::{CircuitBundle, Imported, Monolith, System, SystemBuilder, WitnessFile};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -150,7 +150,7 @@ pub fn circuit_directory(data: &[u8]) {
     for (name, bytes) in FILES.iter().zip(&files) {
         std::fs::write(path.join(name), bytes).unwrap_or_else(|e| panic!("{e}"));
     }
-    if let Ok(directory) = Directory::open(&path) {
+    if let Ok(directory) = CircuitBundle::open(&path) {
         (0..directory.parts()).for_each(|part| drop(directory.content(part)));
         (0..directory.summary().types.len()).for_each(|kind| drop(directory.rows(kind)));
         drop(PreparedCircuit::new(&Imported::new(directory)));

@@ -5,7 +5,7 @@
 //! back, one for the reciprocal, one for the slope, and a square and a multiplication for the
 //! result. With AVX-512 IFMA that is 1,486 multiply-adds for eight additions in G1 and 3,724 in G2;
 //! a doubling takes one multiplication more. Up to [`Point::BATCH`] additions share one field
-//! inversion. The backward pass takes what it needs of the second point's x from the stored
+//! inversion. The backward pass takes its part of the second point's x from the stored
 //! difference.
 //!
 //! # Forms

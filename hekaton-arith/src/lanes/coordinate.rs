@@ -198,15 +198,15 @@ impl Coordinate for Fq2 {
     fn third_x(slope: &Self, a: &Self, d: &Self) -> Self {
         // SAFETY: lanes exist only where the features of this backend do.
         let [c0, c1] = unsafe { fq2_square_loose(slope) };
-        let c0 = c0.less(&a.c0).less(&a.c0).less(&d.c0).reduced::<5>();
-        Self { c0, c1: c1.less(&a.c1).less(&a.c1).less(&d.c1).reduced::<5>() }
+        let x0 = c0.less(&a.c0).less(&a.c0).less(&d.c0).reduced::<5>();
+        Self { c0: x0, c1: c1.less(&a.c1).less(&a.c1).less(&d.c1).reduced::<5>() }
     }
     #[inline(always)]
     fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self {
         // SAFETY: lanes exist only where the features of this backend do.
         let [c0, c1] = unsafe { fq2_mul_loose(slope, run) };
-        let c0 = c0.less_signed(&a.c0, negative).reduced::<2>();
-        Self { c0, c1: c1.less_signed(&a.c1, negative).reduced::<2>() }
+        let y0 = c0.less_signed(&a.c0, negative).reduced::<2>();
+        Self { c0: y0, c1: c1.less_signed(&a.c1, negative).reduced::<2>() }
     }
     #[inline(always)]
     fn shifted(&self) -> Self {

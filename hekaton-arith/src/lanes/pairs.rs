@@ -21,7 +21,7 @@ pub(crate) trait Point: Curve + Pod + PartialEq {
     /// The number of elements per vector that are kept for the backward pass.
     const KEPT: usize;
 
-    /// Adds a batch of pairs: [`add_batch`](super::batch::add_batch), or what a backend has
+    /// Adds a batch of pairs: [`add_batch`](super::batch::add_batch), or the function that a backend has
     /// instead.
     ///
     /// # Safety

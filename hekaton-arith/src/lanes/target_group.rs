@@ -133,11 +133,12 @@ lanes! {
     /// 3 (q^4 - q^2 + 1) / r (Hayashida, Hayasaka and Teruya, eprint 2020/875).
     fn hard_part(elements: &[blst_fp12; 8]) -> [blst_fp12; 8] {
         let f = read_fq12(elements);
+        // to the powers u - 1, (u - 1)^2, times u + q, times u^2 + q^2 - 1
         let a = fq12_mul(&to_u(&f), &f.conjugate());
-        let a = fq12_mul(&to_u(&a), &a.conjugate());
-        let a = fq12_mul(&to_u(&a), &frobenius(&a, 1));
-        let a = fq12_mul(&fq12_mul(&to_u(&to_u(&a)), &frobenius(&a, 2)), &a.conjugate());
-        write_fq12(&fq12_mul(&a, &fq12_mul(&fq12_cyclotomic_square(&f), &f)))
+        let b = fq12_mul(&to_u(&a), &a.conjugate());
+        let c = fq12_mul(&to_u(&b), &frobenius(&b, 1));
+        let d = fq12_mul(&fq12_mul(&to_u(&to_u(&c)), &frobenius(&c, 2)), &c.conjugate());
+        write_fq12(&fq12_mul(&d, &fq12_mul(&fq12_cyclotomic_square(&f), &f)))
     }
 }
 
@@ -175,9 +176,9 @@ pub(crate) fn final_exponentiations(elements: &[blst_fp12]) -> Vec<blst_fp12> {
     if elements.len() < FEW_POWERS {
         return portable::final_exponentiations(elements);
     }
-    let elements: Vec<blst_fp12> = elements.iter().map(easy_part).collect();
+    let easy: Vec<blst_fp12> = elements.iter().map(easy_part).collect();
     // SAFETY: the dispatcher calls this backend only where its features are available.
-    eight_by_eight(&elements, |eight| unsafe { hard_part(eight) })
+    eight_by_eight(&easy, |eight| unsafe { hard_part(eight) })
 }
 
 #[cfg(test)]

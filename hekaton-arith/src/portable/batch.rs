@@ -4,8 +4,9 @@
 use super::fields::Field;
 use super::points::{Curve, neg};
 use crate::sums::NEGATIVE;
+use std::ops::Range;
 
-/// Additions that share one inversion.
+/// The number of additions that share one inversion.
 const BATCH: usize = 512;
 /// The number of points of G1 and G2 below which multiples are computed one by one (measured: that
 /// is faster up to 30 and 8 points with full-size scalars, 60 and 5 with scalars of 128 bits).
@@ -42,24 +43,9 @@ pub(crate) fn add_pairs<C: Curve + PartialEq>(src: &[C], pairs: &[[u32; 2]], out
     for (pairs, out) in pairs.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
         let n = pairs.len();
         special.clear();
-        for (i, [a, b]) in pairs.iter().enumerate() {
-            if let Some([a, b]) = pairs.get(i + AHEAD) {
-                prefetch(at(src, *a));
-                prefetch(at(src, *b));
-            }
-            let (xa, xb) = (at(src, *a).x(), at(src, *b).x());
+        for i in 0..n {
             let denominator = &mut denominators[i];
-            denominator.set_difference(xb, xa);
-            if denominator.is_zero() || xa.is_zero() || xb.is_zero() {
-                let kind = Kind::of(&signed(src, *a), &signed(src, *b));
-                *denominator = match kind {
-                    Kind::Plain => *denominator,
-                    Kind::Double => at(src, *a).y().add(at(src, *a).y()),
-                    Kind::First | Kind::Second | Kind::Zero => C::Coordinate::one(),
-                };
-                if kind == Kind::Double && *a & NEGATIVE != 0 {
-                    *denominator = denominator.neg();
-                }
+            if let Some(kind) = set_denominator(src, pairs, i, denominator) {
                 special.push((i, kind));
             }
             let (known, next) = before.split_at_mut(i + 2);
@@ -74,8 +60,7 @@ pub(crate) fn add_pairs<C: Curve + PartialEq>(src: &[C], pairs: &[[u32; 2]], out
         let mut end = n;
         while end > 0 {
             let start = end.saturating_sub(2);
-            let some = start..end;
-            for i in some.clone().rev() {
+            for i in (start..end).rev() {
                 let (w, inverse) = (&mut work[i % 2], &mut inverses[i % 2]);
                 w.slope.set_product(inverse, &before[i]);
                 inverse.multiply(&denominators[i]);
@@ -84,41 +69,86 @@ pub(crate) fn add_pairs<C: Curve + PartialEq>(src: &[C], pairs: &[[u32; 2]], out
             while let Some((i, kind)) = special.pop_if(|(i, _)| *i >= start) {
                 let w = &mut work[i % 2];
                 w.kind = kind;
-                if kind == Kind::Double {
+                if kind == SumKind::Double {
                     let square = w.xa.square();
                     w.rise = square.add(&square).add(&square);
                 }
             }
-            for i in some.clone() {
-                let w = &mut work[i % 2];
-                w.slope.multiply(&w.rise);
-            }
-            for i in some.clone() {
-                let w = &mut work[i % 2];
-                w.x.set_square(&w.slope);
-            }
-            for i in some.clone() {
-                let w = &mut work[i % 2];
-                w.x.subtract(&w.xa);
-                w.x.subtract(&w.xb);
-                w.run.set_difference(&w.xa, &w.x);
-            }
-            for i in some.clone() {
-                let w = &mut work[i % 2];
-                w.y.set_product(&w.slope, &w.run);
-            }
-            for i in some {
-                let w = &mut work[i % 2];
-                w.y.subtract(&w.ya);
-                out[i] = match w.kind {
-                    Kind::Plain | Kind::Double => C::from_coordinates(w.x, w.y),
-                    Kind::First => signed(src, pairs[i][0]),
-                    Kind::Second => signed(src, pairs[i][1]),
-                    Kind::Zero => C::ZERO,
-                };
-            }
+            finish_sums(src, pairs, start..end, &mut work, out);
             end = start;
         }
+    }
+}
+
+/// Sets the denominator of the slope of a pair; returns its kind if it is not a plain sum.
+#[inline(always)]
+fn set_denominator<C: Curve + PartialEq>(
+    src: &[C],
+    pairs: &[[u32; 2]],
+    i: usize,
+    denominator: &mut C::Coordinate,
+) -> Option<SumKind> {
+    if let Some([a, b]) = pairs.get(i + AHEAD) {
+        prefetch(at(src, *a));
+        prefetch(at(src, *b));
+    }
+    let [a, b] = pairs[i];
+    let (xa, xb) = (at(src, a).x(), at(src, b).x());
+    denominator.set_difference(xb, xa);
+    // Infinity has x = 0. Other points with it are rare, so the slow path tells them apart.
+    if !(denominator.is_zero() || xa.is_zero() || xb.is_zero()) {
+        return None;
+    }
+    let kind = SumKind::of(&signed(src, a), &signed(src, b));
+    *denominator = match kind {
+        SumKind::Plain => *denominator,
+        SumKind::Double => at(src, a).y().add(at(src, a).y()),
+        // A zero would make the product of the whole batch zero.
+        SumKind::First | SumKind::Second | SumKind::Zero => C::Coordinate::one(),
+    };
+    if kind == SumKind::Double && a & NEGATIVE != 0 {
+        *denominator = denominator.neg();
+    }
+    Some(kind)
+}
+
+/// Computes one or two sums from the inverses of their denominators, which are in `slope`, one step of both
+/// after the other.
+#[inline(always)]
+fn finish_sums<C: Curve + PartialEq>(
+    src: &[C],
+    pairs: &[[u32; 2]],
+    some: Range<usize>,
+    work: &mut [Work<C::Coordinate>; 2],
+    out: &mut [C],
+) {
+    for i in some.clone() {
+        let w = &mut work[i % 2];
+        w.slope.multiply(&w.rise);
+    }
+    for i in some.clone() {
+        let w = &mut work[i % 2];
+        w.x.set_square(&w.slope);
+    }
+    for i in some.clone() {
+        let w = &mut work[i % 2];
+        w.x.subtract(&w.xa);
+        w.x.subtract(&w.xb);
+        w.run.set_difference(&w.xa, &w.x);
+    }
+    for i in some.clone() {
+        let w = &mut work[i % 2];
+        w.y.set_product(&w.slope, &w.run);
+    }
+    for i in some {
+        let w = &mut work[i % 2];
+        w.y.subtract(&w.ya);
+        out[i] = match w.kind {
+            SumKind::Plain | SumKind::Double => C::from_coordinates(w.x, w.y),
+            SumKind::First => signed(src, pairs[i][0]),
+            SumKind::Second => signed(src, pairs[i][1]),
+            SumKind::Zero => C::ZERO,
+        };
     }
 }
 
@@ -140,7 +170,7 @@ fn prefetch<C>(point: &C) {
 
 /// The way in which a sum is computed: by the slope formula or by one of its exceptions.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum SumKind {
     Plain,
     /// Equal points: the slope is that of the tangent.
     Double,
@@ -151,7 +181,7 @@ enum Kind {
     Zero,
 }
 
-impl Kind {
+impl SumKind {
     fn of<C: Curve + PartialEq>(a: &C, b: &C) -> Self {
         if *b == C::ZERO {
             if *a == C::ZERO { Self::Zero } else { Self::First }
@@ -169,7 +199,7 @@ impl Kind {
 
 /// One of two additions in progress.
 struct Work<F> {
-    kind: Kind,
+    kind: SumKind,
     xa: F,
     ya: F,
     xb: F,
@@ -184,7 +214,7 @@ impl<F: Field> Default for Work<F> {
     fn default() -> Self {
         let zero = F::ZERO;
         Self {
-            kind: Kind::Plain,
+            kind: SumKind::Plain,
             xa: zero,
             ya: zero,
             xb: zero,
@@ -201,7 +231,7 @@ impl<F: Field> Work<F> {
     #[inline]
     fn set<C: Curve<Coordinate = F>>(&mut self, src: &[C], [a, b]: [u32; 2]) {
         let (pa, pb) = (at(src, a), at(src, b));
-        (self.kind, self.xa, self.xb) = (Kind::Plain, *pa.x(), *pb.x());
+        (self.kind, self.xa, self.xb) = (SumKind::Plain, *pa.x(), *pb.x());
         self.ya.set_signed(pa.y(), a & NEGATIVE != 0);
         self.rise.set_signed(pb.y(), b & NEGATIVE != 0);
         self.rise.subtract(&self.ya);

@@ -25,23 +25,23 @@ pub(super) fn butterfly_dif(a: &mut Fr, b: &mut Fr, t: &Fr) {
 /// The product `a <- a b` in Fr.
 #[inline]
 pub(super) fn multiply(a: &mut Fr, b: &Fr) {
-    let a = (a as *mut Fr).cast();
+    let to = (a as *mut Fr).cast();
     // SAFETY: the layouts agree as in `butterfly_dit`; blst allows the result to alias an operand.
-    unsafe { blst_fr_mul(a, a, (b as *const Fr).cast()) }
+    unsafe { blst_fr_mul(to, to, (b as *const Fr).cast()) }
 }
 
 /// The sum `a <- a + b` in Fr.
 #[inline]
 pub(super) fn add(a: &mut Fr, b: &Fr) {
-    let a = (a as *mut Fr).cast();
+    let to = (a as *mut Fr).cast();
     // SAFETY: the layouts agree as in `butterfly_dit`; blst allows the result to alias an operand.
-    unsafe { blst_fr_add(a, a, (b as *const Fr).cast()) }
+    unsafe { blst_fr_add(to, to, (b as *const Fr).cast()) }
 }
 
 /// The difference `a <- a - b` in Fr.
 #[inline]
 pub(super) fn subtract(a: &mut Fr, b: &Fr) {
-    let a = (a as *mut Fr).cast();
+    let to = (a as *mut Fr).cast();
     // SAFETY: the layouts agree as in `butterfly_dit`; blst allows the result to alias an operand.
-    unsafe { blst_fr_sub(a, a, (b as *const Fr).cast()) }
+    unsafe { blst_fr_sub(to, to, (b as *const Fr).cast()) }
 }

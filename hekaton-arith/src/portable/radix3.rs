@@ -22,7 +22,7 @@ impl Radix3 {
     /// Takes the powers w^i for i < 2 M.
     pub(super) fn new(powers: Vec<Fr>) -> Self {
         let root_of_minus_3 = powers[powers.len() / 2].double() + Fr::ONE;
-        let half = Fr::from(2u64).inverse().unwrap_or_default();
+        let half = Fr::from(2u64).inverse().expect("2 is not zero modulo an odd prime");
         let mut twiddles = powers;
         twiddles.iter_mut().for_each(|x| *x *= half);
         Self { twiddles, root_of_minus_3 }

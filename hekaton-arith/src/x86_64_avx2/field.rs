@@ -208,7 +208,7 @@ impl Fq {
         Self(t)
     }
 
-    /// Multiplies by the factor that gives a product of words the form of words: none here.
+    /// Multiplies by the factor that brings a product of words to the form of words, which is one here.
     #[inline(always)]
     pub(crate) fn shifted(&self) -> Self {
         *self

@@ -289,6 +289,7 @@ lanes! {
     }
 
     /// Reductions, with both halves of the lanes side by side.
+    // One function: the columns are unrolled over accumulators that must stay in registers.
     #[inline]
     fn reduce_all<const W: usize>(wide: [&Wide; W], out: [&mut Fq; W]) {
         for wide in wide {

@@ -306,6 +306,8 @@ struct Ending {
 
 lanes! {
     /// Adds pairs, with the same results as [`super::batch`].
+    // One function, because every product is interleaved with steps of its neighbors: the state that they
+    // share must stay in registers, and a call would end the overlap.
     #[inline(never)]
     fn add_batch(src: &[G1Point], pairs: &[[u32; 2]], out: &mut [G1Point], scratch: &mut [Lane]) {
         let vectors = pairs.len().div_ceil(8);
@@ -378,16 +380,10 @@ lanes! {
             let (x, sure) = x.done();
             let run = if sure { run.done() } else { xa.sub::<0>(&x) };
             let y = mul_loose(&Element::new(shifted), &run);
-            let special = special.filter(Special::has_copies);
-            ending = Ending { vector: v, x, y, ya: Loose(*this[Y..].first_chunk().expect("eight limbs")), special };
+            let copies = special.filter(Special::has_copies);
+            ending = Ending { vector: v, x, y, ya: Loose(*this[Y..].first_chunk().expect("eight limbs")), special: copies };
         }
-        let mut y = Reducing::<2>::new();
-        steps!(i, y.step(|k| ending.y_limb(k), i));
-        let (end_x, end_y) = ending.done(src, &eights, &y);
-        let to = target(out, &mut aside, 0);
-        let mut writing = Writing::new();
-        steps!(i, writing.step(&end_x, &end_y, to, i));
-        finish(out, &aside, 0);
+        end_first(src, &eights, &ending, out, &mut aside);
     }
 }
 
@@ -408,6 +404,24 @@ impl Ending {
         }
         (x, y)
     }
+}
+
+/// Ends the sums of the first vector, which come last and have no product to overlap with.
+#[inline(always)]
+fn end_first(
+    src: &[G1Point],
+    eights: &Pairs<'_>,
+    ending: &Ending,
+    out: &mut [G1Point],
+    aside: &mut [u64; 8 * WORDS],
+) {
+    let mut y = Reducing::<2>::new();
+    steps!(i, y.step(|k| ending.y_limb(k), i));
+    let (end_x, end_y) = ending.done(src, eights, &y);
+    let to = target(out, aside, 0);
+    let mut writing = Writing::new();
+    steps!(i, writing.step(&end_x, &end_y, to, i));
+    finish(out, aside, 0);
 }
 
 /// Returns the place to which the sums of a vector are written: the output or, if fewer than eight

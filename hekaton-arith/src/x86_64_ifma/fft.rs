@@ -91,8 +91,8 @@ impl Tables {
             let Some(layer) = &self.radix3 else { return dit_blocks(blocks, factors, self, true) };
             let third = blocks.len() / 3;
             for (k, part) in blocks.chunks_exact_mut(third).enumerate() {
-                let factors = factors.map(|f| &f[8 * k * third..8 * (k + 1) * third]);
-                dit_blocks(part, factors, self, false);
+                let of_part = factors.map(|f| &f[8 * k * third..8 * (k + 1) * third]);
+                dit_blocks(part, of_part, self, false);
             }
             dit_layer(blocks, layer);
         }

@@ -1,10 +1,10 @@
 //! Typed parts and wiring by calling: the interface that most circuits are written in.
 //!
-//! A [`Part`] is a type of subcircuit. It says which slots it reads and writes, as Rust types
-//! ([`Slots`]), how to compute what it writes natively ([`Part::run`]), and its constraints
+//! A [`Part`] is a type of subcircuit. It declares the slots that it reads and writes as Rust types
+//! ([`Slots`]), computes the written values natively ([`Part::run`]), and lays down its constraints
 //! ([`Part::synthesize`]). A [`WiredCircuit`] adds parts to [`Wires`], each with the wires that it
 //! reads, and gets back the wires that it writes. That one function is the layout and the execution
-//! at once, so the two cannot disagree, and nobody counts slots.
+//! at once, so the two cannot disagree, and no author counts slots.
 //!
 //! ```
 //! use hekaton_circuit::ark::r1cs_std::eq::EqGadget;

@@ -2,9 +2,9 @@
 
 use super::slots::{Leaf, Shape, Slot, Slots};
 use crate::circuit_error::CircuitError;
-use crate::ids::{InstanceId, RamId};
-use crate::subcircuit::Subcircuit;
-use crate::values::WireValues;
+use crate::execution::values::WireValues;
+use crate::layout::ids::{InstanceId, RamId};
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_r1cs_std::alloc::AllocVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::{ConstraintSystem, ConstraintSystemRef, SynthesisError};
@@ -47,18 +47,19 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
         Self::NAME.to_owned()
     }
 
-    /// The shape of what it reads. Only parts with vectors need to say how long they are.
+    /// The shape of the slots that it reads. Only parts with vectors must implement it, for their lengths.
     fn reads(&self) -> Self::Reads<Slot> {
         Slots::build(&Shape::fixed(), &mut || Slot)
     }
 
-    /// The shape of what it writes. Only parts with vectors need to say how long they are.
+    /// The shape of the slots that it writes. Only parts with vectors must implement it, for their lengths.
     fn writes(&self) -> Self::Writes<Slot> {
         Slots::build(&Shape::fixed(), &mut || Slot)
     }
 
-    /// The order of the slots in the R1CS: what is read and what is written, each in its own order.
-    /// The default has all that is read first. It matters only for keys that exist already.
+    /// The order of the slots in the R1CS. Slots that are read keep their order, and so do those that are
+    /// written. By default, all that are read come first. Change it only to keep the keys of a circuit that
+    /// had another order.
     fn order(&self, reads: usize, writes: usize) -> Vec<Access> {
         [vec![Access::Read; reads], vec![Access::Write; writes]].concat()
     }
@@ -75,8 +76,8 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// [`run`](Self::run) for parts that access memories: `memory` must make the same accesses, in the
-    /// same order, as the constraints ([`Subcircuit::ram`]). The default calls `run`.
+    /// Does the work of [`run`](Self::run) for parts that access memories: `memory` must make the same
+    /// accesses, in the same order, as the constraints ([`Subcircuit::ram`]). The default calls `run`.
     ///
     /// # Errors
     /// As for [`run`](Self::run).
@@ -90,7 +91,7 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
         self.run(reads, private)
     }
 
-    /// Computes natively what the part writes. A part that accesses memories needs
+    /// Computes the written values natively. A part that accesses memories needs
     /// [`run_in`](Self::run_in) instead, and returns an error here.
     ///
     /// # Errors
@@ -101,8 +102,8 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
         private: &Self::Private,
     ) -> Result<Self::Writes<Fr>, CircuitError>;
 
-    /// Adds the constraints between what is read and what is written. At setup, `private` is `None`
-    /// and no variable has a value. [`Subcircuit::of`] has the tables, memories and buses.
+    /// Adds the constraints between the slots that are read and those that are written. At setup, `private`
+    /// is `None` and no variable has a value. [`Subcircuit::of`] has the tables, memories and buses.
     ///
     /// # Errors
     /// If a gadget fails.
@@ -158,8 +159,8 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// Runs a part natively, synthesizes it with these values, and returns what it writes and whether
-/// all constraints hold: a unit test of one part, which uses no tables, memories or buses.
+/// Runs a part natively, synthesizes it with these values, and returns the written values, and `true` if
+/// all constraints hold. It is for unit tests of a part without tables, memories and buses.
 ///
 /// # Errors
 /// If the part's `run` or `synthesize` fails.
@@ -193,7 +194,7 @@ fn build<W: Clone, S: Slots<W>>(
     shape: &Shape,
     mut values: impl Iterator<Item = W>,
 ) -> Result<S, SynthesisError> {
-    // `build` cannot fail, so a missing value is replaced and remembered.
+    // `Slots::build` cannot fail, so a missing value is replaced, and the error returned afterwards.
     let first = values.next();
     let (mut missing, mut next) = (false, first.clone());
     let built = S::build(shape, &mut || {
@@ -253,6 +254,7 @@ impl<P: Part> Shaped<P> {
             Access::Read => reads.next(),
             Access::Write => writes.next(),
         };
+        // An order with too many slots of one kind is an error of the caller, `order_is_complete`.
         self.order.iter().map(next).map(Option::unwrap_or_default).collect()
     }
 
@@ -284,12 +286,12 @@ impl<P: Part> ErasedPart for Shaped<P> {
         reads: &[Fr],
         private: &AnyPrivate,
     ) -> Result<Vec<Fr>, CircuitError> {
-        let private = private.downcast_ref().ok_or("the private input is of another part")?;
-        let reads = build(&self.reads, reads.iter().copied())?;
-        let writes = self.part.run_in(memory, &reads, private)?;
-        let (found, expected) = (writes.shape(), &self.writes);
-        if found != *expected {
-            let (found, expected) = (found.names().len(), expected.names().len());
+        let typed = private.downcast_ref().ok_or("the private input is of another part")?;
+        let read = build(&self.reads, reads.iter().copied())?;
+        let writes = self.part.run_in(memory, &read, typed)?;
+        // The lengths of vectors are the part's own, and the slots after a missing one would shift.
+        if writes.shape() != self.writes {
+            let (found, expected) = (writes.shape().names().len(), self.writes.names().len());
             return Err(format!("run returned {found} slots, expected {expected}").into());
         }
         Ok(list(&writes))
@@ -301,24 +303,25 @@ impl<P: Part> ErasedPart for Shaped<P> {
         private: Option<&[u8]>,
     ) -> Result<(), SynthesisError> {
         let of = |access: Access| {
-            let slots = subcircuit.slots().iter().zip(&self.order);
-            let slots = slots.filter(move |(_, a)| **a == access);
-            slots.map(|(slot, _)| slot.clone())
+            (subcircuit.slots().iter().zip(&self.order))
+                .filter(move |(_, a)| **a == access)
+                .map(|(slot, _)| slot.clone())
         };
         let reads = build(&self.reads, of(Access::Read))?;
         let writes = build(&self.writes, of(Access::Write))?;
-        // The bytes were encoded below, for the part of this subcircuit.
+        // The bytes were encoded below, for the part of this subcircuit. They are decoded here and not with
+        // the job, because only here their type is known.
         let decode = |bytes| match postcard::take_from_bytes(bytes) {
             Ok((private, [])) => Ok(private),
             _ => Err(SynthesisError::Unsatisfiable),
         };
-        let private: Option<P::Private> = private.map(decode).transpose()?;
-        self.part.synthesize(subcircuit.cs(), &reads, &writes, private.as_ref())
+        let typed: Option<P::Private> = private.map(decode).transpose()?;
+        self.part.synthesize(subcircuit.cs(), &reads, &writes, typed.as_ref())
     }
 
     fn encode(&self, private: &AnyPrivate) -> Result<Vec<u8>, CircuitError> {
-        let private: &P::Private =
+        let typed: &P::Private =
             private.downcast_ref().ok_or("the private input is of another part")?;
-        Ok(postcard::to_allocvec(private)?)
+        Ok(postcard::to_allocvec(typed)?)
     }
 }

@@ -2,17 +2,17 @@
 
 use super::part::{Access, AnyPrivate, Memory};
 use super::wire::Wire;
-use super::wires::{Instance, Kind, Source, ValueOf, Wires};
+use super::wires::{Instance, PartType, Source, ValueOf, Wires};
 use crate::circuit::Circuit;
 use crate::circuit_error::CircuitError;
-use crate::ids::{InstanceId, WireId, to_index};
-use crate::layout_builder::LayoutBuilder;
-use crate::layout_error::LayoutError;
-use crate::pages::Pages;
-use crate::panics::{Failure, guard};
-use crate::subcircuit::Subcircuit;
-use crate::tables::Words;
-use crate::values::WireValues;
+use crate::execution::pages::Pages;
+use crate::execution::panics::{Failure, guard};
+use crate::execution::values::WireValues;
+use crate::layout::builder::LayoutBuilder;
+use crate::layout::compact::Words;
+use crate::layout::error::LayoutError;
+use crate::layout::ids::{InstanceId, WireId, to_index};
+use crate::synthesis::subcircuit::Subcircuit;
 use ark_ff::AdditiveGroup;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::Fr;
@@ -23,14 +23,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// The id of a wire that is not in the layout.
 const NO_ID: u32 = u32::MAX;
 
-/// A circuit that is wired by calling: layout and execution are one function. It has the interface
-/// [`Circuit`], with which it is proven.
+/// A circuit that is wired by calling: one function is both layout and execution. Every such circuit is a
+/// [`Circuit`].
 pub trait WiredCircuit: Sync {
     /// The input of a run.
     type Input: ?Sized + Sync + 'static;
 
-    /// Adds all parts and connects their wires. The values are not known here: whatever depends on
-    /// the input is passed as a function of it, so the layout cannot depend on it.
+    /// Adds all parts and connects their wires. No value is known here: values that depend on the input are
+    /// passed as functions of it, so the layout cannot depend on the input.
     ///
     /// # Errors
     /// If there is no layout for the circuit's parameters; a text converts to the error.
@@ -40,7 +40,7 @@ pub trait WiredCircuit: Sync {
 /// The parts and wires of a wired circuit.
 pub struct WiredPlan<I: ?Sized> {
     wires: Wires<I>,
-    /// The id of each wire in the layout; none for a wire that nobody reads.
+    /// The id of each wire in the layout; [`NO_ID`] for a wire without readers.
     ids: Vec<u32>,
 }
 
@@ -89,7 +89,7 @@ impl<C: WiredCircuit> Circuit for C {
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<WiredPlan<C::Input>, LayoutError> {
         let mut wires = Wires::default();
         let wired = self.wire(&mut wires);
-        // A mistake in the wiring is the cause of what follows.
+        // A mistake in the wiring comes first, because it is usually the cause of the author's error.
         wires.error.take().map_or(Ok(()), Err)?;
         wired?;
         WiredPlan::new(wires, layout)
@@ -141,6 +141,7 @@ impl<I: ?Sized> WiredPlan<I> {
     /// Declares the types, wires and instances in a layout, in the order in which they were made.
     fn new(mut wires: Wires<I>, layout: &mut LayoutBuilder) -> Result<Self, LayoutError> {
         layout.adopt(std::mem::take(&mut wires.library));
+        // In the order in which parts were first added: it is the order of types in keys.
         let mut kinds = Vec::with_capacity(wires.kinds.len());
         for kind in &wires.kinds {
             let id = layout.named_type(&kind.name, kind.slot_names.len(), kind.slot_names.clone());
@@ -148,6 +149,7 @@ impl<I: ?Sized> WiredPlan<I> {
             kind.accesses.iter().for_each(|(ram, count)| layout.accesses(id, *ram, *count));
             kinds.push(id);
         }
+        // A name for each slot of a type, not for each wire: wires of one instance then share a run.
         let words: Vec<_> = wires.kinds.iter().map(|kind| layout.words(names(kind))).collect();
         let declare = |wire: Wire| declare(&wires, wire, &words, layout).map_or(NO_ID, |id| id.0);
         let ids: Vec<u32> = wires.all().map(declare).collect();
@@ -180,13 +182,14 @@ impl<I: ?Sized> WiredPlan<I> {
         values: &mut WireValues,
     ) -> Result<(), CircuitError> {
         let mut known = Pages::new(self.ids.len());
-        // The values that a range does not read are not needed, and may be many.
+        // A range reads few of the values that follow from the input, and computes those on demand.
         if range == (0..self.wires.instances.len()) {
             for (wire, value) in &self.wires.values {
                 known.set(wire.0 as usize, self.input_value(*wire, value, input)?);
             }
         }
         let needed = self.needed(range);
+        // In order, since a part reads only wires of earlier parts, or known values.
         for instance in (0..self.wires.instances.len()).filter(|i| needed[*i]) {
             self.run(instance, input, &mut known, values)?;
         }
@@ -215,11 +218,11 @@ impl<I: ?Sized> WiredPlan<I> {
             return Ok(Some(value));
         }
         let value = match self.wires.source(wire) {
-            // A slot without a wire has the value 0.
+            // `NO_WIRE`: a slot without a wire has the value 0.
             None => return Ok(Some(Fr::ZERO)),
             Some(Source::Constant(value)) => value,
             Some(_) if !self.wires.is_known(wire) => return Ok(None),
-            // The wires were made in the order of their numbers.
+            // `values` is in the order in which the wires were made, which is that of their numbers.
             Some(_) => match self.wires.values.binary_search_by_key(&wire.0, |(w, _)| w.0) {
                 Ok(at) => self.input_value(wire, &self.wires.values[at].1, input)?,
                 Err(_) => return Ok(None),
@@ -283,18 +286,19 @@ impl<I: ?Sized> WiredPlan<I> {
             Failure::Panicked(panic) => inside(&panic),
         })?;
         let slots = self.slots(instance).enumerate();
-        let slots = slots.filter(|(_, (_, access))| *access == Access::Write);
-        for ((slot, (wire, _)), value) in slots.zip(written) {
-            let promised = self.value(wire, input, known)?;
-            if let Some(promised) = promised.filter(|promised| *promised != value) {
-                let (promised, value) = (crate::text::show(&promised), crate::text::show(&value));
+        let writes = slots.filter(|(_, (_, access))| *access == Access::Write);
+        for ((slot, (wire, _)), value) in writes.zip(written) {
+            // Earlier parts have read the promised value. With another one, no proof exists.
+            let promised = self.value(wire, input, known)?.filter(|promised| *promised != value);
+            if let Some(promised) = promised {
+                let [promised, value] = [promised, value].map(|x| crate::text::show(&x));
                 let name = self.wires.name(wire);
                 return Err(inside(&format_args!(
                     "it writes {value} to wire {name}, which was promised to be {promised}"
                 )));
             }
             known.set(wire.0 as usize, value);
-            // Nobody reads it, but the constraints of the part may use it.
+            // The wire has no reader and is left out, but the constraints of the part still use its slot.
             if id_in(&self.ids, wire).is_none() {
                 values.set_unused(InstanceId(to_index(instance)), slot, value);
             }
@@ -303,7 +307,7 @@ impl<I: ?Sized> WiredPlan<I> {
     }
 }
 
-/// Declares a wire in a layout, unless nobody reads it.
+/// Declares a wire in a layout, unless it has no reader.
 fn declare<I: ?Sized>(
     wires: &Wires<I>,
     wire: Wire,
@@ -318,14 +322,14 @@ fn declare<I: ?Sized>(
         (_, None) if readers == 0 => None,
         (Source::Declared(name, index), None) => Some(layout.wire(name, index)),
         (Source::Written { instance, slot }, None) => {
-            let words = words[wires.instances[instance as usize].kind as usize];
-            Some(layout.worded_wire(words, slot, u64::from(instance)))
+            let kind = wires.instances[instance as usize].kind;
+            Some(layout.worded_wire(words[kind as usize], slot, u64::from(instance)))
         }
     }
 }
 
 /// The words for the wires that a type writes: its name with that of the slot.
-fn names(kind: &Kind) -> Vec<&'static str> {
+fn names(kind: &PartType) -> Vec<&'static str> {
     let slots = kind.slot_names.iter().zip(kind.part.order());
     let name = |(slot, access): (&String, &Access)| match access {
         Access::Read => "",
@@ -339,12 +343,12 @@ fn id_in(ids: &[u32], wire: Wire) -> Option<WireId> {
     ids.get(wire.0 as usize).copied().filter(|id| *id != NO_ID).map(WireId)
 }
 
-/// Names of wires that come from types and slots: there are as many as slots of all types, whatever
-/// the number of instances, so they are kept for the lifetime of the program.
+/// A name of a wire that comes from a type and a slot. Their number is that of the slots of all types,
+/// independent of the number of instances, so they are kept for the lifetime of the program.
 fn intern(name: String) -> &'static str {
     static NAMES: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
-    let names = NAMES.get_or_init(Mutex::default);
-    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names =
+        NAMES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     match names.get(name.as_str()) {
         Some(name) => name,
         None => {

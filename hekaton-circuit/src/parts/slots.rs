@@ -27,52 +27,52 @@ pub trait Slots<W>: Sized {
     fn shape(&self) -> Shape;
 }
 
-/// The shape of slots: how many there are, and their names.
+/// The shape of slots: their number and their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape(Kind);
+pub struct Shape(Form);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Not known, which only vectors need: they are empty then.
+enum Form {
+    /// A shape that follows from the type. Vectors of it are empty.
     Unknown,
     Slot,
     List(Vec<Shape>),
     Fields(Vec<(&'static str, Shape)>),
 }
 
-const UNKNOWN: &Shape = &Shape(Kind::Unknown);
+const UNKNOWN: &Shape = &Shape(Form::Unknown);
 
 impl Shape {
     /// The shape of slots without vectors, which follows from their type.
     pub const fn fixed() -> Self {
-        Self(Kind::Unknown)
+        Self(Form::Unknown)
     }
 
     /// The shape of a struct.
     pub fn fields(fields: impl IntoIterator<Item = (&'static str, Shape)>) -> Self {
-        Self(Kind::Fields(fields.into_iter().collect()))
+        Self(Form::Fields(fields.into_iter().collect()))
     }
 
     /// The shape of a list.
     pub fn list(items: impl IntoIterator<Item = Shape>) -> Self {
-        Self(Kind::List(items.into_iter().collect()))
+        Self(Form::List(items.into_iter().collect()))
     }
 
     /// The shape of a field or an item.
     pub fn part(&self, position: usize) -> &Shape {
         match &self.0 {
-            Kind::Fields(fields) => fields.get(position).map_or(UNKNOWN, |(_, shape)| shape),
-            Kind::List(items) => items.get(position).unwrap_or(UNKNOWN),
-            Kind::Slot | Kind::Unknown => UNKNOWN,
+            Form::Fields(fields) => fields.get(position).map_or(UNKNOWN, |(_, shape)| shape),
+            Form::List(items) => items.get(position).unwrap_or(UNKNOWN),
+            Form::Slot | Form::Unknown => UNKNOWN,
         }
     }
 
     /// The number of items of a list or fields of a struct.
     pub fn parts(&self) -> usize {
         match &self.0 {
-            Kind::Fields(fields) => fields.len(),
-            Kind::List(items) => items.len(),
-            Kind::Slot | Kind::Unknown => 0,
+            Form::Fields(fields) => fields.len(),
+            Form::List(items) => items.len(),
+            Form::Slot | Form::Unknown => 0,
         }
     }
 
@@ -91,14 +91,14 @@ impl Shape {
             path.truncate(length);
         };
         match &self.0 {
-            Kind::Slot => names.push(path.clone()),
-            Kind::Unknown => {}
-            Kind::List(items) => {
+            Form::Slot => names.push(path.clone()),
+            Form::Unknown => {}
+            Form::List(items) => {
                 for (i, shape) in items.iter().enumerate() {
                     part(format!("[{i}]"), shape, path);
                 }
             }
-            Kind::Fields(fields) => {
+            Form::Fields(fields) => {
                 for (name, shape) in fields {
                     let dot = if length == 0 { "" } else { "." };
                     part(format!("{dot}{name}"), shape, path);
@@ -122,7 +122,7 @@ macro_rules! leaf {
             }
 
             fn shape(&self) -> Shape {
-                Shape(Kind::Slot)
+                Shape(Form::Slot)
             }
         }
     )*};

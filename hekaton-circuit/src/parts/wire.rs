@@ -4,5 +4,5 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wire(pub(super) u32);
 
-/// No wire: a slot that is declared unused.
+/// The wire of a slot that is declared unused.
 pub(super) const NO_WIRE: Wire = Wire(u32::MAX);

@@ -1,14 +1,15 @@
 //! Wiring by calling: collects parts and wires, of which layout and execution are made.
 
 use super::part::{Access, AnyPrivate, ErasedPart, Part, Shaped, list};
-use super::slots::{Shape, Slots};
+use super::slots::Slots;
 use super::wire::{NO_WIRE, Wire};
+use crate::buses::library::memory::Ram;
+use crate::buses::library::table::Table;
 use crate::circuit_error::CircuitError;
-use crate::ids::{BusId, RamId, TableId, WireName, to_index};
-use crate::layout_builder::LayoutBuilder;
-use crate::layout_error::LayoutError;
-use crate::library::memory::Ram;
-use crate::library::table::Table;
+use crate::layout::builder::LayoutBuilder;
+use crate::layout::compact::LIMIT;
+use crate::layout::error::LayoutError;
+use crate::layout::ids::{BusId, RamId, TableId, WireName, to_index};
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,17 +28,18 @@ pub(super) enum Source {
     },
 }
 
-/// A wire, of which there may be very many: 12 bytes.
+/// A wire in 12 bytes: large circuits have hundreds of millions of them.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// The instance that writes it, or [`NOBODY`].
     writer: u32,
     readers: u32,
-    /// The slot in which its writer writes it, or with the bit [`SPECIAL`], its place among the wires
-    /// that were made otherwise.
+    /// The slot in which its writer writes it; or, with the bit [`SPECIAL`], its place among the wires that
+    /// were not made by adding their writer.
     origin: u32,
 }
 
+// Also greater than every instance, so that a wire without a writer counts as written later.
 const NOBODY: u32 = u32::MAX;
 const SPECIAL: u32 = 1 << 31;
 
@@ -62,7 +64,7 @@ pub(super) struct Instance<I: ?Sized> {
 }
 
 /// A type: a part with the names of its slots.
-pub(super) struct Kind {
+pub(super) struct PartType {
     pub(super) name: String,
     pub(super) part: Arc<dyn ErasedPart>,
     pub(super) slot_names: Vec<String>,
@@ -72,7 +74,7 @@ pub(super) struct Kind {
 
 /// Collects the parts and wires of a circuit with inputs of type `I`.
 pub struct Wires<I: ?Sized> {
-    pub(super) kinds: Vec<Kind>,
+    pub(super) kinds: Vec<PartType>,
     by_name: HashMap<String, u32>,
     pub(super) instances: Vec<Instance<I>>,
     /// The wires of all instances.
@@ -153,33 +155,32 @@ impl<I: ?Sized> Wires<I> {
         wire
     }
 
-    /// A wire whose value the verifying key fixes: no prover can choose it, and nobody has to
-    /// supply it. Use it for starts, and to pad uneven counts.
+    /// A wire whose value the verifying key fixes: no prover can choose it, and it is not among the public
+    /// values. Use it for starts, and to pad uneven counts.
     pub fn constant(&mut self, value: impl Into<Fr>) -> Wire {
-        let value = value.into();
-        if let Some(wire) = self.constants.get(&value) {
+        let constant = value.into();
+        if let Some(wire) = self.constants.get(&constant) {
             return *wire;
         }
-        let wire = self.special_wire(Source::Constant(value), true);
-        self.constants.insert(value, wire);
+        let wire = self.special_wire(Source::Constant(constant), true);
+        self.constants.insert(constant, wire);
         wire
     }
 
-    /// No wire: reading it leaves the slot unused, with the value 0 in an honest run. **The prover
-    /// may choose another value**, so nothing that matters may depend on it; use
-    /// [`constant`](Self::constant) where something does.
+    /// The wire of a slot that is left unused, with the value 0 in an honest run. **The prover may choose
+    /// another value**, so the statement must not depend on it; use [`constant`](Self::constant) if it does.
     pub fn unused(&self) -> Wire {
         NO_WIRE
     }
 
-    /// A wire that a later [`add_into`](Self::add_into) writes and that only parts added after that
-    /// one read. The names of wires are for messages.
+    /// A wire that a later [`add_into`](Self::add_into) writes, and that only parts added after its writer
+    /// read. Names of wires appear in messages only.
     pub fn declare(&mut self, name: &'static str, index: u64) -> Wire {
         self.special_wire(Source::Declared(name, index), false)
     }
 
-    /// A wire that a later [`add_into`](Self::add_into) writes and that earlier parts read, too: its
-    /// value must follow from the input. When the writer runs, it must write that value.
+    /// A wire that a later [`add_into`](Self::add_into) writes, and that earlier parts may read: its value must
+    /// follow from the input, and the writer must write that value.
     pub fn promise(
         &mut self,
         name: &'static str,
@@ -202,10 +203,11 @@ impl<I: ?Sized> Wires<I> {
             (None, _) => {
                 self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
             }
+            // The verifier would read a value that it wrote itself, or one value under two names.
             (Some(Source::PublicInput(..) | Source::Constant(_)), _) | (_, Some(_)) => {
                 self.fail(LayoutError::Parameters(format!(
-                    "output '{name}[{index}]' is public already, or a constant: a public output is \
-                     written by a part, once"
+                    "output '{name}[{index}]' is already public, or a constant: a public output must be \
+                     written by a part, and declared once"
                 )));
             }
             (Some(_), None) => drop(self.outputs.insert(wire.0, (name, index))),
@@ -213,7 +215,7 @@ impl<I: ?Sized> Wires<I> {
     }
 
     /// Adds a subcircuit without private input, which reads these wires, and returns the wires that
-    /// it writes. A wire that nobody reads is left out.
+    /// it writes. A wire without readers is left out.
     pub fn add<P: Part<Private = ()>>(
         &mut self,
         part: &P,
@@ -253,16 +255,19 @@ impl<I: ?Sized> Wires<I> {
         private: PrivateOf<I>,
     ) -> P::Writes<Wire> {
         let kind = self.kind(part);
-        // A type whose parts differ is an error, but this one returns the wires that it promises.
+        // Two different parts of one name are an error, which `build` reports. Until then, this one still
+        // returns wires of its own shape, so that the author's code can continue.
         let declared = Arc::clone(&self.kinds[kind as usize].part);
-        let declared = declared.as_any().downcast_ref::<Shaped<P>>();
-        let own = declared.is_none_or(|shaped| shaped.part != *part).then(|| Shaped::new(part));
-        let Some(shaped) = own.as_ref().or(declared) else {
-            return Slots::build(&Shape::fixed(), &mut || NO_WIRE);
-        };
+        let same = declared.as_any().downcast_ref::<Shaped<P>>().filter(|s| s.part == *part);
+        let own = same.is_none().then(|| Shaped::new(part));
+        let shaped = same.or(own.as_ref()).expect("`own` is there if no declared part is the same");
+        if self.instances.len() >= LIMIT {
+            self.fail(LayoutError::TooMany("instances"));
+            return Slots::build(&shaped.writes, &mut || NO_WIRE);
+        }
         let read = list(reads);
         let written = writes.map(list);
-        let instance = u32::try_from(self.instances.len()).unwrap_or(u32::MAX);
+        let instance = to_index(self.instances.len());
         let wrong = if reads.shape() != shaped.reads {
             Some(("reads", read.len(), &shaped.reads))
         } else {
@@ -282,16 +287,15 @@ impl<I: ?Sized> Wires<I> {
         let (mut reads, mut given) = (read.into_iter(), written.into_iter().flatten());
         let mut outputs = Vec::new();
         for (slot, access) in shaped.order.iter().enumerate() {
-            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
             let wire = match access {
                 Access::Read => {
+                    // An order with more slots than the shape is an error already.
                     let wire = reads.next().unwrap_or(NO_WIRE);
                     self.reads(wire, instance);
                     wire
                 }
                 Access::Write => {
-                    let wire = given.next();
-                    let wire = wire.unwrap_or_else(|| self.push(slot));
+                    let wire = given.next().unwrap_or_else(|| self.push(to_index(slot)));
                     self.writes(wire, instance);
                     outputs.push(wire);
                     wire
@@ -300,8 +304,8 @@ impl<I: ?Sized> Wires<I> {
             self.slots.push(wire);
         }
         self.instances.push(Instance { kind, start, private });
-        let mut outputs = outputs.into_iter();
-        Slots::build(&shaped.writes, &mut || outputs.next().unwrap_or(NO_WIRE))
+        let mut next = outputs.into_iter();
+        Slots::build(&shaped.writes, &mut || next.next().unwrap_or(NO_WIRE))
     }
 
     /// The type of a part, which is declared when the first one is added.
@@ -309,6 +313,7 @@ impl<I: ?Sized> Wires<I> {
         let name = part.name();
         if let Some(kind) = self.by_name.get(&name).copied() {
             let declared = self.kinds[kind as usize].part.as_any().downcast_ref::<Shaped<P>>();
+            // Compared by value: parts with other parameters have other constraints, and a type has one R1CS.
             if declared.map(|shaped| &shaped.part) != Some(part) {
                 self.fail(LayoutError::DuplicateType(name));
             }
@@ -320,24 +325,31 @@ impl<I: ?Sized> Wires<I> {
                 "the order of the slots of type '{name}' does not have each slot once"
             )));
         }
-        let kind = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
+        let kind = to_index(self.kinds.len());
         let (slot_names, unconstrained) = (shaped.slot_names(), part.unconstrained());
         let accesses = part.accesses();
         let part = Arc::new(shaped);
-        self.kinds.push(Kind { name: name.clone(), part, slot_names, unconstrained, accesses });
+        self.kinds.push(PartType { name: name.clone(), part, slot_names, unconstrained, accesses });
         self.by_name.insert(name, kind);
         kind
     }
 
     fn special_wire(&mut self, source: Source, is_known: bool) -> Wire {
-        let place = u32::try_from(self.special.len()).unwrap_or(u32::MAX);
-        self.special.push(Special { source, is_known });
-        self.push(place | SPECIAL)
+        let wire = self.push(to_index(self.special.len()) | SPECIAL);
+        if wire != NO_WIRE {
+            self.special.push(Special { source, is_known });
+        }
+        wire
     }
 
     fn push(&mut self, origin: u32) -> Wire {
+        // More would take the bit `SPECIAL`, and be more than a layout has.
+        if self.wires.len() >= LIMIT {
+            self.fail(LayoutError::TooMany("wires"));
+            return NO_WIRE;
+        }
         self.wires.push(Entry { writer: NOBODY, readers: 0, origin });
-        Wire(u32::try_from(self.wires.len() - 1).unwrap_or(u32::MAX))
+        Wire(to_index(self.wires.len() - 1))
     }
 
     /// All wires, in the order in which they were made.
@@ -389,8 +401,7 @@ impl<I: ?Sized> Wires<I> {
             return self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
         };
         entry.readers += 1;
-        // An execution in the order of the instances could not know the value.
-        // Nobody counts as later than all instances.
+        // Instances are executed in order, so the value would not be known yet.
         if entry.writer >= instance && !self.is_known(wire) {
             let name = self.name(wire);
             self.fail(LayoutError::Parameters(format!(
@@ -425,11 +436,12 @@ impl<I: ?Sized> Wires<I> {
             }
             Some(Source::Constant(value)) => format!("constant {}", crate::text::show(&value)),
             Some(Source::Written { instance, slot }) => {
-                let kind = self.instances.get(instance as usize).map(|i| i.kind);
-                let kind = kind.and_then(|kind| self.kinds.get(kind as usize));
+                // The instance may be the one that is being added, which is not in the list yet.
+                let kind = (self.instances.get(instance as usize))
+                    .and_then(|instance| self.kinds.get(instance.kind as usize));
                 match kind.and_then(|kind| Some((kind, kind.slot_names.get(slot as usize)?))) {
                     Some((kind, slot)) => format!("{}.{slot} of instance {instance}", kind.name),
-                    None => format!("of slot {slot} of instance {instance}"),
+                    None => format!("in slot {slot} of instance {instance}"),
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! `hekaton estimate --calibrate`.
 
-use crate::exit::{self, Failure, OrFail};
-use crate::terminal::output;
-use crate::terminal::progress::Display;
 use hekaton_core::LocalEngine;
 use hekaton_core::files::write_file;
 use hekaton_core::system;
 use hekaton_plan::simulate::{Source, calibrate};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::Path;

@@ -1,14 +1,14 @@
 //! `hekaton check`.
 
 use crate::app::App;
-use crate::exit::{self, Failure};
 use crate::imported;
 use crate::options::Check;
 use crate::public_values;
-use crate::terminal::output;
 use hekaton_circuit::{
     CheckError, CheckOptions, CheckReport, SynthesizeError, Violation, check_with,
 };
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};

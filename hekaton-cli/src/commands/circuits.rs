@@ -1,9 +1,9 @@
 //! `hekaton circuits`.
 
 use crate::app::App;
-use crate::exit::Failure;
-use crate::terminal::output;
 use hekaton_circuit::named::Description;
+use hekaton_terminal::exit::Failure;
+use hekaton_terminal::output;
 use serde_json::{Value, json};
 
 pub(crate) fn run(app: &App, json: bool) -> Result<(), Failure> {

@@ -1,11 +1,11 @@
 //! `hekaton doctor`: checks this machine and this job, and reports what to fix.
 
-use crate::exit::{self, Failure};
 use crate::options::Doctor;
 use crate::ranks::{build, processor};
-use crate::terminal::output;
 use hekaton_core::Backend;
 use hekaton_mpi::launch::{Launch, default_provers};
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;

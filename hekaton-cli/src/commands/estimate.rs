@@ -2,15 +2,15 @@
 
 use super::predict::PredictionInputs;
 use crate::app::App;
-use crate::exit::{self, Failure, OrFail};
 use crate::imported;
 use crate::options;
-use crate::terminal::output::{self, bytes, count, seconds_f64};
-use crate::terminal::progress::Display;
 use hekaton_circuit::Masking;
 use hekaton_core::events::Phase;
 use hekaton_core::{LocalEngine, Pool};
 use hekaton_plan::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, bytes, count, seconds_f64};
+use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
         estimate(prepared, masking, &calibration, workers, command.memory_limit)
     });
     let found = estimated.or_fail(exit::USAGE)?.map_err(|e| match e {
-        EstimateError::Memory(e) => output::not_enough_memory(e),
+        EstimateError::Memory(e) => crate::hints::not_enough_memory(e),
         e => Failure::new(exit::FAILED, e),
     })?;
     // Progress must be gone before the table is printed.

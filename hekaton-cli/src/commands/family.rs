@@ -2,13 +2,10 @@
 
 use crate::app::App;
 use crate::application::OpenCircuit;
-use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
 use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
-use crate::terminal::progress::Display;
-use crate::terminal::{output, signals};
 use hekaton_circuit::named::{Family, ParameterMap};
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
@@ -16,6 +13,9 @@ use hekaton_core::{LocalEngine, Pool, SetupError, SetupOptions, setup_family};
 use hekaton_storage::{
     FamilyManifest, FamilyStore, KeyCheckError, KeyStore, KeyStoreError, check_family,
 };
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::progress::Display;
+use hekaton_terminal::{output, signals};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -2,17 +2,17 @@
 
 use crate::app::App;
 use crate::application::OpenCircuit;
-use crate::exit::{self, Failure, OrFail};
 use crate::family::{FamilyCircuit, OpenedFamily};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Hash;
 use crate::public_values::by_name;
-use crate::terminal::output;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_circuit::{ExecutionError, Masking};
 use hekaton_core::verifier::values_to_json;
 use hekaton_storage::{FamilyStore, KeyStore};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use serde_json::json;
 use std::path::Path;
 

@@ -2,16 +2,16 @@
 
 use crate::app::App;
 use crate::commands::family;
-use crate::exit::{self, BAD_FILE, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Inspect;
-use crate::terminal::output::{self, one_line};
 use hekaton_core::files::open_regular;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
-use hekaton_r1cs::Directory;
+use hekaton_r1cs::CircuitBundle;
 use hekaton_storage::{FamilyStore, KeyStore};
+use hekaton_terminal::exit::{self, BAD_FILE, Failure, OrFail};
+use hekaton_terminal::output::{self, one_line};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
 
 /// An imported circuit.
 fn circuit(path: &Path) -> Result<(Value, String), Failure> {
-    let directory = Directory::open(path).or_fail(BAD_FILE)?;
+    let directory = CircuitBundle::open(path).or_fail(BAD_FILE)?;
     let summary = directory.summary();
     let source = &summary.source;
     let mut lines = vec![

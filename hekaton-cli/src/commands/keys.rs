@@ -2,19 +2,19 @@
 
 use crate::app::App;
 use crate::commands::family;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::opened_keys::{DIGEST_MATTERS, checked, circuit_of, not_covered};
 use crate::options::{Keys, KeysList, KeysVerify};
-use crate::terminal::output;
-use crate::terminal::progress::Display;
 use hekaton_circuit::prover::VariableLayout;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
 use hekaton_core::{LocalEngine, Pool, ProverKeys, Trust};
 use hekaton_r1cs::{Imported, Monolith, PartitionError, check_partition};
 use hekaton_storage::{FamilyStore, KeyCheckError, KeyStore, Manifest, check_keys};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -2,9 +2,9 @@
 
 use crate::app::App;
 use crate::command_line::command_line;
-use crate::exit::{self, Failure, OrFail};
-use crate::terminal::output;
 use clap_complete::Shell;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use serde_json::json;
 use std::path::Path;
 

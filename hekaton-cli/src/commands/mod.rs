@@ -3,7 +3,6 @@
 pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod circuits;
-#[cfg(feature = "directory")]
 pub(crate) mod directory;
 pub(crate) mod doctor;
 pub(crate) mod estimate;

@@ -1,8 +1,6 @@
 //! `hekaton estimate --cores`: a run on a cluster, predicted by simulating it.
 
-use crate::exit::{self, Failure, OrFail};
 use crate::options::PredictionOptions;
-use crate::terminal::output::{bytes, count, seconds_f64};
 use hekaton_circuit::Masking;
 use hekaton_core::system;
 use hekaton_plan::Estimate;
@@ -10,6 +8,8 @@ use hekaton_plan::simulate::{
     Cluster, ClusterFile, Constant, ConstantError, ConstantValue, Constants, Design, Load,
     Prediction, Source, predict,
 };
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{bytes, count, seconds_f64};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

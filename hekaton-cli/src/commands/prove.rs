@@ -1,7 +1,6 @@
 //! `hekaton prove`.
 
 use crate::event_files::EventFiles;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::{CHECK, explain};
 use crate::imported;
 use crate::opened_keys::OpenedKeys;
@@ -10,9 +9,6 @@ use crate::public_values;
 use crate::ranks::{self, RankContext};
 use crate::report::{self, Summary};
 use crate::subject::Subject;
-use crate::terminal::output::{self, Inputs};
-use crate::terminal::progress::Display;
-use crate::terminal::signals;
 use hekaton_circuit::named::InputFile;
 use hekaton_circuit::{InstanceId, Masking, PreparedCircuit};
 use hekaton_core::distributed::{RankEngine, RankError};
@@ -25,6 +21,10 @@ use hekaton_core::{
     prove_prepared,
 };
 use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, Inputs};
+use hekaton_terminal::progress::Display;
+use hekaton_terminal::signals;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

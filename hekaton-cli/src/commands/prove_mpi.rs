@@ -1,15 +1,15 @@
 //! `hekaton prove --mpi`: starts MPI, places the keys, and runs as rank 0 or as a worker rank.
 
 use crate::commands::prove;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::opened_keys::files;
 use crate::options::Prove;
 use crate::ranks::{self, RankContext};
 use crate::subject::Subject;
-use crate::terminal::output;
 use hekaton_mpi::launch::default_provers;
 use hekaton_mpi::{Mpi, MpiError, Watch};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

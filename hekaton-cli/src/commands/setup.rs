@@ -2,14 +2,14 @@
 
 use crate::app::App;
 use crate::commands::family;
-use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Setup;
-use crate::terminal::output;
-use crate::terminal::progress::Display;
 use hekaton_core::{LocalEngine, SetupError, SetupOptions, setup_prepared};
 use hekaton_storage::{KeyStore, KeyStoreError};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
 use serde_json::json;
 use std::time::Instant;
 

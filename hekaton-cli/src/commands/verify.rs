@@ -1,17 +1,17 @@
 //! `hekaton verify`.
 
 use crate::app::App;
-use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Verify;
 use crate::public_values;
-use crate::terminal::{output, shell};
 use hekaton_core::{
     Fr, LocalEngine, ProofError, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
 };
 use hekaton_storage::FamilyStore;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::{output, shell};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;

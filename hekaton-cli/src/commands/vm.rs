@@ -2,16 +2,16 @@
 
 use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
-use crate::exit::{self, Failure, OrFail};
 use crate::machine::{self, FamilyParameters, NAME, ProgramRun};
 use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
-use crate::terminal::output::{self, count};
-use crate::terminal::progress::Display;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::{LocalEngine, Pool, Trust};
 use hekaton_plan::{Calibration, EstimateError, Workers};
-use hekaton_vm::{Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, count};
+use hekaton_terminal::progress::Display;
+use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -77,7 +77,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
         let workers = Workers { ranks: 1, threads: engine.threads() };
         let found = hekaton_plan::estimate(&prepared, Masking::Masked, &calibration, workers, None)
             .map_err(|e| match e {
-                EstimateError::Memory(e) => output::not_enough_memory(e),
+                EstimateError::Memory(e) => crate::hints::not_enough_memory(e),
                 e => Failure::new(exit::FAILED, e),
             })?;
         drop(display);
@@ -92,7 +92,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
 }
 
 /// Describes a run and the size of its proof.
-fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
+fn report(execution: &MachineCircuit, run: &Run, seconds: f64) -> (Value, String) {
     let claim = Claim::of(execution, run);
     let cycles = run.cycles();
     let rows = execution.sizes.constraints_of(run);

@@ -3,7 +3,7 @@
 use crate::application::{Application, OpenCircuit};
 use hekaton_circuit::named::{Description, Family, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, LayoutError, PreparedCircuit};
-use hekaton_vm::{Execution, Input, Isa, Sizes};
+use hekaton_vm::{Input, Isa, MachineCircuit, Sizes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(crate) const NAME: &str = "vm";
 
 /// The circuit of one run, which has its input.
 pub(crate) struct OnInput {
-    pub(crate) execution: Execution,
+    pub(crate) execution: MachineCircuit,
     pub(crate) input: Input,
 }
 
@@ -72,7 +72,7 @@ impl Application for VmCircuits {
 
 /// The family of all runs with up to `instances` subcircuits. Its circuit has every type of the machine once.
 pub(crate) fn family(kind: FamilyParameters, instances: usize) -> Family<Box<dyn OpenCircuit>> {
-    let execution = Execution::of_family(kind.isa, kind.sizes);
+    let execution = MachineCircuit::of_family(kind.isa, kind.sizes);
     let circuit: Box<dyn OpenCircuit> = Box::new(OnInput { execution, input: Input::default() });
     // Nothing is open by name: the counts of a run follow from its program and input.
     Family { circuit, instances, open: &[] }

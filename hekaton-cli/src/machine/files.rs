@@ -1,6 +1,6 @@
 //! The files of programs and inputs.
 
-use crate::exit::{self, Failure, OrFail};
+use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_vm::{MAX_PUBLIC, Program, ProgramError};
 use std::path::Path;
 

@@ -1,12 +1,12 @@
 //! Keys of the machine: one family for all programs and runs of up to some number of subcircuits.
 
 use super::circuit::{FamilyParameters, NAME, kind};
-use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, failed};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_core::{DeriveError, LocalEngine, Proof, ProverKeys, VerifyingKey};
 use hekaton_storage::{FamilyStore, Manifest};
-use hekaton_vm::{Execution, Isa};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_vm::{Isa, MachineCircuit};
 use serde_json::json;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(crate) fn open(path: &Path) -> Result<(OpenedFamily, FamilyParameters), Fail
 pub(crate) fn check(
     family: &OpenedFamily,
     kind: FamilyParameters,
-    execution: &Execution,
+    execution: &MachineCircuit,
 ) -> Result<(), Failure> {
     check_isa(family, kind, execution.program.isa())?;
     let (found, most) = (execution.subcircuits(), family.manifest.max_instances);
@@ -60,7 +60,7 @@ fn check_isa(family: &OpenedFamily, kind: FamilyParameters, isa: Isa) -> Result<
 pub(crate) fn check_proof(
     (family, kind): (&OpenedFamily, FamilyParameters),
     path: &Path,
-    execution: &Execution,
+    execution: &MachineCircuit,
     proof: &[u8],
 ) -> Result<(), Failure> {
     check_isa(family, kind, execution.program.isa())?;
@@ -96,7 +96,7 @@ pub(crate) fn check_proof(
 }
 
 // The constants of the circuit already bind the program. Its digest in the parameters names it for readers of the key.
-fn parameters(execution: &Execution) -> String {
+fn parameters(execution: &MachineCircuit) -> String {
     let digest = hex::encode(execution.program.digest());
     json!({ "rows": execution.sizes.rows, "program": digest }).to_string()
 }
@@ -104,7 +104,7 @@ fn parameters(execution: &Execution) -> String {
 /// Derives the keys of a run that was [checked](check).
 pub(crate) fn derive(
     family: &OpenedFamily,
-    execution: &Execution,
+    execution: &MachineCircuit,
     engine: &LocalEngine,
 ) -> Result<(Manifest, ProverKeys), Failure> {
     let prepared = PreparedCircuit::new(execution).or_fail(exit::FAILED)?;
@@ -116,7 +116,7 @@ pub(crate) fn derive(
 /// Derives the verifying key of a run that was [checked](check).
 pub(crate) fn verifying_key(
     family: &OpenedFamily,
-    execution: &Execution,
+    execution: &MachineCircuit,
     engine: &LocalEngine,
 ) -> Result<VerifyingKey, Failure> {
     let prepared = PreparedCircuit::new(execution).or_fail(exit::BAD_FILE)?;

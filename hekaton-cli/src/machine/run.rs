@@ -4,16 +4,16 @@ use super::circuit::OnInput;
 use super::files::{optional, program, public_words};
 use super::keys;
 use super::shape::Shape;
-use crate::exit::{self, Failure};
 use crate::opened_keys::{OpenedKeys, Parts};
 use crate::options::MachineInput;
 use crate::subject::Subject;
-use crate::terminal::shell;
 use hekaton_circuit::Fr;
 use hekaton_circuit::named::InputFile;
 use hekaton_core::LocalEngine;
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::shell;
 use hekaton_vm::{
-    Claim, Counts, Execution, Input, MAX_CYCLES, OUTPUT_WORDS, Program, Run, RunError, Sizes,
+    Claim, Counts, Input, MAX_CYCLES, MachineCircuit, OUTPUT_WORDS, Program, Run, RunError, Sizes,
     TrapReason, run,
 };
 use std::num::NonZeroUsize;
@@ -103,13 +103,13 @@ impl ProgramRun {
     }
 
     /// The circuit of this run, once it was executed.
-    pub(crate) fn execution(&self, run: &Run, sizes: Sizes) -> Result<Execution, Failure> {
+    pub(crate) fn execution(&self, run: &Run, sizes: Sizes) -> Result<MachineCircuit, Failure> {
         let needed = Counts::of(run, &self.program, &self.input, sizes);
         let counts = match &self.shape {
             Some(shape) => shape.fit(needed)?,
             None => needed,
         };
-        let execution = Execution {
+        let execution = MachineCircuit {
             program: self.program.clone(),
             sizes,
             counts,

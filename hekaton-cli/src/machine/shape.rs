@@ -1,8 +1,8 @@
 //! Shapes of proofs.
 
-use crate::exit::{self, Failure};
 use hekaton_circuit::named::ParameterMap;
-use hekaton_vm::{Counts, Execution, Isa, Sizes};
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_vm::{Counts, Isa, MachineCircuit, Sizes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl Shape {
             failure(format!("{e}; {expected}"))
         })?;
         // Raising a count by nothing only tests whether there is such a kind.
-        let mut known = Execution::of_family(isa, Sizes::SMALL).counts;
+        let mut known = MachineCircuit::of_family(isa, Sizes::SMALL).counts;
         if let Some(name) = counts.keys().find(|name| !known.raise(isa, name, 0)) {
             return Err(failure(format!("unknown kind '{name}'")));
         }

@@ -1,9 +1,10 @@
 //! `hekaton vm`.
 
 use super::prove::Prove;
-use super::shared::{NewKeys, THREADS, Threads, key_digest, rows};
-use crate::exit;
+use super::shared::{NewKeys, key_digest, rows};
 use clap::{Args, Subcommand, ValueEnum};
+use hekaton_terminal::exit;
+use hekaton_terminal::options::{THREADS, Threads};
 use hekaton_vm::{Isa, MAX_CYCLES, Sizes};
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! The report as one self-contained page: no scripts, and no style sheets or fonts from elsewhere.
 
 use super::Summary;
-use crate::terminal::output;
 use hekaton_core::events::{Event, Phase, Record};
+use hekaton_terminal::output;
 use std::collections::BTreeMap;
 // Writing to a string cannot fail, so the results of `write!` are ignored in this file.
 use std::fmt::Write;

@@ -7,10 +7,10 @@ mod table;
 
 pub(crate) use summary::Summary;
 
-use crate::exit::{self, Failure};
 use crate::options::Report;
-use crate::terminal::output::{self, Inputs};
 use hekaton_core::events::{Event, Record, SCHEMA};
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output::{self, Inputs};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 

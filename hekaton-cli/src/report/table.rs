@@ -2,8 +2,8 @@
 
 use super::summary::{Parameters, Process, Summary};
 use crate::imported;
-use crate::terminal::output;
 use hekaton_core::events::Phase;
+use hekaton_terminal::output;
 use serde_json::{Value, json};
 
 /// The maximum number of rows in the table of ranks.

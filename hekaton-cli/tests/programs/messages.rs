@@ -34,7 +34,7 @@ fn programs_stop_for_the_reason_that_is_said() {
     let says = "trap at pc 0x10004 in cycle 2: jump to 0x10006, which is not a multiple of 4";
     fails(4, says, &["vm", "run", &jump]);
     let stop = f.write("stop", &elf(&[0xc000_1073]));
-    fails(4, "cycle 1: the program asked to stop by unimp", &["vm", "run", &stop]);
+    fails(4, "cycle 1: the program stopped with unimp", &["vm", "run", &stop]);
     let float = f.write("float", &elf(&[0x0005_2507]));
     let says = "0x00052507 is an instruction for floating point, which this machine does not have: \
                 compile for rv32im";
@@ -113,7 +113,7 @@ fn proof_bytes(file: &[u8]) -> usize {
 fn damaged_claims_name_file_and_field() {
     let (f, own) = (files(), paths());
     let zero = changed(f, "zero.proof", |claim| claim[ZERO] = 0);
-    let says = "zero.proof: damaged: counts: none of zero memory, expected at least one";
+    let says = "zero.proof: damaged: counts: no subcircuits of zero memory, expected at least one";
     fails(3, says, &verify(&zero, &own, &[]));
     let large = [0xff, 0xff, 0xff, 0xff, 0x7f];
     let code = changed(f, "code.proof", |claim| {

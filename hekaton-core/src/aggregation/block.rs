@@ -197,7 +197,7 @@ pub struct Sums<T> {
     pub(crate) plain: T,
 }
 
-/// The result of phase C: what the cross terms need of the block, by collapse by type (spec:
+/// The result of phase C: the sums of the block that the cross terms need, by collapse by type (spec:
 /// distributed#phase-c).
 #[derive(Clone, Debug)]
 pub struct BlockSums {
@@ -282,18 +282,19 @@ fn weigh_public(
     };
     let by_type = weights.iter().enumerate().map(|(kind, weights)| {
         let weight: Fr = weights.iter().sum();
-        let own = own.iter().map(|(sums, factor)| weighed(&sums.by_type[kind], factor));
-        let shared = shared.iter().map(|(points, factor)| points[kind].mul(&(weight * factor)));
-        G1Point::sum(&own.chain(shared).collect::<Vec<_>>())
+        let of_type = own.iter().map(|(sums, factor)| weighed(&sums.by_type[kind], factor));
+        let constant = shared.iter().map(|(points, factor)| points[kind].mul(&(weight * factor)));
+        G1Point::sum(&of_type.chain(constant).collect::<Vec<_>>())
     });
-    let own = own.iter().map(|(sums, factor)| weighed(&sums.plain, factor));
-    let shared = shared.iter().map(|(points, factor)| {
+    let plain = own.iter().map(|(sums, factor)| weighed(&sums.plain, factor));
+    let constant = shared.iter().map(|(points, factor)| {
         // One weight per instance of a type.
         let counts: Vec<Fr> =
             weights.iter().map(|list| Fr::from(list.len() as u64) * factor).collect();
         G1Point::msm(points, &counts)
     });
-    Sums { plain: G1Point::sum(&own.chain(shared).collect::<Vec<_>>()), by_type: by_type.collect() }
+    let plain = G1Point::sum(&plain.chain(constant).collect::<Vec<_>>());
+    Sums { plain, by_type: by_type.collect() }
 }
 
 impl<'s> ProvenBlock<'s> {
@@ -318,7 +319,7 @@ impl<'s> ProvenBlock<'s> {
     ) -> Result<(WeightedBlock<'s>, BlockSums), KeyFileError> {
         // Weights are powers by global index, so that they do not depend on how vectors are cut
         // (spec: aggregation#weights).
-        let r_inverse = r.inverse().unwrap_or_default();
+        let r_inverse = r.inverse().expect("the transcript draws no r = 0");
         let weights = powers_from(r, self.range.start, self.range.len());
         let inverse_weights = powers_from(r_inverse, self.range.start, self.range.len());
         let key = self.shared.key;
@@ -400,9 +401,8 @@ impl<'s> WeightedBlock<'s> {
         let s = G1Point::mul_each(&s, &weights[..real.len()]);
         G1Point::batch_add(&mut p[..real.len()], &s);
         for (points, factor) in own_parts(key, &memory)? {
-            let points = &points[real.clone()];
-            let points = G1Point::mul_each(points, &scaled(factor)[..real.len()]);
-            G1Point::batch_add(&mut p[..real.len()], &points);
+            let terms = G1Point::mul_each(&points[real.clone()], &scaled(factor)[..real.len()]);
+            G1Point::batch_add(&mut p[..real.len()], &terms);
         }
         let product = MillerLoop::new(&p, &block.b);
         Ok((FoldedBlock { block, p, types, weights, inverse_weights }, product))

@@ -50,7 +50,7 @@ pub trait Blocks {
     /// one, and returns the products of the next round.
     fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], Self::Error>;
 
-    /// Phase F: folds likewise and returns what is left of all blocks, in order.
+    /// Phase F: folds likewise and returns the remainders of all blocks, in order.
     fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, Self::Error>;
 
     /// Phase G: returns both opening proofs.
@@ -252,7 +252,7 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
             left -= 1;
         }
         if left > 0 && blocks.iter().any(|block| block.len() < 2) {
-            // 2^left divides what is left, so blocks of that size have all remaining rounds in
+            // 2^left divides the remaining length, so blocks of that size have all remaining rounds in
             // them; smaller ones are cut only to keep all threads busy.
             let all = FoldingBlock::join(blocks);
             let mut size = 1 << left;

@@ -128,17 +128,17 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         };
         let [plus, minus] = cross.first();
         let s1 = fold(&mut proof, 0, plus, minus);
-        let s1_inverse = s1.inverse().unwrap_or_default();
+        let s1_inverse = s1.inverse().expect(NOT_ZERO);
         let [plus, minus] = cross.second(s1, s1_inverse);
         let s2 = fold(&mut proof, 1, plus, minus);
-        let s2_inverse = s2.inverse().unwrap_or_default();
+        let s2_inverse = s2.inverse().expect(NOT_ZERO);
 
         // D (spec: distributed#phase-d): P, and the third fold, whose X3+ = P*B needs all n
         // pairings.
         let plus = blocks.fold_blocks(s1, s2)?;
         let q = cross.q(s1_inverse, s2_inverse);
         let s3 = fold(&mut proof, 2, plus, cross.third_minus(&q, s1_inverse * s2_inverse));
-        let s3_inverse = s3.inverse().unwrap_or_default();
+        let s3_inverse = s3.inverse().expect(NOT_ZERO);
 
         // E and F (spec: distributed#phase-e, distributed#phase-f): GIPA rounds down to one
         // element.
@@ -157,15 +157,17 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         // The point z comes after all that is opened at it (spec: verifier#opening-challenges).
         let (z, rho) = transcript.opening(&codes[0], &codes[1], &codes[2], &codes[3], &codes[4]);
 
-        // G (spec: distributed#phase-g): the folded keys and W_r are what the challenges make of
-        // them.
-        let r_inverse = r.inverse().unwrap_or_default();
+        // G (spec: distributed#phase-g): the folded keys and W_r are functions of the challenges.
+        let r_inverse = r.inverse().expect(NOT_ZERO);
         let (pi_v, pi_w) = blocks.open(&Openings { x, x_inverse, r_inverse, z, rho })?;
         proof.send(ProofField::PiV, &pi_v);
         proof.send(ProofField::PiW, &pi_w);
         Ok(proof.proof)
     }
 }
+
+/// The reason that challenges have inverses (spec: aggregation#gipa-challenges).
+const NOT_ZERO: &str = "the transcript draws challenges again until they are not zero";
 
 /// The result of all GIPA rounds.
 struct Folded {
@@ -178,7 +180,7 @@ struct Folded {
 }
 
 /// Runs all GIPA rounds (spec: aggregation#gipa): the first `block_rounds` on the blocks, the
-/// others here on what is left of all blocks. The proof's bytes do not depend on where a round
+/// others here on the remainders of all blocks. The proof's bytes do not depend on where a round
 /// runs.
 fn gipa<S: Sponge, B: Blocks>(
     rounds: usize,
@@ -213,7 +215,7 @@ fn gipa<S: Sponge, B: Blocks>(
         // The transcript draws x_j^-1, because the short scalar saves most in G2 (spec:
         // aggregation#gipa-challenges).
         let challenge = transcript.gipa_round(std::array::from_fn(|i| &codes[i][..]));
-        let inverse = challenge.inverse().unwrap_or_default();
+        let inverse = challenge.inverse().expect(NOT_ZERO);
         x.push(inverse);
         x_inverse.push(challenge);
         joined =
@@ -227,7 +229,7 @@ fn gipa<S: Sponge, B: Blocks>(
 }
 
 impl FoldingBlock {
-    /// Cuts what is left so that all threads have work, if there is enough.
+    /// Cuts the remaining vectors so that all threads have work, if there is enough.
     fn split_for(self, pool: &impl Pool) -> Vec<Self> {
         let size = (self.len() / pool.threads().next_power_of_two()).max(2).min(self.len());
         self.split(size)
@@ -289,8 +291,8 @@ impl CrossTerms<'_> {
         let q2: Vec<G2Point> =
             self.elements.iter().map(|e| e[1].add(&e[2].mul(&s1_inverse))).collect();
         // The part of Theta' with H, again with the plain sum of P1.
-        let plain = self.sums.s.plain.add(&self.sums.c.plain.mul(&s1));
-        let plain = plain.mul(&(-self.zeta * s1_inverse));
+        let sum = self.sums.s.plain.add(&self.sums.c.plain.mul(&s1));
+        let plain = sum.mul(&(-self.zeta * s1_inverse));
         let minus = pairs(&p1, &q2).chain([(&plain, &h)]).collect();
         MillerLoop::many([pairs(&p2, &q1).collect(), minus])
     }

@@ -156,8 +156,8 @@ impl<'s> RankBlocks<'s> {
             // aggregate wrong without naming the rank (spec: distributed#messages).
             let mut reader = Reader::new(&frame.content);
             let part = T::decode(&mut reader, self.shared.key.types())
-                .and_then(|part| reader.finish().map(|()| part));
-            let part = part.map_err(|e| inner.wrong(index, &e))?;
+                .and_then(|part| reader.finish().map(|()| part))
+                .map_err(|e| inner.wrong(index, &e))?;
             if parts[place].replace(part).is_some() {
                 return Err(inner.wrong(index, &"two parts in one phase"));
             }

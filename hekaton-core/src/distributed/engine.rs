@@ -85,9 +85,9 @@ impl RankEngine {
             RootRole::Coordinates => 1,
         };
         let workers: Vec<usize> = (first..endpoint.size()).collect();
-        let hellos = gather(&endpoint, &workers);
-        let hellos = hellos.and_then(|hellos| Ok((compare(own, &hellos)?, hellos)));
-        let (notes, hellos) = match hellos {
+        let compared =
+            gather(&endpoint, &workers).and_then(|hellos| Ok((compare(own, &hellos)?, hellos)));
+        let (notes, hellos) = match compared {
             Ok(hellos) => hellos,
             // Ranks that are waiting for jobs must not wait forever.
             Err(error) => {
@@ -189,21 +189,21 @@ impl Engine for RankEngine {
         let mut inner = self.inner.borrow_mut();
         let inner = &mut *inner;
         inner.begin(round);
-        let mut order = order.to_vec();
+        let mut unsent = order.to_vec();
         if let Some(challenges) = &round.challenges {
             // A new job is needed only for instances whose commitment came from the log.
-            let held = inner.send_challenges(challenges, &order);
-            order.retain(|instance| !held.contains(instance));
+            let held = inner.send_challenges(challenges, order);
+            unsent.retain(|instance| !held.contains(instance));
         }
         let pending = match inner.slices.ranges.as_slice() {
             [] => {
                 let coordinator = round.coordinator;
                 let kinds = (0..coordinator.instances()).map(|i| coordinator.kind(i)).collect();
-                self.scheduling.pending(order, kinds, &inner.loads())
+                self.scheduling.pending(unsent, kinds, &inner.loads())
             }
             slices => {
                 let is_table = |instance| round.coordinator.is_table(instance);
-                Scheduling::of_slices(&order, slices, is_table)
+                Scheduling::of_slices(&unsent, slices, is_table)
             }
         };
         round::run(inner, &self.pool, round, self.scheduling, pending, self.deadline(), done)
@@ -217,8 +217,12 @@ impl Engine for RankEngine {
         let inner = self.inner.borrow();
         inner.makers.get(&instance).map(|index| {
             let giver = inner.givers.get(&instance).filter(|giver| *giver != index);
-            let from = giver.map(|giver| format!(", private input from {}", inner.name(*giver)));
-            inner.name(*index) + &from.unwrap_or_default()
+            match giver {
+                Some(giver) => {
+                    format!("{}, private input from {}", inner.name(*index), inner.name(*giver))
+                }
+                None => inner.name(*index),
+            }
         })
     }
 

@@ -4,7 +4,7 @@
 //! 0   version              u16
 //! 2   kind                 u16
 //! 4   run and attempt      u32   identifies answers to an earlier attempt
-//! 8   length of what follows the header  u64
+//! 8   length of the content              u64
 //! 16  digest: the first 8 bytes of BLAKE3 over the 16 before and the content
 //! 24  content
 //! ```
@@ -30,11 +30,11 @@ pub(crate) enum Kind {
     CommitJobs = 3,
     /// From the coordinator: subcircuits to prove that this rank did not commit to.
     ProveJobs = 4,
-    /// From the coordinator: the prove round begins; the rank proves what it committed to.
+    /// From the coordinator: the prove round begins; the rank proves its committed subcircuits.
     Challenges = 5,
     /// From the coordinator: a request to return subcircuits that are not started.
     Revoke = 6,
-    /// From the coordinator: a request for what the rank did since the previous request.
+    /// From the coordinator: a request for an account of the rank's work since the previous request.
     Account = 7,
     /// From the coordinator: there is no more work.
     End = 8,
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     Proven = 10,
     /// From a worker: subcircuits that it returns.
     Revoked = 11,
-    /// From a worker: what it did.
+    /// From a worker: an account of its work.
     Accounted = 12,
     /// From a worker: why it cannot do a job.
     Failed = 13,
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     Bundle = 20,
     /// From the coordinator: a phase of the aggregation for the ranks of a leader's group.
     GroupPhase = 21,
-    /// From a leader: what is wrong with a rank of its group.
+    /// From a leader: a report of a wrong message from a rank of its group.
     Report = 22,
 }
 
@@ -170,7 +170,10 @@ impl Frame {
             .find(|kind| *kind as u16 == word(2))
             .ok_or(FrameError::Kind(word(2)))?;
         let run = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
-        let expected = message_length(&bytes).unwrap_or(u64::MAX).saturating_sub(HEADER as u64);
+        // The length itself, without the sum of `message_length`, which overflows for a damaged one.
+        let mut length = [0; 8];
+        length.copy_from_slice(&bytes[8..16]);
+        let expected = u64::from_le_bytes(length);
         if expected != content.len() as u64 {
             return Err(FrameError::Length { found: content.len(), expected });
         }

@@ -1,13 +1,12 @@
 //! All messages between ranks, for fuzzing: every value that decodes has exactly one encoding.
 
+use super::encoding::Writer;
 use super::frame::{Frame, Kind};
 use super::groups::{pack, report, reported, unpack};
 use super::hello::Hello;
 use super::jobs::{Decoder, Taken, encode_job, encode_own, encode_taken};
 use super::leaders::GroupPhase;
-use super::message::{
-    Account, Answered, Begin, BlockPhase, Execute, Executed, Part, Revoke, Writer,
-};
+use super::message::{Account, Answered, Begin, BlockPhase, Execute, Executed, Part, Revoke};
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors};
 use crate::aggregation::blocks::Openings;
 use crate::encoding::Reader;
@@ -49,7 +48,7 @@ fn with_circuit<R>(f: impl FnOnce(&PreparedCircuit<'_>) -> R) -> R {
     f(&PreparedCircuit::new(&circuit).expect("a valid layout"))
 }
 
-/// Jobs of each kind, and what a rank gives back.
+/// Jobs of each kind, and subcircuits that a rank returns.
 fn jobs(circuit: &PreparedCircuit<'_>) -> Vec<Vec<u8>> {
     // Two bytes, as postcard encodes them.
     let private = || circuit.decode_private(&[2, 7, 8]).expect("a valid private input");
@@ -86,7 +85,7 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
     let begin = Begin { witness_check: WitnessCheck::Check };
     let times = Times { seconds: 0.5, cpu_seconds: 0.4 };
     // Rows 2 and 7 of bus 1, the second one three times.
-    let look_ups = LookUps::decode(&[2, 1, 2, 1, 0, 5, 3]).unwrap_or_default();
+    let look_ups = LookUps::decode(&[2, 1, 2, 1, 0, 5, 3]).expect("a canonical encoding");
     let contents = vec![
         hello.fact("build", "x").note("processor", "y").secret("input", b"z").encode(),
         begin.encode(),

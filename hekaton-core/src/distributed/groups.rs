@@ -1,7 +1,7 @@
 //! Groups of ranks, each with a leader, and the messages between rank 0 and leaders
 //! (spec: distributed#leaders).
 
-use super::message::Writer;
+use super::encoding::Writer;
 use crate::encoding::{DecodeError, Reader};
 use crate::rank_error::RankError;
 use std::num::NonZeroUsize;
@@ -65,7 +65,7 @@ pub(super) fn unpack(
             let why = format_args!("rank {rank} is not in the group {group:?}");
             return Err(reader.invalid("rank", 4, why));
         }
-        let length = usize::try_from(reader.u64("length")?).unwrap_or(usize::MAX);
+        let length = reader.length("length")?;
         out.push((rank, reader.take(length, "message")?.to_vec()));
     }
     reader.finish()?;

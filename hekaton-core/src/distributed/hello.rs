@@ -2,7 +2,7 @@
 //! (spec: distributed#handshake).
 
 use super::RankError;
-use super::message::Writer;
+use super::encoding::Writer;
 use crate::encoding::{DecodeError, Reader};
 use crate::keys::{CircuitMismatch, ProverKeys, check_circuit};
 use crate::pool::Pool;
@@ -39,9 +39,9 @@ impl Hello {
         check_circuit(circuit, keys, pool, provers)?;
         let facts = vec![("verifying key".to_owned(), hex::encode(keys.verifying.digest()))];
         let (notes, secrets) = (Vec::new(), Vec::new());
-        let hello = Self { host: crate::system::host(), provers, facts, notes, secrets };
-        // After the check, they are those of the keys.
-        let hello = hello.fact("layout", hex::encode(keys.verifying.layout));
+        // After the check, layout and types are those of the keys.
+        let hello = Self { host: crate::system::host(), provers, facts, notes, secrets }
+            .fact("layout", hex::encode(keys.verifying.layout));
         let types = keys.verifying.types.iter();
         Ok(types.fold(hello, |hello, kind| {
             hello.fact(&format!("digest of type '{}'", kind.name), hex::encode(kind.r1cs))

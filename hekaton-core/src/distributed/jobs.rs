@@ -1,7 +1,8 @@
 //! Jobs in messages (docs/formats.md, "Messages between ranks"): with everything that belongs to them,
 //! or, for a rank that executed them itself, only with what rank 0 alone knows.
 
-use super::message::{Writer, flag};
+use super::encoding::Writer;
+use super::message::flag;
 use crate::encoding::{DecodeError, Reader};
 use crate::protocol::executed::{InstanceDigest, digest_with, instance_id as id};
 use crate::protocol::messages::{Job, OwnJob};
@@ -32,17 +33,18 @@ impl Slice<'_> {
         instance: usize,
     ) -> Result<Taken, String> {
         let layout = circuit.layout();
-        let digest = instance.checked_sub(self.range.start).and_then(|at| self.digests.get(at));
-        let digest = digest.ok_or_else(|| outside(instance))?;
+        let digest = (instance.checked_sub(self.range.start))
+            .and_then(|at| self.digests.get(at))
+            .ok_or_else(|| outside(instance))?;
         let values = self.execution.values.slots(layout, id(instance));
-        // Masks, and the keys of answers in the log, depend on what was reported to rank 0. A fault
+        // Masks, and the keys of answers in the log, depend on the digests that were reported to rank 0. A fault
         // of this machine's memory would otherwise make every attempt fail.
-        let private = self.execution.private_input(layout, id(instance));
-        let private = private.map_err(|e| e.to_string())?;
+        let private =
+            self.execution.private_input(layout, id(instance)).map_err(|e| e.to_string())?;
         let found = digest_with(circuit, id(instance), &values, &private);
         if found.map_err(|e| e.to_string())? != *digest {
             return Err(format!(
-                "the values of instance {instance} are not those that this rank told after the \
+                "the values of instance {instance} differ from those that this rank reported after the \
                  execution: its memory is faulty"
             ));
         }
@@ -50,7 +52,7 @@ impl Slice<'_> {
     }
 }
 
-/// Subcircuits that a rank gives back.
+/// Subcircuits that a rank returns.
 pub(crate) struct Returned {
     pub(crate) with_values: bool,
     pub(crate) list: Vec<(usize, Option<Taken>)>,
@@ -83,8 +85,8 @@ impl Task {
             Self::Whole(job) => return Ok(job),
             Self::Own(job) => job,
         };
-        let slice = slice.ok_or_else(|| outside(instance))?;
-        let Taken { mut values, private } = slice.take(circuit, instance)?;
+        let Taken { mut values, private } =
+            slice.ok_or_else(|| outside(instance))?.take(circuit, instance)?;
         values.extend(masks);
         let layout = circuit.layout();
         let (kind, slots) =
@@ -102,8 +104,8 @@ impl Task {
         match self {
             Self::Whole(Job { instance, mut values, private, .. }) => {
                 values.truncate(values.len() - masking.slots());
-                let private = private.ok_or_else(|| format!("instance {instance}: no input"))?;
-                Ok(Taken { values, private })
+                let missing = || format!("instance {instance}: no input");
+                Ok(Taken { values, private: private.ok_or_else(missing)? })
             }
             Self::Own(OwnJob { instance, .. }) => {
                 slice.ok_or_else(|| outside(instance))?.take(circuit, instance)
@@ -122,12 +124,15 @@ fn put_private(
     private: Option<&PrivateInput>,
     circuit: &PreparedCircuit<'_>,
 ) -> Result<Writer, String> {
-    let private = private.map(|private| circuit.encode_private(private)).transpose()?;
-    let private = private.unwrap_or_default();
-    if u32::try_from(private.len()).is_err() {
-        return Err(format!("it has {} bytes, the maximum is 4 GiB", private.len()));
+    // A job of the commit round has no private input in circuits without buses, and an empty text there.
+    let encoded = match private {
+        Some(private) => circuit.encode_private(private)?,
+        None => Vec::new(),
+    };
+    if u32::try_from(encoded.len()).is_err() {
+        return Err(format!("it has {} bytes, the maximum is 4 GiB", encoded.len()));
     }
-    Ok(out.bytes(&private))
+    Ok(out.bytes(&encoded))
 }
 
 /// Encodes a job: the instance, its secrets, the values of its slots, and its private input. The
@@ -137,16 +142,16 @@ pub(crate) fn encode_job(
     job: &Job,
     circuit: &PreparedCircuit<'_>,
 ) -> Result<Writer, String> {
-    let mut out = out.count(job.instance);
-    out.0.extend_from_slice(job.randomness.secret_bytes());
-    put_private(out.scalars(&job.values), job.private.as_ref(), circuit)
+    let mut head = out.count(job.instance);
+    head.0.extend_from_slice(job.randomness.secret_bytes());
+    put_private(head.scalars(&job.values), job.private.as_ref(), circuit)
 }
 
 /// Encodes a job for a rank that has its values.
 pub(crate) fn encode_own(out: Writer, job: &OwnJob) -> Writer {
-    let mut out = out.count(job.instance);
-    out.0.extend_from_slice(job.randomness.secret_bytes());
-    out.scalars(&job.masks)
+    let mut head = out.count(job.instance);
+    head.0.extend_from_slice(job.randomness.secret_bytes());
+    head.scalars(&job.masks)
 }
 
 /// Encodes what another rank needs to do a job.

@@ -2,10 +2,11 @@
 //! passes them on to the ranks of its group and multiplies their parts of the aggregation
 //! (spec: distributed#leaders).
 
+use super::encoding::Writer;
 use super::endpoint::{Endpoint, Incoming};
 use super::frame::{Frame, Kind};
 use super::groups::{pack, report, unpack};
-use super::message::{BlockPhase, Part, Writer};
+use super::message::{BlockPhase, Part};
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments};
 use crate::encoding::{DecodeError, Reader};
 use crate::pool::Pool;
@@ -41,9 +42,9 @@ impl GroupPhase {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let out =
+        let ranks =
             self.ranks.iter().fold(Writer::default().count(self.ranks.len()), Writer::of_count);
-        let mut out = out.count(self.contents.len()).0;
+        let mut out = ranks.count(self.contents.len()).0;
         for content in &self.contents {
             out = Writer(out).u64(content.len() as u64).0;
             out.extend_from_slice(content);
@@ -54,8 +55,8 @@ impl GroupPhase {
     pub(super) fn decode(bytes: &[u8], group: &Range<usize>) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let n = reader.count(4, "number of ranks")?;
-        let ranks = (0..n).map(|_| Ok(reader.u32("rank")? as usize));
-        let ranks = ranks.collect::<Result<Vec<usize>, DecodeError>>()?;
+        let ranks: Vec<usize> =
+            (0..n).map(|_| Ok(reader.u32("rank")? as usize)).collect::<Result<_, DecodeError>>()?;
         let is_in_order = ranks.windows(2).all(|pair| pair[0] < pair[1]);
         if n == 0 || !is_in_order || !ranks.iter().all(|rank| group.contains(rank)) {
             let why = format_args!("{ranks:?} are not ranks of the group {group:?} in order");
@@ -68,7 +69,7 @@ impl GroupPhase {
         }
         let mut contents = Vec::with_capacity(count);
         for _ in 0..count {
-            let length = usize::try_from(reader.u64("length")?).unwrap_or(usize::MAX);
+            let length = reader.length("length")?;
             contents.push(reader.take(length, "request")?.to_vec());
         }
         reader.finish()?;
@@ -87,8 +88,8 @@ fn blocks_of(content: &[u8]) -> Result<(usize, usize), DecodeError> {
     reader.u32("phase")?;
     let [start, end, length] = ["start", "end", "block"].map(|what| reader.u64(what));
     let (start, end, length) = (start?, end?, length?);
-    let blocks = end.checked_sub(start).filter(|_| length > 0).map(|n| (n / length, length));
-    let blocks = blocks.and_then(|(n, length)| Some((n.try_into().ok()?, length.try_into().ok()?)));
+    let blocks = (end.checked_sub(start).filter(|_| length > 0))
+        .and_then(|n| Some(((n / length).try_into().ok()?, length.try_into().ok()?)));
     blocks.ok_or_else(|| {
         reader.invalid("blocks", 24, format_args!("{start}..{end} in blocks of {length}"))
     })
@@ -175,14 +176,14 @@ impl<P: Pool> Leader<'_, P> {
                 messages.into_iter().for_each(|(to, bytes)| self.pass(to, bytes));
             }
             Kind::GroupPhase => {
-                let phase = GroupPhase::decode(&content, &self.group);
-                let phase = phase.map_err(|e| wrong(e.to_string()))?;
+                let phase =
+                    GroupPhase::decode(&content, &self.group).map_err(|e| wrong(e.to_string()))?;
                 let head = phase.contents[0].first_chunk::<4>();
                 let number = u32::from_le_bytes(*head.ok_or_else(|| wrong("no phase".into()))?);
                 for (place, rank) in phase.ranks.iter().enumerate() {
                     if number == 0 {
-                        let blocks = blocks_of(phase.content(place));
-                        let blocks = blocks.map_err(|e| wrong(e.to_string()))?;
+                        let blocks =
+                            blocks_of(phase.content(place)).map_err(|e| wrong(e.to_string()))?;
                         self.blocks.borrow_mut().insert(*rank, blocks);
                     }
                     let content = phase.content(place).to_vec();
@@ -281,11 +282,11 @@ impl<P: Pool> Leader<'_, P> {
     ) -> Result<Vec<u8>, (usize, String)> {
         let (types, blocks) = (self.types, self.blocks.borrow().clone());
         let decoded = self.pool.map(parts, |(rank, content)| {
-            let content = content.unwrap_or_default();
-            let mut reader = Reader::new(&content);
-            let part = T::decode(&mut reader, types);
-            let part = part.and_then(|part| reader.finish().map(|()| part));
-            let part = part.map_err(|e| (rank, e.to_string()))?;
+            let bytes = content.ok_or_else(|| (rank, "no part of the phase".to_owned()))?;
+            let mut reader = Reader::new(&bytes);
+            let part = T::decode(&mut reader, types)
+                .and_then(|part| reader.finish().map(|()| part))
+                .map_err(|e| (rank, e.to_string()))?;
             let (count, length) = blocks.get(&rank).copied().unwrap_or((0, 1));
             match wrong(&part, count, length) {
                 Some(why) => Err((rank, why)),

@@ -1,200 +1,20 @@
 //! The contents of messages between ranks: encoding, and decoding that checks everything
 //! (docs/formats.md, "Messages between ranks").
 
+use super::encoding::Writer;
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors, Sums};
 use crate::aggregation::blocks::Openings;
-use crate::encoding::{DecodeError, Reader, put_string};
+use crate::encoding::{DecodeError, Reader};
 use crate::events::Phase;
 use crate::mirage::WitnessCheck;
 use crate::protocol::answer::Answer;
 use crate::protocol::executed::SliceSummary;
 use crate::system::Times;
-use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
 use hekaton_circuit::{LookUps, MemoryChallenges};
 use std::ops::Range;
 
-/// The maximum length of a text in a message, in bytes.
-const TEXT: usize = 4096;
-
-/// Builds the content of a message.
-#[derive(Default)]
-pub(crate) struct Writer(pub(crate) Vec<u8>);
-
-impl Writer {
-    pub(crate) fn u32(mut self, x: u32) -> Self {
-        self.0.extend(x.to_le_bytes());
-        self
-    }
-
-    /// A number of items, or the index of an instance.
-    #[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 instances")]
-    pub(crate) fn count(self, n: usize) -> Self {
-        self.u32(n as u32)
-    }
-
-    /// [`Self::count`] of each item of a list, for a fold.
-    pub(crate) fn of_count(self, n: &usize) -> Self {
-        self.count(*n)
-    }
-
-    pub(crate) fn u64(mut self, x: u64) -> Self {
-        self.0.extend(x.to_le_bytes());
-        self
-    }
-
-    pub(crate) fn f64(self, x: f64) -> Self {
-        self.u64(x.to_bits())
-    }
-
-    /// A text, truncated to [`TEXT`] bytes; control characters become spaces, because texts of
-    /// ranks are printed.
-    pub(crate) fn text(mut self, text: &str) -> Self {
-        let end =
-            text.char_indices().map(|(at, _)| at).take_while(|at| *at <= TEXT).last().unwrap_or(0);
-        let text = if text.len() <= TEXT { text } else { &text[..end] };
-        put_string(&mut self.0, &text.replace(char::is_control, " "));
-        self
-    }
-
-    pub(crate) fn scalar(mut self, x: &Fr) -> Self {
-        self.0.extend(hekaton_arith::fr_to_bytes(x));
-        self
-    }
-
-    pub(crate) fn scalars(self, x: &[Fr]) -> Self {
-        x.iter().fold(self, |out, x| out.scalar(x))
-    }
-
-    /// Points in memory form.
-    pub(crate) fn points<G: Group>(mut self, points: &[G]) -> Self {
-        self.0.extend_from_slice(bytemuck::cast_slice(points));
-        self
-    }
-
-    pub(crate) fn miller(mut self, value: &MillerLoop) -> Self {
-        self.0.extend(value.to_bytes());
-        self
-    }
-
-    /// Bytes with their length: one byte below 255, otherwise 255 and a u32. They are below 4 GiB.
-    #[allow(clippy::cast_possible_truncation, reason = "the caller checks the length")]
-    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
-        match u8::try_from(bytes.len()) {
-            Ok(length) if length < u8::MAX => self.0.push(length),
-            _ => {
-                self.0.push(u8::MAX);
-                self.0.extend((bytes.len() as u32).to_le_bytes());
-            }
-        }
-        self.0.extend_from_slice(bytes);
-        self
-    }
-}
-
-impl Reader<'_> {
-    pub(crate) fn f64(&mut self, what: &'static str) -> Result<f64, DecodeError> {
-        // Durations are added up: a NaN or an infinity would spread to all sums.
-        let value = f64::from_bits(self.u64(what)?);
-        if value.is_finite() && value >= 0.0 {
-            Ok(value)
-        } else {
-            Err(self.invalid(what, 8, "not a finite non-negative number of seconds"))
-        }
-    }
-
-    pub(crate) fn text(&mut self, what: &'static str) -> Result<String, DecodeError> {
-        self.string(TEXT, what)
-    }
-
-    pub(crate) fn scalar(&mut self, what: &'static str) -> Result<Fr, DecodeError> {
-        fr_from_bytes(&self.array(what)?).map_err(|e| self.invalid(what, 32, e))
-    }
-
-    pub(crate) fn scalars(&mut self, n: usize, what: &'static str) -> Result<Vec<Fr>, DecodeError> {
-        (0..n).map(|_| self.scalar(what)).collect()
-    }
-
-    fn raw_points<G: Group>(
-        &mut self,
-        n: usize,
-        what: &'static str,
-    ) -> Result<Vec<G>, DecodeError> {
-        let size = std::mem::size_of::<G>();
-        let bytes = self.take(n.saturating_mul(size), what)?;
-        Ok(bytes.chunks_exact(size).map(bytemuck::pod_read_unaligned).collect())
-    }
-
-    /// Points in memory form from rank 0, on the curve. Rank 0 has checked the subgroup when it
-    /// received them.
-    pub(crate) fn checked_points<G: Group>(
-        &mut self,
-        n: usize,
-        what: &'static str,
-    ) -> Result<Vec<G>, DecodeError> {
-        let points = self.raw_points::<G>(n, what)?;
-        match G::find_off_curve(&points) {
-            None => Ok(points),
-            Some(i) => {
-                Err(self.invalid(what, (n - i) * std::mem::size_of::<G>(), "not on the curve"))
-            }
-        }
-    }
-
-    /// Points in memory form, on the curve and in the subgroup.
-    pub(crate) fn points<G: Group>(
-        &mut self,
-        n: usize,
-        what: &'static str,
-    ) -> Result<Vec<G>, DecodeError> {
-        // Outside the subgroup, products of pairings are not what the equations assume.
-        let points = self.checked_points::<G>(n, what)?;
-        match points.iter().position(|p| !p.is_in_group()) {
-            None => Ok(points),
-            Some(i) => {
-                Err(self.invalid(what, (n - i) * std::mem::size_of::<G>(), "not in the subgroup"))
-            }
-        }
-    }
-
-    pub(crate) fn one_point<G: Group>(&mut self, what: &'static str) -> Result<G, DecodeError> {
-        Ok(self.points(1, what)?[0])
-    }
-
-    pub(crate) fn miller(&mut self, what: &'static str) -> Result<MillerLoop, DecodeError> {
-        let bytes = self.take(MillerLoop::BYTES, what)?;
-        MillerLoop::from_bytes(bytes).map_err(|e| self.invalid(what, MillerLoop::BYTES, e))
-    }
-
-    pub(crate) fn bytes(&mut self, what: &'static str) -> Result<&[u8], DecodeError> {
-        let n = match self.array::<1>(what)? {
-            [u8::MAX] => self.u32(what)? as usize,
-            [short] => usize::from(short),
-        };
-        self.take(n, what)
-    }
-
-    /// The number of items that follow, of at least `smallest` bytes each. A number that exceeds
-    /// the remaining bytes is an error before anything is allocated.
-    pub(crate) fn count(
-        &mut self,
-        smallest: usize,
-        what: &'static str,
-    ) -> Result<usize, DecodeError> {
-        // A message cannot make the receiver allocate more than a multiple of its own length.
-        let n = self.u32(what)? as usize;
-        let left = self.left();
-        if n.saturating_mul(smallest) > left {
-            return Err(self.invalid(
-                what,
-                4,
-                format_args!("{n} items cannot fit in {left} bytes"),
-            ));
-        }
-        Ok(n)
-    }
-}
-
-/// The start of an attempt: what its jobs share. The seed of the run stays with rank 0: every job
+/// The start of an attempt: the settings that its jobs share. The seed of the run stays with rank 0: every job
 /// carries the secrets of its own subcircuit (spec: zero-knowledge#randomness).
 #[derive(Clone, Copy)]
 pub(crate) struct Begin {
@@ -255,11 +75,11 @@ impl Executed {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let SliceSummary { balance, public, digests } = &self.summary;
         let Times { seconds, cpu_seconds } = self.times;
-        let mut out = Writer::default().f64(seconds).f64(cpu_seconds);
-        out.0.extend(balance.to_le_bytes());
-        let out = out.count(public.len());
-        let out = public.iter().fold(out, |out, (place, value)| out.u32(*place).scalar(value));
-        let mut out = out.count(digests.len()).0;
+        let mut head = Writer::default().f64(seconds).f64(cpu_seconds);
+        head.0.extend(balance.to_le_bytes());
+        let with_public = (public.iter())
+            .fold(head.count(public.len()), |out, (place, value)| out.u32(*place).scalar(value));
+        let mut out = with_public.count(digests.len()).0;
         digests.iter().for_each(|digest| out.extend(digest));
         out
     }
@@ -280,7 +100,7 @@ impl Executed {
     }
 }
 
-/// Decodes whether values come with what a rank gives back.
+/// Decodes a flag: `true` if values come with the subcircuits that a rank returns.
 pub(crate) fn flag(reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
     match reader.u32("whether with values")? {
         0 => Ok(false),
@@ -300,8 +120,7 @@ pub(crate) struct Revoke {
 
 impl Revoke {
     pub(crate) fn encode(self) -> Vec<u8> {
-        let most = u32::try_from(self.most).unwrap_or(u32::MAX);
-        Writer::default().u32(most).u32(self.with_values.into()).0
+        Writer::default().count(self.most).u32(self.with_values.into()).0
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -313,7 +132,7 @@ impl Revoke {
     }
 }
 
-/// An answer in transit, with its prover and the time it took, and with what the subcircuit looks up.
+/// An answer in transit, with its prover and the time it took, and with the look-ups of the subcircuit.
 pub(crate) struct Answered<A> {
     pub(crate) answer: A,
     pub(crate) prover: u32,
@@ -337,7 +156,7 @@ impl<A: Answer> Answered<A> {
         let mut reader = Reader::new(bytes);
         reader.take(4 + 8 + 8, "prover and times")?;
         // The answer begins with it, and is below 2^32 or does not decode.
-        Ok(usize::try_from(reader.u64("index of the instance")?).unwrap_or(usize::MAX))
+        reader.length("index of the instance")
     }
 
     /// Decodes an answer and checks everything except that its points are in their subgroups, which
@@ -495,7 +314,7 @@ impl BlockPhase {
     }
 
     fn decode_a(reader: &mut Reader<'_>, padded: usize) -> Result<Self, DecodeError> {
-        let mut size = |what| reader.u64(what).map(|x| usize::try_from(x).unwrap_or(usize::MAX));
+        let mut size = |what| reader.length(what);
         let (start, end, unit) = (size("start")?, size("end")?, size("unit")?);
         // The range indexes the key's vectors and is cut into blocks of `unit`
         // (spec: distributed#blocks): anything else would panic later or break the order of GIPA

@@ -17,6 +17,7 @@
 
 mod blocks;
 pub mod costs;
+mod encoding;
 mod endpoint;
 mod engine;
 mod frame;
@@ -45,7 +46,7 @@ pub use scheduling::Scheduling;
 pub use serve::{Serve, serve};
 pub use slices::Executes;
 
-/// The items that a transport needs: the length of a message, and the type of what arrives.
+/// The items that a transport needs: the length of a message, and the type of arriving messages.
 pub mod wire {
     pub use super::endpoint::Incoming;
     pub use super::frame::{HEADER, VERSION, message_length};

@@ -1,9 +1,10 @@
 //! The coordinator's view of the ranks, and the messages to and from them.
 
+use super::encoding::Writer;
 use super::endpoint::{Endpoint, Outbox};
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
-use super::message::{Account, Begin, Revoke, Writer};
+use super::message::{Account, Begin, Revoke};
 use super::scheduling::Load;
 use crate::encoding::{DecodeError, Reader};
 use crate::events::{Phase, RankAccount};
@@ -68,7 +69,7 @@ impl Rank {
         Self { rank, hello, load, asked, outstanding, held, sent: 0, received: 0 }
     }
 
-    /// Returns what the rank did in a phase, with the bytes to and from it since the previous
+    /// Returns the work of the rank in a phase, with the bytes to and from it since the previous
     /// account.
     pub(crate) fn account(&mut self, phase: Phase, account: &Account) -> RankAccount {
         RankAccount {
@@ -97,7 +98,7 @@ impl Ranks {
         self.ranks.iter().map(Rank::load).collect()
     }
 
-    /// Returns what the ranks did to execute their slices; the times are taken, so a second call
+    /// Returns the work of the ranks for their slices; the times are taken, so a second call
     /// returns an empty list.
     pub(crate) fn account_of_slices(&mut self) -> Vec<RankAccount> {
         let times = std::mem::take(&mut self.slices.times);
@@ -176,12 +177,12 @@ impl Ranks {
                 Ok((reader.u32("instance")?, reader.u32("code")?, reader.text("message")?))
             };
             let parts = parts();
-            let (instance, code, message) = parts.map_err(|e| self.wrong(index, &e))?;
+            let (number, code, message) = parts.map_err(|e| self.wrong(index, &e))?;
             // A pole (zero denominator) is not the rank's fault: the run restarts with other
             // challenges (spec: memory-check#pole). `Attempt` checks the claim, and names the rank
             // if it is false.
             if code == super::serve::POLE {
-                let instance = instance as usize;
+                let instance = number as usize;
                 if !self.ranks[index].outstanding.contains(&instance) {
                     let why =
                         format_args!("a pole of subcircuit {instance}, which it was not asked for");
@@ -190,8 +191,8 @@ impl Ranks {
                 self.makers.insert(instance, index);
                 return Err(WorkerError::Pole { instance }.into());
             }
-            // Its private input may be what is wrong, and rank 0 did not make it.
-            let giver = self.givers.get(&(instance as usize)).filter(|giver| **giver != index);
+            // Its private input may be wrong, and rank 0 did not make it.
+            let giver = self.givers.get(&(number as usize)).filter(|giver| **giver != index);
             let from = giver.map_or_else(String::new, |giver| {
                 format!(" (its private input came from {})", self.name(*giver))
             });
@@ -226,9 +227,9 @@ impl Ranks {
             return Ok(());
         }
         let slow = self.ranks.iter().enumerate().max_by_key(|(index, rank)| awaited(*index, rank));
-        let slow = slow.map(|(_, rank)| rank);
+        let rank = slow.map_or(0, |(_, rank)| rank.rank);
         let why = format!("{} exceeded its deadline, and this rank has not answered", phase.name());
-        Err(ProveError::from_rank(RankError::Lost { rank: slow.map_or(0, |rank| rank.rank), why }))
+        Err(ProveError::from_rank(RankError::Lost { rank, why }))
     }
 
     /// The name of a rank for messages.
@@ -237,14 +238,14 @@ impl Ranks {
         format!("rank {rank} on {}", hello.host)
     }
 
-    /// Starts the prove round: sends the challenges to all ranks, each of which proves what it
+    /// Starts the prove round: sends the challenges to all ranks, each of which proves the subcircuits that it
     /// committed to. Returns the instances that need no job.
     pub(crate) fn send_challenges(
         &mut self,
         challenges: &ProveRound,
         order: &[usize],
     ) -> BTreeSet<usize> {
-        // A rank has everything it needs to prove what it committed to (spec: distributed#jobs).
+        // A rank has everything it needs to prove its committed subcircuits (spec: distributed#jobs).
         // The message lists those that the log already has, so that the rank drops them.
         let wanted: BTreeSet<usize> = order.iter().copied().collect();
         let mut held = BTreeSet::new();

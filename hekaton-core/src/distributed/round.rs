@@ -2,10 +2,11 @@
 //! jobs, decodes answers and checks their points, so that one thread does not bound the number of
 //! provers that it can feed.
 
+use super::encoding::Writer;
 use super::endpoint::Outbox;
 use super::frame::{Frame, Kind};
 use super::jobs::{Decoder, Returned, Taken, encode_job, encode_own};
-use super::message::{Answered, Revoke, Writer};
+use super::message::{Answered, Revoke};
 use super::ranks::{Rank, Ranks};
 use super::scheduling::{Pending, Scheduling};
 use super::wire::Incoming;
@@ -88,14 +89,14 @@ pub(super) struct Desk<'a, A> {
     /// The length of the last request for each instance, in bytes.
     requests: Vec<AtomicU32>,
     finished: Sender<Finished<A>>,
-    /// The round has failed: what is not sent need not be.
+    /// The round has failed: jobs that have not been sent are not needed.
     over: AtomicBool,
     /// Wakes the thread that listens.
     wake: Sender<Incoming>,
 }
 
 impl<A: Answer> Desk<'_, A> {
-    /// Runs a task and reports what it finished, panics included.
+    /// Runs a task and reports its results, panics included.
     fn task(&self, work: impl FnOnce() -> Finished<A>) {
         let finished = catch_unwind(AssertUnwindSafe(work));
         // The listening thread reads both to the end of the round.
@@ -127,6 +128,7 @@ impl<A: Answer> Desk<'_, A> {
             let (_, out, count) = &mut messages[usize::from(has_values)];
             let before = out.0.len();
             self.put(out, instance, taken, has_values)?;
+            // Only the account of traffic reads it, where the maximum stands for any longer job.
             let length = u32::try_from(out.0.len() - before).unwrap_or(u32::MAX);
             self.requests[instance].store(length, Ordering::Relaxed);
             *count += 1;
@@ -296,14 +298,14 @@ impl<'scope, A: Answer + 'scope> Tasks<'_, 'scope, A> {
     }
 }
 
-/// The progress of a cancellation: once a round is cancelled, only answers to what is in progress
+/// The progress of a cancellation: once a round is cancelled, only answers to jobs in progress
 /// are awaited.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     No,
     /// Cancelled, but jobs are still being sent.
     Asked,
-    /// The ranks were asked to return what is not started.
+    /// The ranks were asked to return jobs that they have not started.
     Announced,
 }
 
@@ -340,7 +342,7 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
             if self.is_over() {
                 break;
             }
-            // Rank 0's own work is not what a rank exceeds its deadline with.
+            // The time of rank 0's own work must not count against the deadline of a rank.
             if !self.listen()? && self.tasks.sending == 0 && !self.idle() {
                 self.inner.check_deadline(deadline, A::PHASE, |_, rank| rank.outstanding.len())?;
             }
@@ -417,15 +419,15 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
         false
     }
 
-    /// Receives messages, and hands answers to the pool. Returns whether anything arrived.
+    /// Receives messages, and hands answers to the pool. Reports whether anything arrived.
     fn listen(&mut self) -> Result<bool, ProveError> {
         let mut raw = Vec::new();
         let received = self.receive(&mut raw);
-        // What arrived before an error is recorded, too.
+        // Answers that arrived before an error are recorded, too.
         let share = raw.len().div_ceil(self.threads).clamp(1, DECODED_AT_ONCE);
-        let mut raw = raw.into_iter().peekable();
-        while raw.peek().is_some() {
-            self.tasks.take(raw.by_ref().take(share).collect());
+        let mut left = raw.into_iter().peekable();
+        while left.peek().is_some() {
+            self.tasks.take(left.by_ref().take(share).collect());
         }
         received
     }
@@ -453,8 +455,8 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
 
     /// Accepts an answer of a rank, before it is decoded.
     fn answer(&mut self, index: usize, frame: Frame, length: usize) -> Result<Raw, ProveError> {
-        let instance = Answered::<A>::instance(&frame.content);
-        let instance = instance.map_err(|e| self.inner.wrong(index, &e))?;
+        let instance =
+            Answered::<A>::instance(&frame.content).map_err(|e| self.inner.wrong(index, &e))?;
         // Accepted only from the rank that was asked, so a rank cannot answer for another one, nor
         // twice (spec: distributed#collect).
         if !self.inner.ranks[index].outstanding.remove(&instance) {
@@ -520,7 +522,7 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
         Ok(())
     }
 
-    /// Takes what a task has finished.
+    /// Takes the results of a task.
     fn finish(&mut self, finished: Finished<A>) -> Result<(), ProveError> {
         match finished {
             Finished::Sent { index, unsent } => {

@@ -193,7 +193,7 @@ impl ByType {
     }
 }
 
-/// Deals what is next for a rank to the ranks that have room.
+/// Deals the next jobs to the ranks that have room.
 fn deal_to_emptiest(
     mut next: impl FnMut(usize) -> Option<usize>,
     loads: &[Load],
@@ -233,7 +233,7 @@ pub(crate) fn slices(weights: &[u64], provers: &[usize]) -> Vec<Range<usize>> {
         start..at
     };
     let mut out: Vec<Range<usize>> = provers.iter().map(slice).collect();
-    // Rounding must not leave an instance to nobody.
+    // Rounding must not leave out an instance.
     if let Some(last) = out.last_mut() {
         last.end = weights.len();
     }
@@ -368,7 +368,7 @@ mod tests {
             (types.len(), changes)
         };
         let counts: Vec<(usize, usize)> = all.iter().map(types).collect();
-        // Each type is read by one rank, but for what is taken over at the end.
+        // Each type is read by one rank, except for instances that others take over at the end.
         let read: usize = counts.iter().map(|(types, _)| types).sum();
         assert!(read <= 42, "{counts:?}");
         assert!(counts.iter().all(|(types, changes)| changes == types), "{counts:?}");

@@ -5,14 +5,13 @@
 //! until they are proven, so the prove round needs only its challenges (spec: distributed#jobs).
 
 use super::RankError;
+use super::encoding::Writer;
 use super::endpoint::{Endpoint, Incoming, Outbox};
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
 use super::jobs::{Decoder, Slice, Task, encode_taken};
 use super::leaders::Leader;
-use super::message::{
-    Account, Answered, Begin, BlockPhase, Execute, Executed, Part, Revoke, Writer,
-};
+use super::message::{Account, Answered, Begin, BlockPhase, Execute, Executed, Part, Revoke};
 use crate::aggregation::block::Shared;
 use crate::aggregation::blocks::{Blocks, LocalBlocks, PhaseError};
 use crate::encoding::{DecodeError, Reader};
@@ -65,7 +64,7 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
     std::thread::scope(|scope| {
         let rank = endpoint.rank();
         let inbox = endpoint.inbox();
-        let worker =
+        let spawned =
             std::thread::Builder::new().name("worker".into()).spawn_scoped(scope, move || {
                 let ended = catch_unwind(AssertUnwindSafe(|| work(&worker, serve)));
                 let why = match &ended {
@@ -77,7 +76,7 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
                 let _ = inbox.send(Incoming::Lost { rank, why: why.clone() });
                 ended.unwrap_or(Err(RankError::Lost { rank, why }))
             });
-        let worker = worker.map_err(|error| own_error(endpoint, serve, &error))?;
+        let worker = spawned.map_err(|error| own_error(endpoint, serve, &error))?;
         let led = catch_unwind(AssertUnwindSafe(|| leader.lead()));
         // The worker reported its own end, which is the cause of the leader's.
         let is_workers =
@@ -97,9 +96,9 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
             let _ = leader.own.send(Incoming::Lost { rank: 0, why });
         }
         let worked = worker.join();
-        let led = led.unwrap_or_else(|panic| resume_unwind(panic));
-        let worked = worked.unwrap_or_else(|panic| resume_unwind(panic));
-        if own { led.and(worked) } else { worked.and(led) }
+        let of_leader = led.unwrap_or_else(|panic| resume_unwind(panic));
+        let of_worker = worked.unwrap_or_else(|panic| resume_unwind(panic));
+        if own { of_leader.and(of_worker) } else { of_worker.and(of_leader) }
     })
 }
 
@@ -111,8 +110,8 @@ fn work<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), RankEr
     std::thread::scope(|scope| {
         // However this ends, panics included, the provers must not wait forever.
         let _closing = Closing(&queue);
-        let provers = u32::try_from(serve.hello.provers).unwrap_or(u32::MAX);
-        for index in 0..provers {
+        // Provers are threads of this process, which a u32 can number.
+        for (index, _) in (0u32..).zip(0..serve.hello.provers) {
             let (outbox, slice) = (endpoint.outbox(), &slice);
             let prover = Prover { serve, queue: &queue, slice, outbox, index, masking };
             let spawned = std::thread::Builder::new()
@@ -271,8 +270,9 @@ impl<P> Prover<'_, '_, P> {
             Task::Own(job) => Some(Task::Own(job.clone())),
         };
         let slice = self.slice.read().unwrap_or_else(PoisonError::into_inner);
-        let job = task.into_job(slice.as_ref(), self.serve.circuit, self.masking);
-        let job = job.map_err(|why| WorkerError::Job { instance, why })?;
+        let job = task
+            .into_job(slice.as_ref(), self.serve.circuit, self.masking)
+            .map_err(|why| WorkerError::Job { instance, why })?;
         drop(slice);
         let types = &self.serve.keys.types;
         let worker = Worker::new(self.serve.circuit, types, self.masking, begin.witness_check);
@@ -457,17 +457,17 @@ impl<P: Pool> Listener<'_, '_, P> {
         let decoder = Decoder { circuit: self.serve.circuit, masking: self.masking };
         let mut tasks = Vec::new();
         while reader.left() > 0 {
-            let task = match kind {
+            let decoded = match kind {
                 Kind::CommitOwn | Kind::ProveOwn => decoder.own(&mut reader),
                 _ => decoder.job(&mut reader),
             };
-            let task = task.map_err(|e| wrong(&e))?;
+            let task = decoded.map_err(|e| wrong(&e))?;
             tasks.push(Waiting { task, begin, run, challenges });
         }
         Ok(tasks)
     }
 
-    /// Executes a slice of the circuit, and reports to rank 0 what it must know about it
+    /// Executes a slice of the circuit, and reports a summary of it to rank 0
     /// (spec: distributed#slices).
     fn execute(&self, content: &[u8], run: u32) -> Result<(), RankError> {
         let layout = self.serve.circuit.layout();
@@ -564,12 +564,12 @@ impl<P: Pool> Listener<'_, '_, P> {
         Self: 's,
     {
         let keys = self.serve.keys;
-        let shared = shared.get_or_init(|| Shared::new(&keys.aggregation, keys.verifying.k));
-        let phase = BlockPhase::decode(content, shared.padded())?;
+        let elements = shared.get_or_init(|| Shared::new(&keys.aggregation, keys.verifying.k));
+        let phase = BlockPhase::decode(content, elements.padded())?;
         // Phase A starts over whatever came before, which a repeated aggregation needs
         // (spec: distributed#repair).
         if let BlockPhase::A { start, end, unit, .. } = &phase {
-            *blocks = Some(LocalBlocks::of_range(shared, self.serve.pool, *start..*end, *unit));
+            *blocks = Some(LocalBlocks::of_range(elements, self.serve.pool, *start..*end, *unit));
         }
         // Each phase consumes the state of the one before, so phases out of order are an error.
         let Some(blocks) = blocks else { return Err(PhaseError::Order("A").into()) };
@@ -580,7 +580,7 @@ impl<P: Pool> Listener<'_, '_, P> {
             BlockPhase::D { s1, s2 } => Part::encode(&blocks.fold_blocks(s1, s2)?),
             BlockPhase::E { s3, ledger, q } => {
                 let rounds = blocks.start(s3, &q, ledger)?;
-                Part::encode(&u32::try_from(rounds).unwrap_or(u32::MAX))
+                Part::encode(&u32::try_from(rounds).expect("rounds are the bits of a length"))
             }
             BlockPhase::GipaRound { x } => Part::encode(&blocks.halve(x)?),
             BlockPhase::F { x } => Part::encode(&blocks.take(x)?),

@@ -117,8 +117,8 @@ pub(super) fn public_values(
     slices: &[SliceSummary],
 ) -> Result<Vec<hekaton_arith::Fr>, usize> {
     let mut values = vec![None; layout.public_wires().count()];
-    for (place, value) in slices.iter().flat_map(|slice| &slice.public) {
-        let place = *place as usize;
+    for (index, value) in slices.iter().flat_map(|slice| &slice.public) {
+        let place = *index as usize;
         if values[place].replace(*value).is_some_and(|other| other != *value) {
             return Err(place);
         }
@@ -167,7 +167,7 @@ fn who_is_wrong(
             }
             continue;
         };
-        // The rank is right if executing only its slice gives these values.
+        // The rank is right if executing only its slice yields these values.
         let instance = range.start + at;
         let part = match circuit.execute_range(range.clone()) {
             Ok(execution) => execution,

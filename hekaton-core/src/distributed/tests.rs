@@ -1,9 +1,10 @@
 //! Ranks as threads: the same bytes as on one machine, and ranks that fail, lie or become silent
 //! (spec: adversarial-tests#distribution).
 
+use super::encoding::Writer;
 use super::endpoint::Endpoint;
 use super::frame::{Frame, Kind};
-use super::message::{Answered, Writer};
+use super::message::Answered;
 use super::wire::Incoming;
 use super::*;
 use crate::events::{Event, Phase, Record, Recorder};

@@ -52,12 +52,12 @@ impl AggregationKey {
             ("gamma", key.sections.get::<G2Point>("gamma")?.len(), 1),
             ("elements", key.sections.get::<[G2Point; 3]>("elements")?.len(), types),
         ];
-        let mut lengths = lengths.to_vec();
+        let mut expectations = lengths.to_vec();
         if let Some(buses) = key.buses()? {
-            lengths.push(("stag", buses.tags.len(), types));
-            lengths.push(("sv", buses.values.len(), instances));
+            expectations.push(("stag", buses.tags.len(), types));
+            expectations.push(("sv", buses.values.len(), instances));
         }
-        for (section, found, expected) in lengths {
+        for (section, found, expected) in expectations {
             if found != expected {
                 return Err(key
                     .sections
@@ -202,7 +202,7 @@ impl AggregationKey {
 }
 
 /// Checks that gamma and the delta, eta and Theta of all types are not zero, and that gamma and all
-/// delta and eta are distinct: a proof under keys with two equal ones can be forged by anybody
+/// delta and eta are distinct: a proof under keys with two equal ones can be forged by anyone
 /// (spec: mirage#asserts). This compares bytes; points are not checked.
 pub(crate) fn check_elements(sections: &Sections) -> Result<(), KeyFileError> {
     let gamma: &G2Point = sections.one("gamma")?;

@@ -47,7 +47,7 @@ pub enum CircuitMismatch {
         /// The type.
         kind: String,
     },
-    /// The keys have another wiring than the digest of the layout in them says.
+    /// The wiring of the keys does not have the digest of the layout in them.
     #[error(
         "the keys claim the layout of this circuit, but have other instances, public wires or \
          constants: do not use them"
@@ -64,7 +64,7 @@ pub enum CircuitMismatch {
     Key(#[from] KeyFileError),
 }
 
-/// Checks that keys belong to what a circuit's code synthesizes now: the layout, its public wires
+/// Checks that keys belong to the circuit that the code synthesizes now: the layout, its public wires
 /// and constants, and the constraints of each type, row by row. It synthesizes every type once,
 /// without a witness, and `at_once` types at the same time: memory grows with it.
 ///
@@ -84,7 +84,7 @@ pub fn check_circuit(
 }
 
 /// Reports whether the keys have the instances, types, public wires and constants of a wiring, with
-/// or without slots. This compares what the verifier reads from its key, and not only the digest of
+/// or without slots. This compares the parts of the key that the verifier reads, and not only the digest of
 /// the layout that the key claims.
 pub(crate) fn have_wiring(keys: &ProverKeys, wiring: &Wiring) -> Result<bool, KeyFileError> {
     let (vk, n) = (&keys.verifying, wiring.instances());
@@ -98,7 +98,7 @@ pub(crate) fn have_wiring(keys: &ProverKeys, wiring: &Wiring) -> Result<bool, Ke
         && vk.constants == wiring.constants)
 }
 
-/// [`check_circuit`] without what the verifier reads from its key: returns the wiring, without
+/// [`check_circuit`] without the parts of the key that the verifier reads: returns the wiring, without
 /// slots, for [`have_wiring`].
 pub(crate) fn keys_match(
     circuit: &PreparedCircuit<'_>,
@@ -129,13 +129,14 @@ pub(crate) fn keys_match(
     if circuit.rows_are_in_keys() {
         return Ok(wiring);
     }
-    let types = circuit.layout().type_ids().zip(&keys.types).zip(&keys.verifying.types);
-    let types = types.map(|((kind, key), in_vk)| (kind, key, in_vk)).collect();
+    let types = (circuit.layout().type_ids().zip(&keys.types).zip(&keys.verifying.types))
+        .map(|((kind, key), in_vk)| (kind, key, in_vk))
+        .collect();
     same_constraints(circuit, masking, types, pool, at_once)?;
     Ok(wiring)
 }
 
-/// Checks that the keys of a family belong to what the code of a circuit with all of its types
+/// Checks that the keys of a family belong to the types that the code of a circuit with all of them
 /// synthesizes now, row by row, `at_once` types at the same time.
 ///
 /// # Errors
@@ -173,7 +174,7 @@ fn same_constraints(
     pool: &impl Pool,
     at_once: usize,
 ) -> Result<(), CircuitMismatch> {
-    let types: Vec<_> = types.into_iter().enumerate().collect();
+    let numbered: Vec<_> = types.into_iter().enumerate().collect();
     let compare = |(kind, key, in_vk): (TypeId, &ProvingKey, &KeyType)| {
         let r1cs = circuit.r1cs(kind, masking)?;
         let kind = || r1cs.name.clone();
@@ -183,10 +184,10 @@ fn same_constraints(
             None => Ok(()),
         }
     };
-    // One thread for each of the types in memory: what a thread frees, its allocator keeps for it.
-    let shares = (0..at_once.clamp(1, types.len().max(1))).collect();
+    // One thread for each of the types in memory, because an allocator keeps freed memory for its thread.
+    let shares = (0..at_once.clamp(1, numbered.len().max(1))).collect();
     let found = pool.map(shares, |share: usize| {
-        let mine = types.iter().skip(share).step_by(at_once.max(1));
+        let mine = numbered.iter().skip(share).step_by(at_once.max(1));
         mine.map(|(index, kind)| (*index, compare(*kind))).find(|(_, result)| result.is_err())
     });
     let first = found.into_iter().flatten().min_by_key(|(index, _)| *index);
@@ -201,8 +202,9 @@ fn first_difference(key: &ProvingKey, r1cs: &R1cs) -> Result<Option<R1csDifferen
     let (rows, found) = (key.constraints(), r1cs.constraints());
     let sides: Vec<_> = matrices.iter().zip(r1cs.matrices.all()).collect();
     let same = |row: &usize| sides.iter().all(|(m, code)| m.is_same(*row, code, *row));
-    let differs = (0..rows.min(found)).find(|row| !same(row));
-    let differs = differs.or_else(|| (rows != found).then(|| rows.min(found)));
+    let differs = (0..rows.min(found))
+        .find(|row| !same(row))
+        .or_else(|| (rows != found).then(|| rows.min(found)));
     key.matrices_used();
     Ok(match differs {
         _ if shapes.is_some() => shapes,

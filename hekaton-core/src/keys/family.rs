@@ -1,4 +1,4 @@
-//! The key of a family: what one setup publishes so that anybody can derive the keys of every layout
+//! The key of a family, which one setup publishes so that anyone can derive the keys of every layout
 //! over its types (spec: key-family#derive).
 
 use super::aggregation::check_elements;
@@ -218,7 +218,7 @@ impl FamilyKey {
         Ok(())
     }
 
-    /// Reads what the types have for buses: a section that families without buses do not have.
+    /// Reads the shapes of the types for buses: a section that families without buses do not have.
     fn read_shapes(sections: &Sections, header: &mut FamilyHeader) -> Result<(), KeyFileError> {
         if sections.bytes_of("buses") == 0 {
             return Ok(());
@@ -258,7 +258,7 @@ impl FamilyKey {
         sections
     }
 
-    /// Returns what the key says in addition to its points.
+    /// Returns the contents of the key without its points.
     pub fn header(&self) -> &FamilyHeader {
         &self.header
     }
@@ -349,7 +349,8 @@ impl FamilyKey {
             let bytes = self.sections.get::<u8>(section)?;
             let first = read.iter().find(|(name, _)| *name == section).map_or(&[][..], |(_, b)| b);
             let mut of_section = blake3::Hasher::new();
-            of_section.update(first).update(bytes.get(first.len()..).unwrap_or_default());
+            // `read` has the beginning of a section as it was copied; the rest is read here.
+            of_section.update(first).update(&bytes[first.len()..]);
             hasher.update(of_section.finalize().as_bytes());
         }
         Ok(*hasher.finalize().as_bytes())
@@ -364,6 +365,7 @@ impl FamilyKey {
         let (phi, psi) = (self.phi()?, self.psi()?);
         let header = self.header.to_bytes();
         let shapes: Vec<BusCounts> = (self.header.types.iter())
+            // Zeros for types without buses, as `sections_of` writes them.
             .map(|kind| BusCounts::of(kind.buses).unwrap_or_default())
             .collect();
         let mut points = FamilyPoints {

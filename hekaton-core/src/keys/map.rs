@@ -9,7 +9,7 @@ use std::io;
 pub(crate) fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: a mapping is undefined behavior only if the file is changed or truncated while it is
     // mapped. Key files are written under a temporary name and renamed into place, never modified;
-    // the digest of every section is checked when the file is opened, and what is read from it
+    // the digest of every section is checked when the file is opened, and the values read from it
     // afterwards are plain integers for which every bit pattern is valid.
     unsafe { Mmap::map(file) }
 }

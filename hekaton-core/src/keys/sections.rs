@@ -168,8 +168,8 @@ impl Sections {
     /// # Errors
     /// When it is missing, or its length is not a multiple of an element's.
     pub fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError> {
-        let section = self.sections.iter().find(|s| s.name == name);
-        let section = section.ok_or_else(|| self.damaged(name, "the section is missing".into()))?;
+        let section = (self.sections.iter().find(|s| s.name == name))
+            .ok_or_else(|| self.damaged(name, "the section is missing".into()))?;
         bytemuck::try_cast_slice(section.bytes()).map_err(|e| {
             self.damaged(name, format!("its length is not a whole number of elements ({e})"))
         })
@@ -421,9 +421,9 @@ fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
         let mut digest = [0; 32];
         digest.copy_from_slice(&entry[48..80]);
         #[allow(clippy::cast_possible_truncation, reason = "at most the file's length")]
-        let len = len as usize;
-        entries.push(Entry { name, offset: start, len, digest });
-        end = start + len;
+        let length = len as usize;
+        entries.push(Entry { name, offset: start, len: length, digest });
+        end = start + length;
     }
     if map.len() != end {
         let why = format!("{} bytes follow the last section", map.len() - end);

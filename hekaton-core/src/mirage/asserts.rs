@@ -161,18 +161,18 @@ impl VariablePartition {
 }
 
 /// Index of the matrix, and row.
-type Place = (usize, usize);
+type SideRow = (usize, usize);
 
 /// The coefficients of one variable.
-type Column = BTreeMap<Place, Fr>;
+type Column = BTreeMap<SideRow, Fr>;
 
 /// Reports whether a row has exactly the expected variables, each with the coefficient 1.
 fn same_row(matrix: &Matrix<'_>, row: usize, expected: &[usize]) -> bool {
     let mut variables: Vec<usize> = matrix.terms(row).map(|(_, i)| i).collect();
     variables.sort_unstable();
-    let mut expected = expected.to_vec();
-    expected.sort_unstable();
-    variables == expected && matrix.terms(row).all(|(k, _)| k == Fr::ONE)
+    let mut sorted = expected.to_vec();
+    sorted.sort_unstable();
+    variables == sorted && matrix.terms(row).all(|(k, _)| k == Fr::ONE)
 }
 
 /// Checks that the rows of the memory check are there, in order, and exactly as required (spec:
@@ -239,7 +239,7 @@ fn is_fixed(layout: &VariableLayout, variable: usize) -> bool {
 }
 
 /// The tag of an entry's fingerprint `g + b_T T + k + b_V v`, if it has that form: g once, one tag,
-/// and otherwise only what is fixed, pairs, scaled values, and b_V with a constant value.
+/// and otherwise only fixed variables, pairs, scaled values, and b_V with a constant value.
 fn tag_of(r1cs: &R1cs, row: usize) -> Result<Fr, String> {
     let layout = &r1cs.layout;
     let Some([b_t, b_v]) = layout.bus_challenges() else {
@@ -396,7 +396,7 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
             *users.entry(*place).or_default() += 1;
         }
     }
-    let mut reduced: Vec<(Place, Column)> = Vec::new();
+    let mut reduced: Vec<(SideRow, Column)> = Vec::new();
     for (slot, mut column) in columns.into_iter().enumerate() {
         if column.keys().any(|place| users[place] == 1) {
             continue;

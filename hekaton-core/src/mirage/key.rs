@@ -190,8 +190,8 @@ impl ProvingKey {
         if coefficients.get(..2) != Some(&[Fr::ONE, -Fr::ONE]) {
             return Err(bad("coefficients", "the table does not start with 1 and -1".into()));
         }
-        let name = name.to_owned();
-        let key = Self { name, shape, buses, elements, domain, coefficients, sections };
+        let key =
+            Self { name: name.to_owned(), shape, buses, elements, domain, coefficients, sections };
         key.check_lengths()?;
         // Checking must not keep the whole key resident.
         key.sections.release_all();
@@ -295,7 +295,7 @@ impl ProvingKey {
     /// Returns the length in bytes of the largest group of sections that a prover uses at once.
     pub fn largest_part(&self) -> u64 {
         let bytes = |part: &&[&str]| part.iter().map(|name| self.sections.bytes_of(name)).sum();
-        Self::PARTS.iter().map(bytes).max().unwrap_or_default()
+        Self::PARTS.iter().map(bytes).fold(0, u64::max)
     }
 
     /// From now on, drops each group of sections from memory after its use.

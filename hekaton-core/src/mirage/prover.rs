@@ -128,6 +128,6 @@ pub(crate) fn prove(
     ]);
     // x != 0 makes A uniform in G1 without 0 and leaves e(A, B) unchanged.
     let x = blinding.multiplicative;
-    let x_inverse = x.inverse().unwrap_or_default();
+    let x_inverse = x.inverse().expect("`Blinding` has no zero as its multiplicative part");
     Ok(MirageProof { a: a0.mul(&x), b: b0.mul(&x_inverse), c, e: z[layout.sum()] })
 }

@@ -163,7 +163,7 @@ fn nonzero(values: &[Fr], range: Range<usize>) -> (Vec<u32>, Zeroizing<Vec<Fr>>)
     (variables, found)
 }
 
-/// Overwrites the parts of the stacks of this pool's threads below what is running, where functions that
+/// Overwrites the parts of the stacks of this pool's threads below the running functions, where functions that
 /// have returned left copies of trapdoors: values that are moved, or do not fit registers, are copied
 /// there, beyond the reach of `Zeroizing`, and the threads live on. What is built there next would carry
 /// them into the heap, in bytes of its own that it does not use: enums and cells that are not full.

@@ -15,7 +15,7 @@ pub struct MirageVerifier {
     pub(crate) types: Vec<[G2Point; 3]>,
 }
 
-/// A proof and what it is verified against.
+/// A proof with the elements that it is verified against.
 #[derive(Clone, Copy, Debug)]
 pub struct MirageInstance {
     /// Index of the type.

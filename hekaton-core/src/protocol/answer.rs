@@ -28,7 +28,7 @@ pub trait Answer: Message + Clone {
     fn points(&self, g1: &mut Vec<G1Point>, g2: &mut Vec<G2Point>);
 
     /// Does the job. `challenges` are those of the prove round; the commit round has none. In the
-    /// commit round, also returns what the subcircuit looks up.
+    /// commit round, also returns the look-ups of the subcircuit.
     ///
     /// # Errors
     /// The error of the worker.

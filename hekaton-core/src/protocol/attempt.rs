@@ -39,7 +39,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
         self.session.check_cancelled()?;
         let since = self.session.recorder.phase_start(Phase::Aggregate, 1, 0);
         let mut proof = proven.aggregate();
-        // Some Mirage equations fail: replace what is wrong, then aggregate with the same
+        // Some Mirage equations fail: replace the wrong proofs, then aggregate with the same
         // challenges (spec: distributed#blame, distributed#repair).
         if let Err(CoordinatorError::BadSubcircuits { instances }) = &proof
             && self.repair(&prove, instances, &commitments, &mut responses)?
@@ -62,14 +62,14 @@ impl<'a, E: Engine> Attempt<'a, E> {
         {
             return Err(ProveError::WrongCounts);
         }
-        let proof = proof?;
+        let verified = proof?;
         // The proof is written before the seed is removed: a run that is killed in between can
         // still be resumed (spec: zero-knowledge#resume).
         if let Some(journal) = self.session.options.journal {
-            journal.finish(&proof)?;
+            journal.finish(&verified)?;
         }
-        self.session.phase_end(Phase::Aggregate, since, proof.as_bytes().len() as u64)?;
-        Ok(proof)
+        self.session.phase_end(Phase::Aggregate, since, verified.as_bytes().len() as u64)?;
+        Ok(verified)
     }
 
     /// The commit round, as an engine sees it.
@@ -157,7 +157,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
         commitments: &[Commitment],
         responses: &mut Answers<'_, ProofResponse>,
     ) -> Result<bool, ProveError> {
-        // If all answers came from logs, nobody has counted what tables need.
+        // If all answers came from logs, the look-ups have not been counted yet.
         let is_table = |instance: &usize| self.coordinator.is_table(*instance);
         if bad.iter().any(is_table) && self.coordinator.counts().is_none() {
             let (pool, options) = (self.session.engine.pool(), &self.session.options);
@@ -219,8 +219,8 @@ impl<'a, E: Engine> Attempt<'a, E> {
         );
         counting::count_again(self.coordinator, pool, &self.session.options.cancellation)?;
         let commit = Round { challenges: None, ..*prove };
-        let again = pool.map(tables, |i| Ok(commit.make::<Commitment>(i)?.0));
-        let again = again.into_iter().collect::<Result<Vec<Commitment>, ProveError>>()?;
+        let made = pool.map(tables, |i| Ok(commit.make::<Commitment>(i)?.0));
+        let again = made.into_iter().collect::<Result<Vec<Commitment>, ProveError>>()?;
         Ok(again.iter().any(|commitment| *commitment != commitments[commitment.instance]))
     }
 

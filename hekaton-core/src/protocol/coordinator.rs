@@ -208,14 +208,14 @@ impl<'a> Coordinator<'a> {
                 // Outside of a run, whose commit round counts.
                 self.circuit.count(execution)?;
             }
-            let private = private.then(|| execution.private_input(self.layout, id));
-            Ok::<_, ExecutionError>((execution.values.slots(self.layout, id), private.transpose()?))
+            let input = private.then(|| execution.private_input(self.layout, id));
+            Ok::<_, ExecutionError>((execution.values.slots(self.layout, id), input.transpose()?))
         };
         match &self.values {
             Values::Here(execution) => Ok(of(execution)?),
             Values::OnRanks(ranks) if self.layout.is_table(id) => {
-                let counts = ranks.counts.read().unwrap_or_else(PoisonError::into_inner);
-                let counts = counts.as_ref().ok_or(ExecutionError::Uncounted { instance })?;
+                let guard = ranks.counts.read().unwrap_or_else(PoisonError::into_inner);
+                let counts = guard.as_ref().ok_or(ExecutionError::Uncounted { instance })?;
                 // Tables have no slots.
                 Ok((Vec::new(), counts.private_input(self.layout, id)))
             }
@@ -265,8 +265,7 @@ impl<'a> Coordinator<'a> {
         // A worker gets the secrets of its own subcircuits only, not the seed
         // (spec: zero-knowledge#randomness).
         let masks = self.masks(instance, randomness);
-        let randomness = randomness.of_instance(&self.key_digest, instance);
-        OwnJob { instance, randomness, masks }
+        OwnJob { instance, randomness: randomness.of_instance(&self.key_digest, instance), masks }
     }
 
     /// The job of one instance in the commit round, which needs its private input only if it is
@@ -431,8 +430,8 @@ impl<'a> Coordinator<'a> {
         let committing = {
             let d = padded_commitments(&commitments, self.shared.padded());
             Committing::new(&self.shared, vk, sponge, &self.public_values, &d, blocks)
+                .map_err(Into::into)?
         };
-        let committing = committing.map_err(Into::into)?;
         // The verifier rejects a pole (zero denominator) in its own sum, so it is found before the
         // prove round (spec: memory-check#pole, verifier#public-sum).
         if let Err(VerifyError::Pole { address }) =
@@ -472,7 +471,7 @@ impl<'a, B: Blocks> Committed<'a, B> {
     pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a, B>, CoordinatorError> {
         let Self { coordinator, commitments, committing } = self;
         let responses = one_each("prove", coordinator.instances(), responses, |r| r.instance)?;
-        // What was proven is what was committed to before the challenges existed
+        // The proofs are of the values that were committed to before the challenges existed
         // (spec: buses#commit-round).
         let differs = |(commitment, response): &(&Commitment, &ProofResponse)| {
             commitment.mark != response.mark

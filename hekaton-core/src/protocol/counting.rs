@@ -15,7 +15,7 @@ pub(crate) struct Counting<'a> {
 }
 
 impl<'a> Counting<'a> {
-    /// `None` if nothing is to be counted: there are no tables, or an earlier attempt has counted.
+    /// `None` if nothing is to be counted: the layout has no tables, or an earlier attempt has counted.
     pub(crate) fn start(coordinator: &'a Coordinator<'a>) -> Option<Self> {
         let counts = coordinator.no_look_ups()?;
         coordinator.counts().is_none().then(|| Self { coordinator, counts: Mutex::new(counts) })

@@ -58,7 +58,7 @@ impl std::fmt::Debug for Round<'_> {
 }
 
 impl Round<'_> {
-    /// Computes the answer for one instance in this process, and what it looks up.
+    /// Computes the answer for one instance in this process, and its look-ups.
     pub(crate) fn make<A: Answer>(&self, instance: usize) -> Result<(A, LookUps), ProveError> {
         let job = match self.challenges {
             None => self.coordinator.commit_job(instance, self.randomness)?,
@@ -126,7 +126,7 @@ pub trait Engine: sealed::Sealed {
         None
     }
 
-    /// Returns what the ranks did since the previous call, for events.
+    /// Returns the work of the ranks since the previous call, for events.
     ///
     /// # Errors
     /// When a rank is lost or sends an invalid message.

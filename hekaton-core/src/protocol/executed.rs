@@ -1,4 +1,4 @@
-//! The execution of a circuit as the coordinator has it: all values, or only what it must know about
+//! The execution of a circuit as the coordinator has it: all values, or only a summary of
 //! values that are on ranks (spec: distributed#slices).
 
 use crate::pool::Pool;
@@ -202,8 +202,8 @@ impl SliceSummary {
             Ok(part)
         };
         let mut all = Self { balance: 0, public: Vec::new(), digests: Vec::new() };
-        for part in in_chunks(layout, range, pool, of_chunk) {
-            let part = part?;
+        for chunk in in_chunks(layout, range, pool, of_chunk) {
+            let part = chunk?;
             all.balance = all.balance.wrapping_add(part.balance);
             all.public.extend(part.public);
             all.digests.extend(part.digests);
@@ -271,7 +271,7 @@ mod tests {
         let largest = (1 << 32) - 1;
         assert_ne!(sum(1, &[(1, largest, 7), (1, -largest, 8)]), 0);
         assert_eq!(sum(1, &[(1, largest, 7), (1, -largest, 7)]), 0);
-        // Another run has another key, so that nobody can prepare values that cancel.
+        // Each run has a key of its own, so that values that cancel cannot be prepared.
         assert_ne!(sum(1, &star[..1]), sum(2, &star[..1]));
     }
 }

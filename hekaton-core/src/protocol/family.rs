@@ -157,7 +157,7 @@ fn setup_in_pool<E>(
 
 /// Derives the keys of a circuit's layout from those of a family, on the engine's threads, without any
 /// secret. The result depends on nothing but the family, the layout and `parameters`, the circuit's
-/// parameters as JSON; it is what a setup with the same trapdoors makes (spec: key-family#derive).
+/// parameters as JSON; it equals the key that a setup with the same trapdoors makes (spec: key-family#derive).
 ///
 /// The circuit must have the constraints of the family: its types are synthesized, without a witness.
 ///
@@ -218,7 +218,7 @@ pub(crate) fn derive_wiring(
     let derivation = Derivation::new(family, wiring, &types)?;
     let verifying = derivation.verifying_key(parameters);
     let aggregation = derivation.aggregation_key()?;
-    // What is returned is what its readers would read: points of a family are not checked.
+    // Checked as its readers would check it, because points of a family are not checked.
     let verifying = VerifyingKey::from_bytes(&verifying.to_bytes())?;
     Ok((aggregation, verifying))
 }
@@ -236,7 +236,7 @@ fn types_of(family: &FamilyKey, wiring: &Wiring) -> Result<Vec<usize>, DeriveErr
         if found != expected {
             return Err(DeriveError::Slots { kind: kind.name.clone(), found, expected });
         }
-        // What comes from the layout must fit what the type was set up with: lists of other lengths
+        // The lists of the layout must fit the shape with which the type was set up: lists of other lengths
         // would be cut to the shorter one.
         let BusShape { buses, parameters, pairs, .. } = of_family.buses;
         let expected = (buses, parameters, pairs);
@@ -313,30 +313,36 @@ impl<'a> Derivation<'a> {
         AggregationKey::new(sections, self.wiring.instances(), self.wiring.types.len())
     }
 
-    /// The verifying key, whose commitments are sums of pairings. Pads contribute nothing
-    /// (spec: aggregation#padding).
-    fn verifying_key(&self, parameters: &str) -> VerifyingKey {
-        let Self { header, points, wiring, st, sb, buses, .. } = self;
-        let n = wiring.instances();
-        // v_i = psi^2i and w_i = phi^2i, over n and not N (spec: aggregation#srs).
-        let v: Vec<G2Point> = points.psi.iter().step_by(2).take(n).copied().collect();
-        let w: Vec<G1Point> = points.phi.iter().step_by(2).take(n).copied().collect();
+    /// The products of the commitments to St, Sb and SV, which have an element per instance. SV is empty in
+    /// circuits without buses.
+    fn instance_loops(&self, v: &[G2Point]) -> [MillerLoop; 3] {
+        let Self { st, sb, buses, .. } = self;
+        let n = self.wiring.instances();
         let starts: Vec<usize> = (0..n).step_by(CHUNK).collect();
-        let none = Vec::new();
-        let sv = buses.as_ref().map_or(&none, |[_, values]| values);
         let parts: Vec<[MillerLoop; 3]> = starts
             .par_iter()
             .map(|start| {
                 let chunk = *start..(start + CHUNK).min(n);
-                let sv = match sv.is_empty() {
-                    true => Vec::new(),
-                    false => list_of(sv, &v, &chunk),
+                let sv = match buses {
+                    Some([_, values]) => list_of(values, v, &chunk),
+                    None => Vec::new(),
                 };
-                MillerLoop::many([list_of(st, &v, &chunk), list_of(sb, &v, &chunk), sv])
+                MillerLoop::many([list_of(st, v, &chunk), list_of(sb, v, &chunk), sv])
             })
             .collect();
-        let product = |at: usize| MillerLoop::product(parts.iter().map(|part| part[at]));
-        // What all instances of a type share is paired once, with the sum of their keys.
+        [0, 1, 2].map(|at| MillerLoop::product(parts.iter().map(|part| part[at])))
+    }
+
+    /// The verifying key, whose commitments are sums of pairings. Pads contribute nothing
+    /// (spec: aggregation#padding).
+    fn verifying_key(&self, parameters: &str) -> VerifyingKey {
+        let Self { header, points, wiring, buses, .. } = self;
+        let n = wiring.instances();
+        // v_i = psi^2i and w_i = phi^2i, over n and not N (spec: aggregation#srs).
+        let v: Vec<G2Point> = points.psi.iter().step_by(2).take(n).copied().collect();
+        let w: Vec<G1Point> = points.phi.iter().step_by(2).take(n).copied().collect();
+        let [st, sb, sv] = self.instance_loops(&v);
+        // An element that all instances of a type share is paired once, with the sum of their keys.
         let mut of_type = vec![(Vec::new(), Vec::new()); self.types.len()];
         for (kind, (w, v)) in wiring.type_of.iter().zip(w.iter().zip(&v)) {
             of_type[*kind as usize].0.push(*w);
@@ -354,18 +360,11 @@ impl<'a> Derivation<'a> {
             Some([tags, _]) => MillerLoop::new(tags, &v_sums),
             None => MillerLoop::new(&[], &[]),
         };
-        let all = MillerLoop::finish_all([
-            product(0),
-            sg,
-            product(1),
-            gamma,
-            element(0),
-            element(1),
-            element(2),
-            tags,
-            product(2),
-        ]);
-        let [cm_st, cm_sg, cm_sb, cm_gamma, cm_delta, cm_eta, cm_theta, cm_tag, cm_value] = all;
+        // Together, because several final exponentiations share the lanes of the vector kernels.
+        let [delta, eta, theta] = [0, 1, 2].map(element);
+        let loops = [st, sg, sb, gamma, delta, eta, theta, tags, sv];
+        let [cm_st, cm_sg, cm_sb, cm_gamma, cm_delta, cm_eta, cm_theta, cm_tag, cm_value] =
+            MillerLoop::finish_all(loops);
         VerifyingKey {
             circuit: header.circuit.clone(),
             parameters: parameters.to_owned(),

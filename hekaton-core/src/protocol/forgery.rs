@@ -1,4 +1,4 @@
-//! Test doubles: keys as somebody without trapdoors can change them (spec: key-family#check).
+//! Test doubles: keys as an attacker without trapdoors can change them (spec: key-family#check).
 
 use super::setup::{Secrets, SetupError, SetupOptions, setup_wiring};
 use crate::keys::ProverKeys;
@@ -74,9 +74,9 @@ pub fn setup_with<C: Circuit>(
         types.push(key);
         Ok(())
     };
-    let keys = setup_wiring(&wiring, kinds, &secrets, options, &mut keep, &mut |_| {});
-    let keys = keys.expect("setup accepts the circuit and the trapdoors");
-    ProverKeys { aggregation: keys.0, verifying: keys.1, types }
+    let made = setup_wiring(&wiring, kinds, &secrets, options, &mut keep, &mut |_| {});
+    let (aggregation, verifying) = made.expect("setup accepts the circuit and the trapdoors");
+    ProverKeys { aggregation, verifying, types }
 }
 
 /// Changes one of the elements of the target group in a verifying key: cm_St, cm_Sg, cm_Sb, in circuits
@@ -103,7 +103,7 @@ pub fn without_buses(keys: &mut ProverKeys) {
 
 /// Solves `sum_i x_i rows_i = target`; `None` if the target is not a combination of the rows.
 fn solve(rows: &[Vec<Fr>], target: &[Fr]) -> Option<Vec<Fr>> {
-    // Each row is followed by what it is a combination of.
+    // Each row is followed by the coefficients of the combination that it is.
     let (width, n) = (target.len(), rows.len());
     let unit = |i: usize| (0..n).map(move |j| Fr::from(u64::from(i == j)));
     let mut reduced: Vec<(usize, Vec<Fr>)> = Vec::new();
@@ -113,8 +113,8 @@ fn solve(rows: &[Vec<Fr>], target: &[Fr]) -> Option<Vec<Fr>> {
             row.iter_mut().zip(other).for_each(|(x, y)| *x -= factor * y);
         }
     };
-    for (i, row) in rows.iter().enumerate() {
-        let mut row: Vec<Fr> = row.iter().copied().chain(unit(i)).collect();
+    for (i, coefficients) in rows.iter().enumerate() {
+        let mut row: Vec<Fr> = coefficients.iter().copied().chain(unit(i)).collect();
         reduce(&mut row, &reduced);
         let pivot = row[..width].iter().position(|x| !x.is_zero());
         if let Some((pivot, inverse)) = pivot.and_then(|p| Some((p, row[p].inverse()?))) {
@@ -142,8 +142,8 @@ pub fn rewire(keys: &mut ProverKeys, wiring: &Wiring, changes: &[(usize, Vec<Slo
         let (kind, before) = instances[*changed];
         let same: Vec<usize> = (0..instances.len()).filter(|i| instances[*i].0 == kind).collect();
         let rows: Vec<Vec<Fr>> = same.iter().map(|i| addresses(instances[*i].1)).collect();
-        let difference = addresses(slots).into_iter().zip(addresses(before));
-        let difference: Vec<Fr> = difference.map(|(new, old)| new - old).collect();
+        let both = addresses(slots).into_iter().zip(addresses(before));
+        let difference: Vec<Fr> = both.map(|(new, old)| new - old).collect();
         let scalars = solve(&rows, &difference).expect("the addresses of the type have full rank");
         let points: Vec<G1Point> = same.iter().map(|i| published[*i]).collect();
         sb[*changed] = sb[*changed].add(&G1Point::msm(&points, &scalars));

@@ -94,7 +94,7 @@ pub trait Journal: std::fmt::Debug + Sync {
     /// Reports whether the seed still exists. The last step of a run removes it.
     fn has_seed(&self) -> bool;
 
-    /// Returns what a user should know about how the journal was opened. A second call returns
+    /// Returns notices for the user about the opening of the journal. A second call returns
     /// nothing.
     fn take_notices(&self) -> Vec<String>;
 

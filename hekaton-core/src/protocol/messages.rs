@@ -46,7 +46,7 @@ pub struct Commitment {
     pub instance: usize,
     /// The commitment D to the values of its slots, and to its marked values.
     pub d: G1Point,
-    /// The mark of what was committed to.
+    /// The mark of the committed values.
     pub mark: Mark,
 }
 

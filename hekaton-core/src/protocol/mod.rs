@@ -2,7 +2,7 @@
 //! run the rounds (spec: distributed#rounds, distributed#states).
 //!
 //! This module is for engines, tools and benchmarks. A program that proves and verifies needs only
-//! what the crate root re-exports.
+//! the items that the crate root re-exports.
 
 pub mod answer;
 mod attempt;

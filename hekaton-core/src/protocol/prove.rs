@@ -48,9 +48,9 @@ pub fn prove<C: Circuit>(
     engine: &impl Engine,
     options: &ProveOptions<'_>,
 ) -> Result<ProvenRun, ProveError> {
-    let circuit = PreparedCircuit::with_input(circuit, input);
-    let circuit = circuit.map_err(|e| CoordinatorError::Execution(ExecutionError::Layout(e)))?;
-    prove_prepared(&circuit, keys, engine, options)
+    let prepared = PreparedCircuit::with_input(circuit, input)
+        .map_err(|e| CoordinatorError::Execution(ExecutionError::Layout(e)))?;
+    prove_prepared(&prepared, keys, engine, options)
 }
 
 /// [`prove`] of a circuit that was prepared with its input.
@@ -99,7 +99,9 @@ impl<E: Engine> Session<'_, E> {
             None => self.attempts(&coordinator, sponge)?,
         };
         let public_values = coordinator.public_values().to_vec();
-        let public = self.keys.verifying.name_values(&public_values).unwrap_or_default();
+        // `Coordinator::of` has compared the keys with the circuit whose values these are.
+        let public = (self.keys.verifying.name_values(&public_values))
+            .expect("one value for each public wire of the layout");
         Ok(ProvenRun {
             proof,
             public_values,
@@ -154,8 +156,8 @@ impl<E: Engine> Session<'_, E> {
         }
         let since = recorder.phase_start(Phase::Execute, 1, 0);
         // As many of this process's threads as may prove at once within its memory.
-        let own = self.options.provers.map_or(usize::MAX, std::num::NonZeroUsize::get);
-        let own = own.min(self.engine.pool().threads());
+        let threads = self.engine.pool().threads();
+        let own = self.options.provers.map_or(threads, |provers| provers.get().min(threads));
         Coordinator::check(self.circuit, self.keys, self.engine.pool(), own)?;
         let executed = self.engine.execute(self.circuit, self.keys)?;
         let coordinator = Coordinator::of(self.circuit, self.keys, executed);
@@ -182,9 +184,8 @@ impl<E: Engine> Session<'_, E> {
             check_constraints: self.options.witness_check == WitnessCheck::Check,
             resumed: journal.is_some_and(|journal| journal.is_resumed()),
         });
-        for message in journal.map(|journal| journal.take_notices()).unwrap_or_default() {
-            self.notice(message);
-        }
+        let notices = journal.map(|journal| journal.take_notices());
+        notices.into_iter().flatten().for_each(|message| self.notice(message));
         Ok(coordinator)
     }
 

@@ -137,9 +137,10 @@ impl<'a, E: Engine> Session<'a, E> {
         });
         // Synced even when the round failed: answers must survive a power failure.
         let synced = log.as_ref().map_or(Ok(()), |log| log.sync());
-        let new = new?;
+        // The round's own error comes first: it may be the cause of the other.
+        let made = new?;
         synced?;
-        answers.extend(new.into_iter().map(|answer| (answer.instance(), answer)));
+        answers.extend(made.into_iter().map(|answer| (answer.instance(), answer)));
         Ok(Answers { log, list: answers.into_values().collect(), bytes: exchanged.into_inner() })
     }
 

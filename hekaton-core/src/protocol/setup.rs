@@ -101,7 +101,7 @@ pub enum SetupError<E = Infallible> {
     /// The keys cannot be stored.
     #[error(transparent)]
     Sink(E),
-    /// A family needs room for a subcircuit, and not for more than anybody proves.
+    /// A family needs room for at least one subcircuit, within the maximum.
     #[error("a family for {instances} subcircuits: expected 1 to 2^32")]
     FamilySize {
         /// The number of subcircuits.
@@ -285,7 +285,7 @@ pub(crate) fn setup_wiring<E>(
     let aggregation = exponents.aggregation_key(elements, &bases)?;
     let verifying = exponents.verifying_key(options, parameters, &bases);
     wipe_stacks();
-    // Never write what the reader refuses: too many public wires, or too long a name
+    // Never write a key that the reader refuses: too many public wires, or too long a name
     // (spec: verifier#key).
     VerifyingKey::from_bytes(&verifying.to_bytes())?;
     Ok((aggregation, verifying))
@@ -321,10 +321,10 @@ pub(super) fn setup_types<E>(
     let mut elements: Vec<[G2Point; 3]> = Vec::new();
     let mut counts = vec![0usize; wiring.types.len()];
     wiring.type_of.iter().for_each(|kind| counts[*kind as usize] += 1);
-    for ((r1cs, kind), (spec, count)) in
+    for ((synthesized, kind), (spec, count)) in
         types.zip(&secrets.types).zip(wiring.types.iter().zip(counts))
     {
-        let r1cs = r1cs?;
+        let r1cs = synthesized?;
         // The rows of the memory check are in place, and D binds every committed wire
         // (spec: memory-check#asserts, memory-check#rank, buses#asserts).
         check_type_with(&r1cs, &wiring.buses)?;

@@ -114,7 +114,7 @@ impl<'a> Worker<'a> {
         Ok((CommittedSubcircuit { worker: self, job, look_ups }, response))
     }
 
-    /// The marked values of a subcircuit and what it looks up, from a synthesis under challenges of its
+    /// The marked values and the look-ups of a subcircuit, from a synthesis under challenges of its
     /// own: those of the proof do not exist yet, and must not matter (spec: buses#commit-round).
     fn marked(self, key: &ProvingKey, job: &Job) -> Result<(Vec<Fr>, LookUps), WorkerError> {
         if !is_synthesized(self.circuit, key) {
@@ -156,7 +156,7 @@ impl<'a> Worker<'a> {
         let key = self
             .keys
             .get(job.kind)
-            .ok_or_else(|| error(format!("there is no proving key for type {}", job.kind)))?;
+            .ok_or_else(|| error(format!("the keys have no proving key for type {}", job.kind)))?;
         if job.values.len() != key.slots() || job.slots.len() != key.slots() {
             let why = format!(
                 "the job has {} values and {} slots, but the proving key has {} slots",
@@ -171,7 +171,7 @@ impl<'a> Worker<'a> {
 }
 
 impl CommittedSubcircuit<'_> {
-    /// Returns the job, to be proven later, and what the subcircuit looks up.
+    /// Returns the job, to be proven later, and the look-ups of the subcircuit.
     pub fn into_parts(self) -> (Job, LookUps) {
         (self.job, self.look_ups)
     }
@@ -212,7 +212,7 @@ impl CommittedSubcircuit<'_> {
 }
 
 /// Reports whether the commit round synthesizes subcircuits of a type: for their marked values, and
-/// for what they look up.
+/// for their look-ups.
 pub(crate) fn is_synthesized(circuit: &PreparedCircuit<'_>, key: &ProvingKey) -> bool {
     let layout = key.layout();
     let may_look_up = circuit.layout().has_tables() && layout.shape().entries > 0;
@@ -227,7 +227,7 @@ fn private(job: &Job) -> Result<&PrivateInput, WorkerError> {
     })
 }
 
-/// The mark of what was committed to (spec: buses#commit-round).
+/// The mark of the committed values (spec: buses#commit-round).
 fn mark(layout: VariableLayout, of_committed: &Secret) -> Mark {
     match layout.marked().is_empty() {
         true => Mark::default(),

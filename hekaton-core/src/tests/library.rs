@@ -641,7 +641,7 @@ fn wrong_tables_and_memories_are_refused() {
             },
             "RAM 'm': more than 2^32 accesses",
         ),
-        (|l| (0..2).for_each(|_| ignore(l.bus("b"))), "there already is a bus 'b'"),
+        (|l| (0..2).for_each(|_| ignore(l.bus("b"))), "the layout already has a bus 'b'"),
         (|l| ignore(l.bus("B")), "cannot name a bus"),
     ];
     for (declare, says) in cases {

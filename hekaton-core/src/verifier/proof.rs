@@ -232,7 +232,7 @@ impl<'a> Decoded<'a> {
         let mut gt_fields = Vec::with_capacity(gt_codes.capacity());
         let mut at = HEADER;
         // Points are decoded one by one, with subgroup checks. `codes` keeps the bytes: the
-        // transcript absorbs exactly what was parsed.
+        // transcript absorbs exactly the parsed bytes.
         for field in layout {
             let code = &bytes[at..at + field.len()];
             codes.push(code);

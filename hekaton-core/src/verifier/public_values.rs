@@ -126,13 +126,12 @@ impl VerifyingKey {
             let (expected, found) = (self.public.len(), values.len());
             return Err(PublicValuesError::Count { expected, found });
         }
-        let named = self.public.iter().zip(values);
-        let named = named.map(|(wire, value)| NamedValue {
+        let named = |(wire, value): (&PublicWire, &Fr)| NamedValue {
             name: wire.name.clone(),
             index: wire.index,
             value: *value,
-        });
-        Ok(named.collect())
+        };
+        Ok(self.public.iter().zip(values).map(named).collect())
     }
 
     /// The JSON form of public values: an object with a decimal string per public wire.

@@ -142,7 +142,7 @@ impl<S: Sponge> FiatShamir<S> {
         }
     }
 
-    /// Step 7: absorbs what is left of the vectors and W_r, draws z and rho
+    /// Step 7: absorbs the folded vectors and W_r, draws z and rho
     /// (spec: verifier#opening-challenges).
     ///
     /// The point z comes after everything that is opened at it.

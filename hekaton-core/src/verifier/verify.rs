@@ -25,9 +25,9 @@ pub enum Equation {
     U,
     /// The statement: all subcircuits' Mirage equations and the memory check.
     Z,
-    /// The folded key v_f is what the challenges make of it.
+    /// The folded key v_f follows from the challenges.
     KeyV,
-    /// The folded key w_f and the ledger key W_r are what the challenges make of them.
+    /// The folded key w_f and the ledger key W_r follow from the challenges.
     KeyW,
 }
 
@@ -60,7 +60,7 @@ pub enum VerifyError {
         /// Number supplied.
         found: usize,
     },
-    /// The key is a test key: its trapdoors come from a known seed, so anybody can forge proofs.
+    /// The key is a test key: its trapdoors come from a known seed, so anyone can forge proofs.
     #[error(
         "the verifying key is a test key with trapdoors from a known seed: anybody can forge \
          proofs under it, so a proof under it proves nothing"
@@ -82,7 +82,7 @@ pub enum VerifyError {
     },
 }
 
-/// Says for people what a wrong proof can mean; with `{:#}`, also which equations fail.
+/// Explains to users what a wrong proof can mean; with `{:#}`, also which equations fail.
 fn does_not_hold(failing: &[Equation], f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     f.write_str(
         "the proof does not hold for these public values: a public value, the proof, or the \
@@ -118,7 +118,7 @@ pub fn verify(vk: &VerifyingKey, public_values: &[Fr], proof: &[u8]) -> Result<(
     }
 }
 
-/// **For tests only:** [`verify`] that also accepts proofs under test keys, which anybody who knows
+/// **For tests only:** [`verify`] that also accepts proofs under test keys, which anyone who knows
 /// the seed can forge.
 ///
 /// # Errors
@@ -186,10 +186,9 @@ pub(crate) fn public_sum(
     values: &[Fr],
     memory: &MemoryChallenges,
 ) -> Result<Fr, VerifyError> {
-    let public = vk.public.iter().zip(values);
-    let public = public.map(|(wire, value)| (wire.address, wire.multiplicity, value));
-    let constants = vk.constants.iter();
-    let constants = constants.map(|wire| (wire.address, wire.multiplicity, &wire.value));
+    let public = (vk.public.iter().zip(values))
+        .map(|(wire, value)| (wire.address, wire.multiplicity, value));
+    let constants = vk.constants.iter().map(|wire| (wire.address, wire.multiplicity, &wire.value));
     let (mut fingerprints, mut multiplicities) = (Vec::new(), Vec::new());
     for (address, multiplicity, value) in public.chain(constants) {
         let fingerprint = memory.g + value + memory.b * Fr::from(address);
@@ -228,7 +227,8 @@ impl Challenges {
     ) -> Self {
         let mut transcript = FiatShamir::begin(sponge, vk_digest, vk.instances, public_values);
         let mut codes = proof.codes.iter().copied();
-        let mut next = || codes.next().unwrap_or_default();
+        // A missing code could not be told from an empty one, and the transcript would not bind it.
+        let mut next = || codes.next().expect("`Decoded` has the code of every field");
         let memory = transcript.memory(next(), vk.has_buses());
         let (r, zeta) = transcript.batching(next(), next(), next(), next());
         let s = [(); 3].map(|()| transcript.fold(next(), next()));

@@ -48,7 +48,7 @@ pub enum VerifyingKeyError {
 pub enum Trust {
     /// One party ran the setup and knew the trapdoors while it ran.
     SingleParty,
-    /// The trapdoors come from a known seed: keys for tests, under which anybody can forge proofs.
+    /// The trapdoors come from a known seed: keys for tests, under which anyone can forge proofs.
     InsecureSeed,
 }
 
@@ -122,7 +122,7 @@ pub struct VerifyingKey {
     /// Commitment to Sb, the part of S that b multiplies.
     pub(crate) cm_sb: Gt,
     /// In circuits with buses: commitments to ST and SV, the parts of S that b_T and b_V multiply.
-    /// In a box, because setup makes keys: room for what is not there would carry what was on its stack,
+    /// In a box, because setup makes keys: unused room in a value would carry old contents of its stack,
     /// copies of trapdoors, into memory that lives on.
     pub(crate) buses: Option<Box<[Gt; 2]>>,
     /// Commitment to the vector of gamma, once per instance.
@@ -469,7 +469,7 @@ impl VerifyingKey {
         let mut gt = Gt::decompress_all(&codes).map_err(|(i, e)| {
             reader.invalid("target group element", (codes.len() - i) * Gt::COMPRESSED, e)
         })?;
-        let buses = buses.then(|| Box::new([gt.remove(3), gt.remove(3)]));
+        let of_buses = buses.then(|| Box::new([gt.remove(3), gt.remove(3)]));
         // An identity among the commitments to gamma, delta, eta and Theta, or as e(alpha, beta),
         // would remove a term from the equations.
         if gt[3..].iter().any(Gt::is_identity) {
@@ -477,7 +477,7 @@ impl VerifyingKey {
             return Err(reader.invalid(what, 192, "the neutral element is not allowed"));
         }
         // Two equal commitments mean equal elements in every instance. With delta = gamma, say, C
-        // repairs any public part, and anybody can forge.
+        // repairs any public part, and anyone can forge.
         if (3..7).any(|i| gt[i + 1..7].contains(&gt[i])) {
             let what = "cm_gamma, cm_delta, cm_eta, cm_Theta";
             return Err(reader.invalid(what, 192, "two of them are equal"));
@@ -504,7 +504,7 @@ impl VerifyingKey {
             cm_st: gt[0],
             cm_sg: gt[1],
             cm_sb: gt[2],
-            buses,
+            buses: of_buses,
             cm_gamma: gt[3],
             cm_delta: gt[4],
             cm_eta: gt[5],

@@ -69,7 +69,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The median time of several runs after one that is not counted.
+/// The median time of several runs, after a first one that does not count.
 fn median(
     device: &dyn Device,
     mut run: impl FnMut() -> Result<(), hekaton_gpu::Error>,
@@ -207,7 +207,7 @@ fn measure(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box
     Ok(())
 }
 
-/// Batches of assignments of a type: of random values, and of such as circuits with many bits have.
+/// Batches of assignments of a type: of random values, and of values like those of circuits with many bits.
 fn workers(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box<dyn Error>> {
     for (rows, vectors, multiples) in [
         (1 << 14, 16, true),

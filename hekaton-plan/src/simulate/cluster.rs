@@ -102,10 +102,11 @@ const KEYS: [(&str, Field); 15] = [
     ("usd_per_core_hour", Field::NonNegative(|c| &mut c.price)),
 ];
 
-/// A cluster file: what a site states about its machines, and about constants that nobody measured.
+/// A cluster file: the statements of a site about its machines, and its assumptions for constants that were
+/// not measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterFile {
-    /// The cluster, with the defaults where the file states nothing.
+    /// The cluster, with the default for each key that the file does not state.
     pub cluster: Cluster,
     /// The keys that the file states.
     pub stated: BTreeSet<String>,
@@ -113,7 +114,7 @@ pub struct ClusterFile {
     pub assumed: BTreeMap<Constant, f64>,
 }
 
-/// Why a cluster cannot be used.
+/// The reason that a cluster cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
@@ -136,8 +137,8 @@ pub enum ClusterError {
         /// All keys that are known in its place.
         known: Vec<&'static str>,
     },
-    /// A value is not what its key requires.
-    #[error("{key} = {found}, expected {expected}")]
+    /// A value does not meet the requirement of its key.
+    #[error("{key} = {found}: expected {expected}")]
     Value {
         /// The key.
         key: String,
@@ -176,8 +177,9 @@ impl Field {
         };
         match self {
             Self::Count(field) => {
-                let count = value.as_integer().and_then(|x| u64::try_from(x).ok());
-                let count = count.filter(|x| (1..=1 << 32).contains(x));
+                let count = (value.as_integer())
+                    .and_then(|x| u64::try_from(x).ok())
+                    .filter(|x| (1..=1 << 32).contains(x));
                 *field(cluster) = count.ok_or_else(|| wrong("a whole number above 0"))?;
             }
             Self::Positive(field) => *field(cluster) = real("a number above 0", |x| x > 0.0)?,
@@ -202,6 +204,11 @@ impl Field {
 }
 
 impl Cluster {
+    /// The number of provers of a rank, as a number of items.
+    pub(super) fn provers(&self) -> usize {
+        usize::try_from(self.provers_per_rank).expect("a cluster file has counts of up to 2^32")
+    }
+
     /// The number of ranks.
     pub fn ranks(&self) -> u64 {
         self.cores.div_ceil(self.provers_per_rank.max(1)).max(1)
@@ -240,6 +247,7 @@ impl ClusterFile {
     pub fn from_toml(text: &str) -> Result<Self, ClusterError> {
         let table: Table =
             text.parse().map_err(|e: toml::de::Error| ClusterError::Syntax(e.to_string()))?;
+        // The format comes first: another one may have other keys.
         let mut out = Self::default();
         let format = table.get("format");
         if format.and_then(Value::as_integer) != Some(FORMAT) {
@@ -254,6 +262,7 @@ impl ClusterFile {
                     field.set(&mut out.cluster, key, value)?;
                     out.stated.insert(key.clone());
                 }
+                // A misspelled key would leave a default in its place, unnoticed.
                 (_, None) => {
                     let ends = ["format", "assumed"];
                     let known = KEYS.iter().map(|(name, _)| *name).chain(ends).collect();
@@ -270,8 +279,8 @@ impl ClusterFile {
             found: found.to_string(),
             expected,
         };
-        let table = value.as_table();
-        let table = table.ok_or_else(|| wrong("assumed".to_owned(), value, "a table"))?;
+        let table =
+            (value.as_table()).ok_or_else(|| wrong("assumed".to_owned(), value, "a table"))?;
         for (name, value) in table {
             let key = format!("assumed.{name}");
             let Some(constant) = Constant::named(name) else {

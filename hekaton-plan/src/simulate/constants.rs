@@ -27,8 +27,8 @@ macro_rules! constants {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The version of what the constant means and how it is measured. It changes when a
-            /// value that was measured before can no longer be used.
+            /// The version of the constant's definition and measurement. It changes when older values
+            /// can no longer be used.
             pub fn version(self) -> u64 {
                 match self { $(Self::$variant => $version,)* }
             }
@@ -77,7 +77,7 @@ constants! {
     LayoutOccurrence = "layout_occurrence_seconds", version 2;
     /// The share of one wire of one subcircuit in the digest of the layout, hashing included.
     DigestOccurrence = "digest_occurrence_seconds", version 1;
-    /// Executing one wire of one subcircuit, without what the circuit computes.
+    /// Executing one wire of one subcircuit, without the circuit's own computation.
     ExecuteOccurrence = "execute_occurrence_seconds", version 1;
     /// Decoding a product of Miller loops from a rank and multiplying it.
     MillerProduct = "miller_product_seconds", version 1;
@@ -117,7 +117,7 @@ impl Constant {
 /// The source of a constant's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Measured; the text says how.
+    /// Measured, by the method that the text describes.
     Measured(String),
     /// Stated by the user.
     Assumed,
@@ -146,7 +146,7 @@ pub struct Constants {
     outdated: BTreeMap<Constant, u64>,
 }
 
-/// Why constants cannot be used.
+/// The reason that constants cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConstantError {
@@ -167,7 +167,7 @@ pub enum ConstantError {
         /// The name of the constant.
         name: &'static str,
     },
-    /// A constant was measured by a program that meant something else by it.
+    /// A constant was measured by a program with another definition of it.
     #[error("the constant {name} has version {found}, expected {expected}: measure again")]
     Version {
         /// The name of the constant.
@@ -210,7 +210,7 @@ impl Constants {
         Self { program, processor, ..Self::default() }
     }
 
-    /// Adds a measured constant; `how` says how it was measured.
+    /// Adds a measured constant; `how` describes the measurement.
     pub fn measured(&mut self, constant: Constant, value: f64, how: &str) {
         let source = Source::Measured(how.to_owned());
         self.values.insert(constant, ConstantValue { value, interval: None, source });
@@ -291,6 +291,7 @@ impl Constants {
                     }
                     Some((constant.name().to_owned(), entry))
                 }
+                // The file is a record of measurements: assumptions belong in a cluster file.
                 Source::Assumed => None,
             })
             .collect();
@@ -319,14 +320,17 @@ impl Constants {
             let Some(constant) = Constant::named(name) else { continue };
             let version = entry["version"].as_u64().unwrap_or(0);
             if version != constant.version() {
+                // Kept, so that the error asks for a new measurement and not for a missing one.
                 out.outdated.insert(constant, version);
                 continue;
             }
-            let value = entry["value"].as_f64().filter(|value| constant.allows(*value));
-            let value = value.ok_or_else(|| ConstantError::Value {
+            let invalid = || ConstantError::Value {
                 name: constant.name(),
                 found: entry["value"].to_string(),
-            })?;
+            };
+            let value = (entry["value"].as_f64())
+                .filter(|value| constant.allows(*value))
+                .ok_or_else(invalid)?;
             let how = entry["how"].as_str().unwrap_or("unknown");
             match interval(&entry["interval"]) {
                 _ if entry["interval"].is_null() => out.measured(constant, value, how),

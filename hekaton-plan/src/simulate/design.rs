@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 
 /// The design of a distributed run.
 ///
-/// [`Design::POOL`], [`Design::SLICES`] and [`Design::TREE`] are what the program does with
-/// `--keys-from-root`, and with `--execute` and `--ranks-per-leader` as they say. [`Design::FLAT`] is
-/// what it did before it had any of these.
+/// [`Design::POOL`], [`Design::SLICES`] and [`Design::TREE`] are the program with `--keys-from-root`, and with
+/// the options `--execute` and `--ranks-per-leader` that they name. [`Design::FLAT`] is the program before it
+/// had any of these options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Design {
@@ -29,11 +29,11 @@ pub struct Design {
     pub steal: bool,
 }
 
-/// A name that is not a design's.
+/// A name that no design has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no design {found:?}; known designs: {}", Design::names().join(", "))]
+#[error("unknown design '{found}'; known designs: {}", Design::names().join(", "))]
 pub struct UnknownDesign {
-    /// The name that was asked for.
+    /// The given name.
     pub found: String,
 }
 
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn an_unknown_design_is_an_error_with_the_list() {
         let error = Design::named("star").unwrap_err().to_string();
-        assert_eq!(error, "there is no design \"star\"; known designs: flat, pool, slices, tree");
+        assert_eq!(error, "unknown design 'star'; known designs: flat, pool, slices, tree");
         for design in Design::ALL {
             assert_eq!(Design::named(design.name), Ok(design));
         }

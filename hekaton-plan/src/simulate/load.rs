@@ -1,4 +1,4 @@
-//! The work that is to be proven, as far as a prediction depends on it.
+//! The work of a run, as far as a prediction depends on it.
 
 use crate::estimate::{Estimate, TypeEstimate, aggregation_key_bytes};
 use crate::memory::TypeSize;
@@ -42,6 +42,7 @@ impl Load {
             estimate.types.iter().map(|t| &t.size).enumerate().map(sum).sum::<f64>() / n
         };
         let types = &estimate.types;
+        // Slots of an estimate include the masks, which are counted apart here.
         let wires = (mean(&|i| types[i].size.slots as f64) - mask_wires as f64).max(0.0);
         let domains = || types.iter().map(|t| t.size.domain as f64);
         Self {
@@ -71,6 +72,7 @@ impl Load {
         };
         let median = sum(&|t| t.commit_seconds + t.prove_seconds);
         let at = |end: usize| {
+            // The interval of a type is of both rounds together, so one factor scales the whole time.
             let factor = if median > 0.0 { sum(&|t| t.interval[end]) / median } else { 1.0 };
             Self { alone_seconds: self.alone_seconds * factor, ..*self }
         };
@@ -81,6 +83,7 @@ impl Load {
     #[must_use]
     pub fn with_subcircuits(self, subcircuits: u64) -> Self {
         let factor = subcircuits as f64 / self.subcircuits as f64;
+        // Types keep their keys; only the aggregation key grows with the number of subcircuits.
         let aggregation =
             |n: u64| usize::try_from(n).map_or(f64::INFINITY, |n| aggregation_key_bytes(n) as f64);
         Self {

@@ -5,10 +5,9 @@
 //! In addition to what [`estimate`](crate::estimate()) counts, a prediction accounts for the
 //! coordinator, the network, the file system, and the variance of jobs and ranks.
 //!
-//! Constants of the program and the processor come from a calibration ([`Constants`]); without one
-//! there is an error that names the constant, never a default. What describes the site is in
-//! [`Cluster`], and is assumed unless its owner states it. All subcircuits count as equal to their
-//! mean.
+//! Constants of the program and the processor come from a calibration ([`Constants`]). A missing one is an
+//! error that names it, never a default. [`Cluster`] describes the site; its values are assumptions unless
+//! the owner of the site states them. All subcircuits count as equal to their mean.
 
 mod calibrate;
 mod cluster;

@@ -17,6 +17,7 @@ impl Noise {
 
     /// A uniform number in 0..1.
     fn uniform(&mut self) -> f64 {
+        // A double has 53 bits, so each value is exact and 1 never occurs.
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 

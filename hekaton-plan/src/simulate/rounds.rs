@@ -1,6 +1,6 @@
 //! The commit round and the prove round as discrete events.
 //!
-//! Three things happen: jobs arrive at a rank, a prover ends a job, and an answer arrives at the
+//! There are three kinds of events: jobs arrive at a rank, a prover ends a job, and an answer arrives at the
 //! coordinator, which is one server that takes events in their order.
 
 use super::cluster::Cluster;
@@ -33,7 +33,7 @@ pub(super) struct Jobs {
 /// The end of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Round {
-    /// When the coordinator has the last answer, in seconds since the start of the round.
+    /// The time at which the coordinator has the last answer, in seconds since the start of the round.
     pub(super) end: f64,
     /// The time that the coordinator spent making jobs and taking answers, in seconds.
     pub(super) busy: f64,
@@ -42,7 +42,7 @@ pub(super) struct Round {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EventKind {
     /// Jobs arrive at a rank.
     Arrival { jobs: usize },
     /// A prover of a rank ends a job.
@@ -51,13 +51,13 @@ enum Kind {
     Answer,
 }
 
-/// An event; the first one in time comes first, and of simultaneous ones the first that was
-/// scheduled.
+/// An event. Events are ordered by time, and simultaneous ones by the order in which they were scheduled, so
+/// that a prediction does not depend on the order inside the heap.
 struct Event {
     at: f64,
     sequence: u64,
     rank: usize,
-    kind: Kind,
+    kind: EventKind,
 }
 
 impl Ord for Event {
@@ -101,7 +101,6 @@ impl<'a> Ranks<'a> {
         each: Jobs,
         noise: &'a mut Noise,
     ) -> Self {
-        let provers = usize::try_from(cluster.provers_per_rank).unwrap_or(usize::MAX);
         Self {
             cluster,
             speeds,
@@ -110,12 +109,12 @@ impl<'a> Ranks<'a> {
             events: BinaryHeap::new(),
             sequence: 0,
             queued,
-            idle: vec![provers; speeds.len()],
+            idle: vec![cluster.provers(); speeds.len()],
             done: vec![0; speeds.len()],
         }
     }
 
-    fn schedule(&mut self, at: f64, rank: usize, kind: Kind) {
+    fn schedule(&mut self, at: f64, rank: usize, kind: EventKind) {
         self.sequence += 1;
         self.events.push(Reverse(Event { at, sequence: self.sequence, rank, kind }));
     }
@@ -137,25 +136,25 @@ impl<'a> Ranks<'a> {
             self.done[rank] += 1;
             let seconds =
                 self.each.seconds * self.speeds[rank] * self.noise.factor(self.cluster.job_sigma);
-            self.schedule(at + seconds, rank, Kind::Finished);
+            self.schedule(at + seconds, rank, EventKind::Finished);
         }
     }
 
     /// A prover of a rank ends a job, sends its answer and takes the next job.
     fn finish(&mut self, at: f64, rank: usize) {
         self.idle[rank] += 1;
-        self.schedule(at + self.delay(), rank, Kind::Answer);
+        self.schedule(at + self.delay(), rank, EventKind::Answer);
         self.start(at, rank);
     }
 }
 
-/// The coordinator, which does one thing at a time.
+/// The coordinator, which takes one event at a time.
 struct Coordinator {
     service: Service,
-    /// When it is free.
+    /// The time at which it is free.
     at: f64,
     busy: f64,
-    /// When it took the last answer and made the jobs that followed from it.
+    /// The time at which it had taken the last answer and made the jobs that followed from it.
     end: f64,
 }
 
@@ -189,7 +188,7 @@ impl Link {
     fn send(&mut self, ranks: &mut Ranks<'_>, at: f64, rank: usize, jobs: usize, bytes: f64) {
         self.free = self.free.max(at) + jobs as f64 * bytes / ranks.cluster.bandwidth;
         let arrival = self.free + ranks.delay();
-        ranks.schedule(arrival, rank, Kind::Arrival { jobs });
+        ranks.schedule(arrival, rank, EventKind::Arrival { jobs });
     }
 }
 
@@ -205,9 +204,10 @@ pub(super) fn commit_round(
 ) -> Round {
     let mut coordinator = Coordinator::new(each.service);
     let mut ranks = Ranks::new(cluster, speeds, vec![0; speeds.len()], each, noise);
-    let provers = usize::try_from(cluster.provers_per_rank).unwrap_or(usize::MAX);
+    let provers = cluster.provers();
     let room = provers.saturating_add(provers.max(3));
     let (mut link, mut left) = (Link { free: 0.0 }, jobs);
+    // With few jobs, the first ranks must not take all of them in advance.
     let share = room.min(jobs.div_ceil(speeds.len().max(1)));
     for rank in 0..speeds.len() {
         let end = |rank: usize| jobs * rank / speeds.len();
@@ -220,12 +220,12 @@ pub(super) fn commit_round(
     }
     while let Some(Event { at, rank, kind, .. }) = ranks.next() {
         match kind {
-            Kind::Arrival { jobs } => {
+            EventKind::Arrival { jobs } => {
                 ranks.queued[rank] += jobs;
                 ranks.start(at, rank);
             }
-            Kind::Finished => ranks.finish(at, rank),
-            Kind::Answer => {
+            EventKind::Finished => ranks.finish(at, rank),
+            EventKind::Answer => {
                 coordinator.take(at);
                 if left > 0 {
                     left -= 1;
@@ -263,7 +263,7 @@ impl Longest {
     }
 }
 
-/// The prove round: each rank proves what it committed to, and with `steal`, a rank that runs dry
+/// The prove round: each rank proves its committed subcircuits, and with `steal`, a rank that runs dry
 /// takes from the longest queue.
 pub(super) fn prove_round(
     held: Vec<usize>,
@@ -277,24 +277,25 @@ pub(super) fn prove_round(
     let mut longest = Longest::new(&held);
     let mut ranks = Ranks::new(cluster, speeds, held, each, noise);
     let delay = ranks.delay();
-    // Jobs that travel from one rank to another.
+    // Jobs that travel from one rank to another. Without them, a rank would ask again until they arrive.
     let mut coming = vec![0usize; speeds.len()];
     for rank in 0..speeds.len() {
-        // the challenges
+        // The challenges, one message for each rank.
         coordinator.at += cluster.message;
-        ranks.schedule(coordinator.at + delay, rank, Kind::Arrival { jobs: 0 });
+        ranks.schedule(coordinator.at + delay, rank, EventKind::Arrival { jobs: 0 });
     }
     while let Some(Event { at, rank, kind, .. }) = ranks.next() {
         match kind {
-            Kind::Arrival { jobs } => {
+            EventKind::Arrival { jobs } => {
                 ranks.queued[rank] += jobs;
                 coming[rank] -= jobs;
                 ranks.start(at, rank);
             }
-            Kind::Finished => ranks.finish(at, rank),
-            Kind::Answer => {
+            EventKind::Finished => ranks.finish(at, rank),
+            EventKind::Answer => {
                 coordinator.take(at);
                 coordinator.end = coordinator.end.max(coordinator.at);
+                // Only for provers without work: jobs taken in advance would wait here instead of there.
                 let want = ranks.idle[rank].saturating_sub(ranks.queued[rank] + coming[rank]);
                 if !steal || want == 0 {
                     continue;
@@ -307,7 +308,7 @@ pub(super) fn prove_round(
                 coordinator.at += cluster.message;
                 // A request, the returned jobs, and the jobs again to their new rank.
                 let travel = 3.0 * delay + jobs as f64 * each.bytes / cluster.bandwidth;
-                ranks.schedule(coordinator.at + travel, rank, Kind::Arrival { jobs });
+                ranks.schedule(coordinator.at + travel, rank, EventKind::Arrival { jobs });
             }
         }
     }

@@ -10,22 +10,21 @@ use super::times::Times;
 
 /// The seed of the variance: equal inputs have equal predictions.
 const SEED: u64 = 1;
-/// The threads that compute the digests of keys, and the time to load a key over that of its
-/// digest (as in the estimate of one machine).
+/// The number of threads that compute the digests of keys, and the time to load a key over that of its digest,
+/// as in the estimate of one machine.
 const DIGEST_THREADS: f64 = 8.0;
 const LOAD_OVER_DIGEST: f64 = 3.0;
 /// The bandwidth of the one reader of a key tree, in nodes' bandwidths: it reads in parallel
 /// streams.
 const READER_NODES: f64 = 4.0;
-/// Bytes of a job in the commit round: each slot's value with its share of the frame, and the rest;
-/// then of a job for a rank that has the values, and of an answer in both rounds together, frames
-/// included.
+/// Bytes of messages, frames included: of a job in the commit round per slot, and apart from its slots; of a
+/// job for a rank that has the values; and of an answer in both rounds together.
 const JOB_SLOT_BYTES: f64 = 40.0;
 const JOB_BYTES: f64 = 24.0;
 const OWN_JOB_BYTES: f64 = 100.0;
 const ANSWER_BYTES: f64 = 361.0 + 500.0;
-/// The least part of a subcircuit's time that is left for the prove round, should the constants of
-/// a commitment exceed it.
+/// The smallest part of a subcircuit's time that remains for the prove round, if the measured constants of a
+/// commitment exceed its time.
 const LEAST_PROVE: f64 = 0.1;
 /// Products of Miller loops per rank and phase of the aggregation.
 const PRODUCTS: f64 = 6.0;
@@ -37,9 +36,9 @@ const FOLD_SHARE: f64 = 0.75;
 const SYNCHRONOUS_PHASES: f64 = 6.0;
 /// Final exponentiations of an aggregation that do not depend on its size.
 const SINGLE_FINISHES: f64 = 30.0;
-/// Resident bytes of a process; per subcircuit; per wire of a subcircuit on rank 0, and on other
-/// ranks, and its value where a rank executed it; of a key's tables per element of the domain; of a
-/// prover per element, and in addition. They are those of docs/guide/cluster.md.
+/// Resident bytes: of a process; per subcircuit; per wire of a subcircuit on rank 0 and on other ranks, and of
+/// its value on a rank that executed it; of a key's tables per element of the domain; of a prover per element,
+/// and apart from the elements. docs/guide/cluster.md has the same numbers.
 const PROCESS_BYTES: f64 = 16e6;
 const SUBCIRCUIT_BYTES: f64 = 4e3;
 const ROOT_WIRE_BYTES: f64 = 160.0;
@@ -141,7 +140,7 @@ impl Prediction {
         self.ideal_seconds / (commit + prove + aggregate)
     }
 
-    /// The phase that costs most, where the prove round counts beyond its ideal time.
+    /// The phase with the highest cost. Of the prove round, only the time beyond the ideal counts.
     pub fn bottleneck(&self) -> &'static str {
         let waste = |(name, seconds): (&'static str, f64)| {
             (name, if name == "prove" { seconds - self.ideal_seconds } else { seconds })
@@ -176,6 +175,8 @@ pub fn predict(
     let ideal_seconds = run.n * load.alone_seconds / cluster.cores as f64;
     let [rank_0_bytes, rank_bytes] = run.memory();
     let failures = cluster.nodes() as f64 / cluster.node_mtbf * total;
+    // A failure costs a restart, and on average half of each subcircuit in progress; finished ones are in
+    // the log.
     let lost = cluster.requeue + phases.load_keys + 0.5 * run.prove;
     Ok(Prediction {
         design: design.name,
@@ -185,6 +186,7 @@ pub fn predict(
         phases,
         ideal_seconds,
         coordinator_busy: [
+            // A round of no length has no share, and not one that is not a number.
             rounds.commit_busy / phases.commit.max(1e-9),
             rounds.prove_busy / phases.prove.max(1e-9),
         ],
@@ -209,12 +211,12 @@ struct Run<'a> {
     /// Seconds to commit to a subcircuit, and to prove it on a busy node.
     commit: f64,
     prove: f64,
-    /// Bytes of a job that has everything, and of one of the commit round.
+    /// Bytes of a job with all values, and of a job of the commit round.
     job_bytes: f64,
     first_job_bytes: f64,
 }
 
-/// Both rounds, and how long the coordinator was busy.
+/// The times of both rounds, and of the coordinator's work in them.
 struct Rounds {
     commit: f64,
     prove: f64,
@@ -243,6 +245,7 @@ impl<'a> Run<'a> {
     fn load_keys(&self) -> f64 {
         let (cluster, keys) = (self.cluster, self.load.key_bytes);
         let nodes = cluster.nodes() as f64;
+        // Without a tree every node reads all keys, as fast as its own link and the shared file system allow.
         let read = if self.design.key_tree {
             let reader = (cluster.file_system_per_node * READER_NODES).min(cluster.file_system);
             let levels = (nodes + 1.0).log2();
@@ -257,6 +260,7 @@ impl<'a> Run<'a> {
     /// The layout with its digest, on each rank: all threads encode it, and one hashes.
     fn layout(&self) -> f64 {
         let threads = self.cluster.provers_per_rank as f64;
+        // Pieces are encoded in parallel, but the digest takes them in order.
         let hash = ACCESS_BYTES * self.times.of(C::HashByte);
         let encode = (self.times.of(C::DigestOccurrence) - hash).max(0.0) / threads;
         self.n * self.load.slots() * (self.times.of(C::LayoutOccurrence) + hash + encode)
@@ -291,10 +295,11 @@ impl<'a> Run<'a> {
         let each = Jobs { seconds: self.commit, bytes, service, hops };
         let (jobs, at_once) = (load.subcircuits as usize, design.sliced_execute);
         let commit = commit_round(jobs, &speeds, cluster, each, at_once, &mut noise);
-        let (bytes, service) = (self.job_bytes, services.prove);
-        let each = Jobs { seconds: self.prove, bytes, service, hops };
+        // A stolen job carries its values, even if its first rank had executed them.
+        let each_proof =
+            Jobs { seconds: self.prove, bytes: self.job_bytes, service: services.prove, hops };
         let Round { end, busy, done } = commit;
-        let prove = prove_round(done, &speeds, cluster, each, design.steal, &mut noise);
+        let prove = prove_round(done, &speeds, cluster, each_proof, design.steal, &mut noise);
         let rounds =
             Rounds { commit: end, prove: prove.end, commit_busy: busy, prove_busy: prove.busy };
         (rounds, speeds.into_iter().fold(0.0, f64::max))
@@ -306,6 +311,7 @@ impl<'a> Run<'a> {
         let all = PROCESS_BYTES + load.key_bytes;
         let prover = PROVER_BYTES * load.largest_domain + PROVER_FIXED_BYTES;
         let wires = n * load.wires;
+        // With slices, rank 0 has no values, and every other rank has those of its own slice.
         let (of_root, values) = match self.design.sliced_execute {
             true => (WIRE_BYTES * wires, VALUE_BYTES * wires / cluster.ranks() as f64),
             false => (ROOT_WIRE_BYTES * wires, 0.0),
@@ -319,8 +325,8 @@ impl<'a> Run<'a> {
         ]
     }
 
-    /// The aggregation: work that all cores share, phases in which rank 0 waits for all, and the
-    /// last GIPA rounds, which it does alone.
+    /// The aggregation: work that all cores share, phases in which rank 0 waits for all ranks, and the last GIPA
+    /// rounds, which it computes alone.
     fn aggregate(&self, slowest: f64) -> f64 {
         let Self { cluster, times, .. } = self;
         let (ranks, provers) = (cluster.ranks(), cluster.provers_per_rank);

@@ -6,7 +6,8 @@ use super::design::Design;
 use super::load::Load;
 use super::rounds::Service;
 
-/// The constants that a design needs. All were found before anything is computed.
+/// The constants that a design needs. All are looked up before anything is computed, so that a missing one is
+/// an error and not a wrong prediction.
 pub(super) struct Times {
     used: Vec<(Constant, ConstantValue)>,
 }
@@ -24,8 +25,8 @@ impl Times {
         Ok(Self { used: used.collect::<Result<_, _>>()? })
     }
 
-    /// The value of a constant. One that the design does not need is not a number, so that a term
-    /// that should not be there cannot go unnoticed.
+    /// The value of a constant; NaN for one that the design does not need, so that a term that should not be
+    /// there is noticed.
     pub(super) fn of(&self, constant: Constant) -> f64 {
         let found = self.used.iter().find(|(name, _)| *name == constant);
         found.map_or(f64::NAN, |(_, value)| value.value)
@@ -55,8 +56,9 @@ impl Times {
             (self.of(C::DecodeG1Checked), self.of(C::DecodeG2Checked))
         };
         let threads = f64::from(design.threads.max(1));
+        // The coordinator's one thread looks at all ranks for each job and for each answer.
         let scan = ranks * self.of(C::ScanRank);
-        // A leader passes many messages on as one.
+        // A leader passes the messages of its group on as one, so rank 0 handles one for each group.
         let message = cluster.message / design.fanout.map_or(1.0, |fanout| f64::from(fanout.get()));
         let encode = self.of(C::EncodeJob)
             + self.of(C::EncodeOccurrence) * load.slots()

@@ -96,8 +96,8 @@ impl<P: Pool> Checker<'_, P> {
         Ok(())
     }
 
-    /// Checks that the elements of types differ, and that none is zero. That K, psi and phi are neither
-    /// zero nor the generators, and e(alpha, beta) is not 1, is checked where keys are read.
+    /// Checks that the elements of types differ, and that none is zero. The readers of keys check that K, psi
+    /// and phi are neither zero nor the generators, and that e(alpha, beta) is not 1.
     pub(super) fn distinct(&mut self, keys: &Shared<'_>) -> Result<(), KeyCheckError> {
         // If two of delta, eta and gamma were equal, over all types, anyone could forge proofs
         // (spec: mirage#asserts).
@@ -128,7 +128,7 @@ impl<P: Pool> Checker<'_, P> {
         let same = of_layout.eq(of_keys)
             && keys.aggregation.type_of()? == wiring.type_of
             && keys.aggregation.buses()?.is_some() != wiring.buses.is_empty();
-        // Whatever is left out of the check: the sums below would be cut to the shorter list.
+        // Also if a test leaves this relation out, since the sums below would be cut to the shorter list.
         match same {
             true => self.relation(Relation::Layout, true),
             false => {
@@ -138,8 +138,8 @@ impl<P: Pool> Checker<'_, P> {
         }
     }
 
-    /// Computes a random combination of the public sums of each type's instances, and of what they
-    /// should be combinations of.
+    /// Computes a random combination of the public sums of each type's instances, and of the points of which
+    /// they should consist.
     pub(super) fn public_sums(
         &mut self,
         keys: &ProverKeys,

@@ -1,4 +1,4 @@
-//! Points and pairing equations, counted; with randomness that the maker of the keys could not know.
+//! Checks of points and pairing equations, with randomness that the maker of the keys could not know.
 
 use super::relation::Relation;
 use super::report::{KeyCheckError, KeyCheckReport};
@@ -7,21 +7,22 @@ use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, Scalars};
 use hekaton_core::Pool;
 use hekaton_core::mirage::SparseQuery;
 
-/// The fewest points that are worth a thread of their own.
+/// The smallest part of a list for a thread: a multi-scalar multiplication over fewer points costs more per
+/// point.
 const LEAST: usize = 1 << 15;
 
-/// Checks one key and counts what it has checked.
+/// Checks one key and counts the checks.
 pub(super) struct Checker<'p, P> {
     pub(super) pool: &'p P,
     pub(super) report: KeyCheckReport,
     /// The name of the key, for errors.
     pub(super) key: String,
-    /// A relation that is not checked: tests show what each one is needed for.
+    /// A relation that is not checked. Tests use it to show the forgery that the relation prevents.
     pub(super) without: Option<Relation>,
 }
 
-/// Random scalars of 64 bits with both signs, drawn when the keys are there, so that their maker
-/// could not know them. Short ones cost a quarter of full-size ones. Each value has probability 2^-64.
+/// Random scalars of 64 bits with both signs, drawn when the keys exist, so that their maker could not know
+/// them. Short ones cost a quarter of full-size ones, and each value has probability 2^-64.
 pub(super) fn randoms(n: usize) -> Result<Vec<Fr>, getrandom::Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)?;
@@ -30,7 +31,8 @@ pub(super) fn randoms(n: usize) -> Result<Vec<Fr>, getrandom::Error> {
         let mut bytes = [0; 8];
         stream.fill(&mut bytes);
         let bits = u64::from_le_bytes(bytes);
-        // Absolute values of at most 63 bits are what the arithmetic is fastest with.
+        // The arithmetic is fastest with absolute values of at most 63 bits. The 1 keeps zero out, which
+        // would leave a point out of the combination.
         let value = Fr::from((bits >> 1) + 1);
         if bits & 1 == 0 { value } else { -value }
     };
@@ -47,7 +49,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         Self { pool, report: KeyCheckReport::default(), key: key.to_string(), without }
     }
 
-    /// Adds what another checker has counted.
+    /// Adds the counts of another checker.
     pub(super) fn add(&mut self, report: KeyCheckReport) {
         self.report.points += report.points;
         self.report.relations += report.relations;
@@ -92,6 +94,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
         // Parts large enough for batched checks to pay off, and small enough for threads to end together.
+        // Each part has a stream of its own, so the outcome does not depend on the number of threads.
         let size = self.part(points.len()).min(1 << 19);
         let parts: Vec<(usize, &[G])> =
             (0..points.len()).step_by(size).map(|p| (p, &points[p..])).collect();

@@ -2,13 +2,12 @@
 //! that tie every element of the keys to the matrices and the layout (spec: soundness#keys-verify).
 //!
 //! Opening keys checks digests, that is, that the files are as they were written. This check shows
-//! that keys have the form that a setup gives them for this circuit. A relation between vectors is
+//! that keys have the form of keys from a setup for this circuit. A relation between vectors is
 //! checked by one random combination, which a false relation passes with probability 2^-64.
 //!
-//! Limits: it does not show who chose the secrets. The maker of a setup can forge, and so can anybody
-//! who has put known powers of phi and psi in place of those of a setup. Only the digest shows that
-//! keys are those of a setup that is trusted. What the report lists as not covered follows from no
-//! relation.
+//! Limits: it does not show who chose the secrets. The maker of a setup can forge, and so can an attacker
+//! who has replaced the powers of phi and psi by known ones. Only the digest shows that keys are those of
+//! a trusted setup. Elements that the report lists as not covered follow from no relation.
 
 mod aggregation;
 mod checker;
@@ -33,7 +32,7 @@ use shared::Shared;
 use std::sync::{Mutex, PoisonError};
 
 /// Checks all points and relations of keys. `wiring` is that of the circuit's layout, with masks if the
-/// keys have them; without it, nothing says which addresses and multiplicities the keys should have.
+/// keys have them; without it, the addresses and multiplicities of the keys cannot be checked.
 /// `step` receives the name of each step before it starts.
 ///
 /// # Errors
@@ -82,7 +81,7 @@ fn check_keys_without(
             Some(check.public_sums(keys, wiring)?)
         }
         None => {
-            let all = "St, Sb and SV: there is no layout to compare them with";
+            let all = "St, Sb and SV, since no layout was given to compare them with";
             check.report.not_covered.push(all.to_owned());
             None
         }
@@ -130,8 +129,8 @@ fn check_family_without(
         phi_2: points.phi_2,
         types,
     };
-    let of_family = family.header().types.iter();
-    let of_family = of_family.map(|kind| (kind.kind.name.as_str(), kind.variables()));
+    let of_family =
+        (family.header().types.iter()).map(|kind| (kind.kind.name.as_str(), kind.variables()));
     let same = of_family.eq(types.iter().map(|key| (key.name(), key.layout())));
     check.relation(Relation::Types, same)?;
     check.points("phi", shared.phi)?;
@@ -171,7 +170,7 @@ fn check_types<P: Pool>(
         let checker = || Checker::new(pool, format!("key of type '{}'", key.name()), without);
         step.say(&format!("type '{}': points", key.name()));
         checker().on_curve(key)?;
-        // Relations have steps that one thread does alone, and points occupy the others.
+        // Some steps of the relations run on one thread; meanwhile, points occupy the others.
         let mut both = pool.map(vec![Part::Points, Part::Relations], |part| {
             let mut check = checker();
             match part {
@@ -188,7 +187,7 @@ fn check_types<P: Pool>(
             Ok::<_, KeyCheckError>(check.report)
         });
         let mut check = checker();
-        // A wrong point is what is wrong, whatever does not follow from it.
+        // The part for points comes first, because a wrong point explains a relation that fails.
         both.drain(..).try_for_each(|report| report.map(|report| check.add(report)))?;
         // Mapped keys need not stay in memory until all types are done.
         key.sections().release_all();
@@ -196,11 +195,11 @@ fn check_types<P: Pool>(
     });
     let mut all = KeyCheckReport::default();
     for report in reports {
-        let report = report?;
-        all.points += report.points;
-        all.relations += report.relations;
-        all.not_covered.extend(report.not_covered);
-        all.only_provers.extend(report.only_provers);
+        let KeyCheckReport { points, relations, not_covered, only_provers } = report?;
+        all.points += points;
+        all.relations += relations;
+        all.not_covered.extend(not_covered);
+        all.only_provers.extend(only_provers);
     }
     Ok(all)
 }

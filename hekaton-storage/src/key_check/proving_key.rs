@@ -13,9 +13,9 @@ use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::{ProvingKey, SparseQuery};
 use std::collections::BTreeMap;
 
-/// The most rows of a type of which all points of D and L are compared with their columns. That takes a
-/// multiplication of full size for each row of C; only provers use these points, so what a larger type
-/// has of them for variables in C is reported as not covered.
+/// The largest number of rows of a type whose points of D and L are all compared with their columns, which
+/// takes a multiplication of full size for each row of C. Only provers use these points. In a larger type,
+/// those for variables in C are reported as not covered.
 const ALL_ROWS: usize = 1 << 14;
 
 /// A type whose queries are those of its matrices, for relations with other elements.
@@ -37,7 +37,7 @@ pub(super) struct TypeCheck<'a> {
     random: Vec<Fr>,
     /// The entries of C for public variables: rows, variables and coefficients.
     pub(super) public_c: Vec<(usize, usize, Fr)>,
-    /// Equations that wait for HQ.
+    /// Equations with a term in HQ, to be checked together.
     pending: Vec<Pending>,
     /// The sums of AQ and BQ with the random factors, over the variables whose D or L is compared.
     sums: (G1Point, G2Point),
@@ -110,7 +110,8 @@ fn has_memory_rows(layout: &VariableLayout, [a, b, c]: [&Matrix<'_>; 3]) -> bool
 }
 
 impl<'p, P: Pool> Checker<'p, P> {
-    /// Checks that the points of a proving key are reduced and on the curve: without that, nothing can be computed with them.
+    /// Checks that the points of a proving key are reduced and on the curve, without which sums of them are
+    /// not defined.
     pub(super) fn on_curve(&self, key: &ProvingKey) -> Result<(), KeyCheckError> {
         let e = key.elements();
         self.find_off_curve("elements", &[e.alpha_1, e.delta_1, e.eta_1])?;
@@ -198,7 +199,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         Ok(self.msm(key.h_query()?, on_coset))
     }
 
-    /// Checks the equations that wait for HQ, as one with random factors; one by one if that fails, to
+    /// Checks the pending equations as one, with random factors. If that fails, checks them one by one, to
     /// name the first that does not hold.
     pub(super) fn settle(&mut self, kind: &mut TypeCheck<'_>) -> Result<(), KeyCheckError> {
         let mut pending = std::mem::take(&mut kind.pending);
@@ -237,7 +238,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         self.through_h(key, &on_coset)
     }
 
-    /// Checks A, B, X and Theta, and prepares what else is checked of a type.
+    /// Checks A, B, X and Theta, and prepares the other checks of a type.
     pub(super) fn queries<'a>(
         &mut self,
         keys: &Shared<'a>,
@@ -260,7 +261,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         let same = listed(&used[0], variables, a.variables)
             && listed(&used[1], variables, b.variables)
             && listed(&used[2], layout.sum() + 1, x.variables);
-        // Whatever is left out of the check, the sums below need ascending lists.
+        // `Variables` also ensures the ascending lists that the sums below need.
         self.relation(Relation::Variables, same)?;
         let public = 0..layout.public().end;
         let public_c = (0..mc.rows()).flat_map(|row| mc.terms(row).map(move |(k, v)| (row, v, k)));
@@ -319,7 +320,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         let r = &kind.random;
         let x = key.x_query()?;
         let of_x = sparse(variables, x.variables.iter().map(|j| (*j as usize, r[*j as usize])));
-        // XQ has the opposite sign of what HQ makes.
+        // XQ has the opposite sign of the columns that HQ makes.
         kind.pending.push(Pending {
             relation: Relation::ColumnsC,
             pairs: vec![(self.sum(&x, 0..variables, r), kind.delta)],
@@ -328,7 +329,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         });
         drop(of_x);
         let (mut of_a, mut of_b) = (self.rows(ma, r), self.rows(mb, r));
-        // Variables in C apart, where D and L of them are not compared.
+        // Sums without the variables whose D and L are not compared, for `columns`.
         let apart = |j: usize| j < public || kind.is_apart(j);
         let own: Vec<Fr> =
             (0..variables).map(|j| if apart(j) { Fr::zero() } else { r[j] }).collect();
@@ -347,7 +348,9 @@ impl<'p, P: Pool> Checker<'p, P> {
         if let Some(k) = probe {
             let known = match single {
                 Some(_) => {
-                    let row = of_k.iter().position(|value| !value.is_zero()).unwrap_or_default();
+                    // `single` has counted one entry of the variable.
+                    let has_k = |row: &usize| mb.terms(*row).any(|(_, variable)| variable == k);
+                    let row = (0..mb.rows()).find(has_k).expect("the variable is in one row");
                     vec![(g.mul(&-of_a[row]), point_of(&kind.b, k))]
                 }
                 // The row of an entry is its u without row 0.
@@ -471,7 +474,7 @@ impl<'p, P: Pool> Checker<'p, P> {
             (committed.start..variables).filter(|j| kind.is_apart(*j)).collect();
         let mut missing = apart.iter().filter(|j| !r[**j].is_zero()).count();
         apart.into_iter().for_each(|j| r[j] = Fr::zero());
-        // What is in rows of C that could not be traced back is left out, too.
+        // Variables in rows of C that could not be traced back are left out, too.
         let unknown = (0..mc.rows()).filter(|row| all && !rows.is_known(*row));
         let mut left_out = vec![];
         for [variable, _] in unknown.flat_map(|row| mc.entries_of(row)) {
@@ -489,7 +492,7 @@ impl<'p, P: Pool> Checker<'p, P> {
             );
             self.report.only_provers.push(what);
         }
-        // DQ is what ties eta, which is in no other relation between the two groups and the columns.
+        // Only DQ ties eta to the columns: the other relation with eta compares the two groups.
         if r[committed.clone()].iter().all(Fr::is_zero) {
             let name = key.name();
             self.report
@@ -507,8 +510,8 @@ impl<'p, P: Pool> Checker<'p, P> {
         let e = key.elements();
         let (mut pairs, mut quotient, mut in_l) = (Vec::new(), Vec::new(), Vec::new());
         if all {
-            let c = rows.combine(self.rows(&mc, &r));
-            let c = c.expect("only rows that were traced back have a factor");
+            let combination = rows.combine(self.rows(&mc, &r));
+            let c = combination.expect("only rows that were traced back have a factor");
             (pairs, quotient) = self.value(kind, rows, &c);
             // HQ takes the part c t / 2 off L, which D does not have.
             r[..aux.start].fill(Fr::zero());

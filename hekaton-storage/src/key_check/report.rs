@@ -3,7 +3,7 @@
 use super::relation::Relation;
 use hekaton_core::keys::KeyFileError;
 
-/// Why keys are rejected.
+/// The reason that keys are rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyCheckError {
@@ -53,8 +53,8 @@ pub struct KeyCheckReport {
     pub points: u64,
     /// The number of relations that were checked.
     pub relations: u64,
-    /// Elements that verifiers use and no relation covers, one clause each; empty for most keys. Whoever
-    /// does not compare the digest must not take such keys.
+    /// Elements that verifiers use and no relation covers, one clause each; empty for most keys. A
+    /// caller that does not compare the digest must reject keys with any.
     pub not_covered: Vec<String>,
     /// Elements that only provers use and no relation covers, one clause each.
     pub only_provers: Vec<String>,

@@ -12,12 +12,13 @@ use hekaton_arith::{Domain, Fr, batch_invert};
 use hekaton_circuit::prover::Matrix;
 use std::collections::HashSet;
 
-/// The most products of a type: each takes a pairing.
+/// The maximum number of products per type, since each takes a pairing.
 const MAX_PRODUCTS: usize = 1 << 12;
-/// The longest column that is part of a product, and the most pairs of rows of all products.
+/// The maximum length of a column in a product, and the maximum number of pairs of rows in all products: an
+/// inversion and a few multiplications each. Without these bounds, keys from an attacker could take hours.
 const MAX_COLUMN: usize = 1 << 12;
 const MAX_PAIRS: usize = 1 << 22;
-/// The columns of a row on each side that are tried for a product.
+/// The number of columns of a row on each side that are tried for a product, the shortest first.
 const TRIES: usize = 4;
 
 /// A matrix by columns: the row and the number of the coefficient of each entry.
@@ -62,7 +63,8 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A row is what remains of this when rows that were traced back before are taken away.
+/// The source of a row: what remains of it after the rows that were traced back before are taken away is
+/// the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pivot {
     /// `e(K, Theta)`, of row 0.
@@ -180,12 +182,12 @@ impl<'a> Rows<'a> {
     fn follow(&mut self, search: &mut Search<'_, 'a>) {
         loop {
             let Search { single: [a, b], divide: [a_divide, b_divide], .. } = &mut *search;
-            let next = [(0, a), (1, b), (0, a_divide), (1, b_divide)].into_iter().enumerate();
-            let next = next.filter_map(|(at, (side, list))| Some((at, side, list.pop()?))).next();
+            let lists = [(0, a), (1, b), (0, a_divide), (1, b_divide)].into_iter().enumerate();
+            let next = lists.filter_map(|(at, (side, list))| Some((at, side, list.pop()?))).next();
             let Some((at, side, variable)) = next else { return };
             let columns = [&self.a, &self.b][side];
             let unknown = columns.terms(variable as usize).find(|(row, _)| !self.known[*row]);
-            // By now another column may have led to the row.
+            // Another column may have led to the row since this one was added.
             let Some((row, k)) = unknown.filter(|(_, k)| !k.is_zero()) else { continue };
             if at < 2 && k != Fr::ONE && k != -Fr::ONE {
                 search.divide[side].push(variable);
@@ -233,8 +235,8 @@ impl<'a> Rows<'a> {
     pub(super) fn combine(&self, mut factors: Vec<Fr>) -> Option<Combination> {
         let zero = || vec![Fr::zero(); self.variables];
         let mut out = Combination { a: zero(), b: zero(), theta: Fr::zero(), products: Vec::new() };
-        for (row, pivot) in self.order.iter().rev() {
-            let row = *row as usize;
+        for (number, pivot) in self.order.iter().rev() {
+            let row = *number as usize;
             let factor = std::mem::take(&mut factors[row]);
             if factor.is_zero() {
                 continue;
@@ -251,15 +253,15 @@ impl<'a> Rows<'a> {
                 Pivot::Product(j, k) => {
                     let (j, k) = (j as usize, k as usize);
                     let scale = self.a.coefficient(j, row) * self.b.coefficient(k, row);
-                    let factor = factor * inverse(&scale);
+                    let scaled = factor * inverse(&scale);
                     for (i, of_a) in self.a.terms(j) {
                         for (_, of_b) in
                             self.b.terms(k).filter(|(other, _)| *other == i && i != row)
                         {
-                            factors[i] -= factor * of_a * of_b;
+                            factors[i] -= scaled * of_a * of_b;
                         }
                     }
-                    out.products.push((j, k, factor));
+                    out.products.push((j, k, scaled));
                 }
             }
         }
@@ -279,11 +281,11 @@ impl<'a> Rows<'a> {
         for (j, k, factor) in products {
             for (i, of_a) in self.a.terms(*j) {
                 for (l, of_b) in self.b.terms(*k) {
-                    let factor = *factor * of_a * of_b;
+                    let product = *factor * of_a * of_b;
                     if i == l {
-                        squares[i] += factor;
+                        squares[i] += product;
                     } else {
-                        pairs.push((i, l, factor));
+                        pairs.push((i, l, product));
                         denominators.push(size * (points[i] - points[l]));
                     }
                 }
@@ -320,11 +322,11 @@ fn take_away(
     factor: Fr,
     factors: &mut [Fr],
 ) -> Fr {
-    let factor = factor * inverse(&columns.coefficient(variable, row));
+    let multiple = factor * inverse(&columns.coefficient(variable, row));
     for (other, k) in columns.terms(variable).filter(|(other, _)| *other != row) {
-        factors[other] -= factor * k;
+        factors[other] -= multiple * k;
     }
-    factor
+    multiple
 }
 
 /// The inverse of a coefficient of a pivot.

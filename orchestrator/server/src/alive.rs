@@ -29,10 +29,10 @@ const STILL: u32 = 2;
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// A function that reports whether a session on this machine has ended, as far as that can be determined immediately.
-pub(crate) type Gone = Arc<dyn Fn(&SessionId, &Session) -> bool + Send + Sync>;
+pub(crate) type LivenessProbe = Arc<dyn Fn(&SessionId, &Session) -> bool + Send + Sync>;
 
 /// A session's own state, which its components change.
-pub(crate) type Own = Arc<Mutex<Session>>;
+pub(crate) type SharedSession = Arc<Mutex<Session>>;
 
 /// The time at which a session was last written, shared with those that ask for it.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub(crate) async fn beat(
     store: Arc<dyn Store>,
     clock: Clock,
     id: SessionId,
-    own: Own,
+    own: SharedSession,
     pulse: Pulse,
     drain: CancellationToken,
 ) {
@@ -158,7 +158,7 @@ impl Observer {
     }
 
     /// Reports whether a session may be taken for dead.
-    pub(crate) fn is_dead(&self, id: &SessionId, gone: &Gone) -> bool {
+    pub(crate) fn is_dead(&self, id: &SessionId, gone: &LivenessProbe) -> bool {
         self.readings.get(id).is_some_and(|reading| reading.equal >= READS)
             || self.sessions.get(id).is_some_and(|session| gone(id, session))
     }
@@ -166,7 +166,7 @@ impl Observer {
     /// The sessions that are not dead.
     pub(crate) fn living<'a>(
         &'a self,
-        gone: &'a Gone,
+        gone: &'a LivenessProbe,
     ) -> impl Iterator<Item = (&'a SessionId, &'a Session)> {
         self.sessions.iter().filter(move |(id, _)| !self.is_dead(id, gone))
     }
@@ -203,7 +203,7 @@ mod tests {
 
     /// Reads at times in milliseconds; returns whether the session is dead after the last one.
     fn dead(reads: &[(u64, u64, Option<u64>)]) -> bool {
-        let gone: Gone = Arc::new(|_, _| false);
+        let gone: LivenessProbe = Arc::new(|_, _| false);
         let mut observer = Observer::default();
         for &(at, incarnation, counter) in reads {
             let read = listing(incarnation, counter);
@@ -221,7 +221,7 @@ mod tests {
         // one that is not there at all
         assert!(dead(&(0..5).map(|s| (at(s), 1, None)).collect::<Vec<_>>()));
         // a store that nobody can write
-        let gone: Gone = Arc::new(|_, _| false);
+        let gone: LivenessProbe = Arc::new(|_, _| false);
         let mut observer = Observer::default();
         for second in 0..20 {
             observer.read(Duration::from_secs(second), &listing(1, Some(3)), &[], &id());

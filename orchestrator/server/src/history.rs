@@ -3,14 +3,14 @@
 //! It knows nothing of how components work, so it finds their mistakes. Simulations and crash tests run it over what they have
 //! done; operators run it over the `audit` table of a database (`hekaton-orchestrator check`).
 
-use crate::bundler::{Bundle, bundle, bundles};
-use crate::id::{Digest, Name};
-use crate::intake::Path;
+use crate::bundle::{Bundle, bundle, bundles};
 use crate::record::{
     Chain, Job, JobKey, JobState, Limits, Order, Publication, Task, TaskKey, TaskState, chain_key,
     decode, log_name,
 };
 use crate::store::Entry;
+use crate::submissions::Path;
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! This machine, and the locks that tell at once whether a session on it has ended.
 
-use crate::alive::Gone;
+use crate::alive::LivenessProbe;
 use crate::record::{Session, SessionId};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,10 @@ use std::sync::{Arc, OnceLock};
 pub(crate) fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| {
-        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        format!("{}:{}", name.replace(char::is_whitespace, "-"), id.trim())
+        // Systems other than Linux have no such id. There, a session of before a restart counts as one of now, and ends late.
+        let id = hekaton_files::process::boot_id().unwrap_or_else(|| "-".into());
+        format!("{}:{id}", name.replace(char::is_whitespace, "-"))
     })
 }
 
@@ -59,7 +60,7 @@ fn tidy(folder: &Path) {
 }
 
 /// Returns a function that reports whether a session of this machine has ended: then its lock is free.
-pub(crate) fn gone(folder: PathBuf) -> Gone {
+pub(crate) fn gone(folder: PathBuf) -> LivenessProbe {
     Arc::new(move |id: &SessionId, session: &Session| {
         if session.host != boot() {
             return false;

@@ -12,46 +12,40 @@
 
 mod alive;
 pub mod backend;
-mod blobs;
-mod bundler;
-mod client;
+mod bundle;
 mod clock;
-mod collector;
-mod dispatcher;
+mod collect;
+mod dispatch;
 mod feed;
 pub mod history;
 mod host;
 pub mod http;
 mod id;
-mod intake;
 mod metrics;
 mod order;
-mod plan;
 mod process;
-mod publisher;
-mod queue;
+mod publish;
 pub mod record;
-mod runner;
 pub mod service;
 pub mod settings;
 pub mod standstill;
 pub mod store;
+mod submissions;
 mod surroundings;
 #[cfg(test)]
 mod tests;
 mod traces;
-mod workflow;
 mod workflows;
 
 pub use backend::{Backend, Library, Prover};
-pub use blobs::{BlobError, Blobs, Incoming};
-pub use client::{Client, ClientError};
 pub use clock::{Clock, Time};
-pub use dispatcher::BLOCKS_BEHIND_DEAD;
-pub use id::{BadId, Digest, Name, PARTITIONS};
-pub use intake::{Accepted, Intake, IntakeError, Reversal, Submission};
+pub use collect::{Groups, Situation, Sources, Step, Strategies, Strategy};
+pub use dispatch::{BLOCKS_BEHIND_DEAD, Progress};
+pub use hekaton_orchestrator_client::{
+    BadId, BlobError, Blobs, Client, ClientError, Collect, Digest, Incoming, Input, MAX_BLOBS,
+    MAX_TASKS, Name, Stage, Workflow, WorkflowError,
+};
+pub use id::PARTITIONS;
 pub use metrics::Metrics;
-pub use plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
-pub use runner::Progress;
+pub use submissions::{Accepted, Reversal, Submission, SubmissionError, Submissions};
 pub use traces::Traces;
-pub use workflow::{Collect, Input, MAX_BLOBS, MAX_TASKS, Stage, Workflow, WorkflowError};

@@ -1,8 +1,8 @@
 //! The metrics of a process, for Prometheus.
 
-use crate::id::Name;
 use crate::record::{Job, JobState, Task};
 use crate::traces::{Span, Traces};
+use hekaton_orchestrator_client::Name;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -5,8 +5,8 @@
 //! name twice, is that heights rise from each block to the next. A block that is submitted is compared with the one that follows its
 //! name; one that is published, with the one before it, too.
 
-use crate::id::Name;
 use crate::record::{Job, JobState, Publication};
+use hekaton_orchestrator_client::Name;
 
 /// The last published block of a chain; of a chain that has published nothing, its genesis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,21 +1,21 @@
 //! One process: its session and its components.
 
-use crate::alive::{Gone, Own};
+use crate::alive::{LivenessProbe, SharedSession};
 use crate::clock::Clock;
-use crate::collector::Collector;
-use crate::dispatcher::Dispatcher;
+use crate::collect::Collector;
+use crate::collect::Strategies;
+use crate::dispatch::Dispatcher;
+use crate::dispatch::Runner;
 use crate::feed::{Event, feed};
-use crate::id::Name;
-use crate::intake::Intake;
 use crate::metrics::Metrics;
-use crate::plan::Strategies;
-use crate::publisher::Publisher;
+use crate::publish::Publisher;
 use crate::record::SessionId;
-use crate::runner::Runner;
 use crate::standstill::{Watch, Watched};
 use crate::store::Store;
+use crate::submissions::Submissions;
 use crate::surroundings::Surroundings;
 use crate::workflows::Workflows;
+use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +29,8 @@ pub(crate) struct Process {
     pub(crate) sessions: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) session: SessionId,
-    pub(crate) own: Own,
-    pub(crate) gone: Gone,
+    pub(crate) own: SharedSession,
+    pub(crate) gone: LivenessProbe,
     pub(crate) runner: Arc<dyn Runner>,
     pub(crate) backends: BTreeSet<Name>,
     pub(crate) slots: usize,
@@ -87,11 +87,14 @@ impl Process {
                 stop: ended.clone(),
             };
             components.spawn(collector.run(listen()));
-            let intake =
-                Intake::new(Arc::clone(&self.store), self.clock.clone(), self.workflows.clone());
+            let submissions = Submissions::new(
+                Arc::clone(&self.store),
+                self.clock.clone(),
+                self.workflows.clone(),
+            );
             let publisher = Publisher {
                 store: Arc::clone(&self.store),
-                intake,
+                submissions,
                 clock: self.clock.clone(),
                 metrics: self.metrics.clone(),
                 stop: ended.clone(),

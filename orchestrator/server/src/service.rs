@@ -1,27 +1,26 @@
 //! A process as operators start it: a folder, settings, and perhaps an address.
 
-use crate::alive::{Own, Pulse, beat};
+use crate::alive::{Pulse, SharedSession, beat};
 use crate::backend::{Backend, Helper, Workshop};
-use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
+use crate::collect::Strategies;
+use crate::dispatch::Runner;
 use crate::host;
 use crate::http::{Api, Board, Offers, Readiness, Tenants, router};
-use crate::id::Name;
-use crate::intake::Intake;
 use crate::metrics::Metrics;
-use crate::plan::Strategies;
 use crate::process::Process;
 use crate::record::{Session, SessionId};
-use crate::runner::Runner;
 use crate::settings::Settings;
 use crate::standstill::Watched;
 use crate::store::{Durability, OpenError, Reopened, SqliteStore, Store, Timed, Unavailable};
 #[cfg(feature = "nats")]
 use crate::store::{Known, NatsSettings, NatsStore};
+use crate::submissions::Submissions;
 use crate::traces::Traces;
 use crate::workflows::Workflows;
 use futures_util::future::{BoxFuture, ready};
-use hekaton_http::Limits;
+use hekaton_orchestrator_client::{BlobError, Blobs, Name};
+use hekaton_service::Limits;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -248,7 +247,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let clock = Clock::system();
     let mut backends = settings.backends(&helper);
     backends.extend(more);
-    let own: Own = Arc::new(Mutex::new(Session {
+    let own: SharedSession = Arc::new(Mutex::new(Session {
         counter: 0,
         host: host::boot().into(),
         pid: std::process::id(),
@@ -347,10 +346,11 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                 });
                 let (own_session, looked) = (session.clone(), Arc::clone(&sessions));
                 tokio::spawn(offers.clone().follow(looked, clock.clone(), own_session, gone));
-                let intake = Intake::new(Arc::clone(&store), clock.clone(), workflows.clone());
+                let submissions =
+                    Submissions::new(Arc::clone(&store), clock.clone(), workflows.clone());
                 let api = Api {
                     store: Arc::clone(&store),
-                    intake,
+                    submissions,
                     blobs,
                     workflows,
                     metrics,
@@ -368,7 +368,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                     closing: closing.clone(),
                 };
                 let router = router(Arc::new(api));
-                let answers = hekaton_http::accept(
+                let answers = hekaton_service::accept(
                     router,
                     listener,
                     Limits::new(MAX_CONNECTIONS, MAX_LIFE),

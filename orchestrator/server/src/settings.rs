@@ -1,8 +1,8 @@
 //! The operator's settings: a file that is checked before anything starts.
 
 use crate::backend::{Backend, Command, Exits, Hekaton, Helper, Slurm};
-use crate::id::{Digest, Name};
 use crate::standstill::PATIENCE;
+use hekaton_orchestrator_client::{Digest, Name};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -9,10 +9,10 @@ mod watch;
 
 pub(crate) use watch::{Watch, Watched};
 
-use crate::dispatcher::{BLOCKS_BEHIND_DEAD, MAX_RUNNING};
-use crate::id::Name;
+use crate::dispatch::{BLOCKS_BEHIND_DEAD, MAX_RUNNING};
 use crate::order::Tail;
 use crate::record::{Job, JobKey, JobState, Order, Session, SessionId, Task, TaskState};
+use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! The other processes, and the chains that stand behind a dead block, as this process sees them: read once a second, for
 //! decisions about claims. The view is never more than advice: it may be late, and a decision takes effect by a conditional write.
 
-use crate::alive::{Gone, LOOK, Observer};
+use crate::alive::{LOOK, LivenessProbe, Observer};
 use crate::clock::Clock;
-use crate::id::Name;
 use crate::record::{Publication, Session, SessionId, decode, log_name};
 use crate::store::Store;
+use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,7 +66,7 @@ impl Surroundings {
         store: Arc<dyn Store>,
         sessions: Arc<dyn Store>,
         clock: Clock,
-        gone: Gone,
+        gone: LivenessProbe,
         own: SessionId,
     ) {
         let mut observer = Observer::default();

@@ -1,8 +1,6 @@
 //! Workflows by their digest.
 
-use crate::blobs::{BlobError, Blobs};
-use crate::id::Digest;
-use crate::workflow::Workflow;
+use hekaton_orchestrator_client::{BlobError, Blobs, Digest, Workflow};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 

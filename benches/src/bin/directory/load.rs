@@ -3,7 +3,7 @@
 use crate::server::{batch, filled, server_options};
 use crate::{Error, Options};
 use hekaton_directory::EpochProof;
-use hekaton_directory::server::{Mode, Server};
+use hekaton_directory_server::{Mode, Server};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;

@@ -3,7 +3,7 @@
 use crate::server::{batch, key, opener, parameters, send, server_options};
 use crate::{Error, Options};
 use benches::time;
-use hekaton_directory::server::{Mode, Server};
+use hekaton_directory_server::{Mode, Server};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 

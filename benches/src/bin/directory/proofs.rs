@@ -8,7 +8,7 @@ use hekaton_directory::{Profile, Witness};
 use hekaton_directory_circuit::Epochs;
 use std::time::Duration;
 
-/// The constraints of a change with two paths of 128 levels ([`hekaton_directory_circuit::FullEpoch`]).
+/// The constraints of a change with two paths of 128 levels ([`hekaton_paper::FullEpoch`]).
 const FULL: f64 = 11_883_000.0;
 
 /// The constraints per step, and those that a subcircuit has in addition.

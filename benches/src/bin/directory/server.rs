@@ -3,11 +3,11 @@
 use crate::{Error, Options, each};
 use benches::{median, medians, time, times};
 use ed25519_dalek::SigningKey;
-use hekaton_directory::server::{
+use hekaton_directory::{Index, Parameters, Profile};
+use hekaton_directory_server::{
     Fjall, Mode, Opener, Options as ServerOptions, Rows, Server, Store, StoreError, Table, Update,
     Visit,
 };
-use hekaton_directory::{Index, Parameters, Profile};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -22,8 +22,9 @@ use hekaton_core::{
     FamilyKey, LocalEngine, Pool, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup,
     setup_family, verify,
 };
+use hekaton_paper::{Ram, RamParameters};
 use hekaton_standard::Chain;
-use hekaton_vm::{Counts, Execution, Isa, Program, Ram, RamParameters, Sizes, run};
+use hekaton_vm::{Counts, Isa, MachineCircuit, Program, Sizes, run};
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -168,7 +169,7 @@ fn proofs(options: &Options, guests: &[&Guest]) -> Result<(), Error> {
     let sizes = Sizes { rows: options.rows };
     let mut types = Vec::new();
     let most = (options.cycles * 32 / options.rows as u64 + 64).next_power_of_two() as usize;
-    let template = Execution::of_family(Isa::Rv32im, sizes);
+    let template = MachineCircuit::of_family(Isa::Rv32im, sizes);
     let prepared = PreparedCircuit::new(&template)?;
     let keep = |key| {
         types.push(key);
@@ -185,7 +186,8 @@ fn proofs(options: &Options, guests: &[&Guest]) -> Result<(), Error> {
         let cycles = found.cycles() as usize;
         let counts = Counts::of(&found, &program, &guest.input, sizes);
         let public_words = guest.input.public.len();
-        let execution = Execution { program, sizes, counts, public_words, max_cycles: MAX_CYCLES };
+        let execution =
+            MachineCircuit { program, sizes, counts, public_words, max_cycles: MAX_CYCLES };
         let prepared = PreparedCircuit::new(&execution)?;
         let (seconds, keys) = time(|| derive(&family.key, &prepared, "{}", &engine));
         let (aggregation, verifying) = keys?;

@@ -4,6 +4,7 @@ use crate::container::{FIELD, decode};
 use crate::derived::{Definition, Derived};
 use crate::partition::{Access, Part, PartType, Rows};
 use crate::system::bytes_of;
+use hekaton_circuit::Fr;
 use serde::{Deserialize, Serialize};
 
 /// The version of circuit directories.
@@ -20,6 +21,7 @@ pub(super) const LAYOUT: [u8; 8] = *b"HEKATNCL";
 pub(super) const WIRES: [u8; 8] = *b"HEKATNCW";
 pub(super) const ROWS: [u8; 8] = *b"HEKATNCR";
 /// Bytes of that beginning.
+// A magic word of 8 bytes and the version.
 pub(super) const HEAD: usize = 12;
 
 pub(super) fn head(magic: [u8; 8]) -> Vec<u8> {
@@ -141,6 +143,13 @@ pub(super) struct LayoutFile {
     pub(super) derived: DerivedFile,
 }
 
+/// The values of a table of coefficients.
+fn decoded(coefficients: &[[u8; FIELD]]) -> Result<Vec<Fr>, &'static str> {
+    let values: Option<_> = coefficients.iter().map(decode).collect();
+    // Reduced, a coefficient would have several encodings, and a circuit several digests.
+    values.ok_or("a coefficient is not below the modulus")
+}
+
 /// The derived wires, in `layout`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct DerivedFile {
@@ -168,8 +177,7 @@ impl DerivedFile {
 
     /// The derived wires of a source.
     pub(super) fn derived(self, source: &Source) -> Result<Derived, &'static str> {
-        let coefficients: Option<Vec<_>> = self.coefficients.iter().map(decode).collect();
-        let coefficients = coefficients.ok_or("a coefficient is not below the modulus")?;
+        let coefficients = decoded(&self.coefficients)?;
         let definition = |file| match file {
             DefinitionFile::Sum(terms) => Definition::Sum(terms),
             DefinitionFile::Pack(bits) => Definition::Pack(bits),
@@ -188,6 +196,7 @@ pub(super) struct PartWires {
 
 fn differences(numbers: &[u32]) -> Vec<i64> {
     let mut last = 0;
+    // Rows and wires of a part are mostly neighbors: a difference has one or two bytes, a number five.
     let difference =
         |number: &u32| i64::from(*number) - std::mem::replace(&mut last, (*number).into());
     numbers.iter().map(difference).collect()
@@ -196,6 +205,7 @@ fn differences(numbers: &[u32]) -> Vec<i64> {
 fn sums(differences: &[i64]) -> Option<Vec<u32>> {
     let mut last = 0i64;
     let sum = |difference: &i64| {
+        // The file may be damaged: a sum beyond 32 bits must not wrap to a wire that exists.
         last = last.checked_add(*difference)?;
         u32::try_from(last).ok()
     };
@@ -230,12 +240,12 @@ impl RowsFile {
 
     /// The rows, if they are over variables up to `last`.
     pub(super) fn rows(self, last: u64) -> Result<Rows, &'static str> {
-        let coefficients: Option<Vec<_>> = self.coefficients.iter().map(decode).collect();
-        let coefficients = coefficients.ok_or("a coefficient is not below the modulus")?;
+        let coefficients = decoded(&self.coefficients)?;
         let lengths = self.lengths.iter().flatten().map(|length| u64::from(*length));
         if lengths.sum::<u64>() != self.terms.len() as u64 {
             return Err("its constraints do not have as many terms as it has");
         }
+        // Provers index by both without another look.
         let is_valid = |[coefficient, local]: &[u32; 2]| {
             (*coefficient as usize) < coefficients.len() && u64::from(*local) <= last
         };

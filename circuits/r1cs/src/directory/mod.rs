@@ -17,6 +17,7 @@ pub use write::{WriteError, check_free, write};
 
 use crate::derived::Derived;
 use crate::error::FileError;
+use crate::numbers;
 use crate::partition::{Access, Rows};
 use crate::symbols::Symbols;
 use format::{
@@ -36,7 +37,7 @@ pub const PROVING_FILES: [&str; 3] = ["circuit.json", "layout", "wires"];
 /// A problem with a circuit directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DirectoryError {
+pub enum BundleError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
@@ -55,7 +56,7 @@ pub enum DirectoryError {
     },
     /// The directory has another version.
     #[error(
-        "{}: version {found} of the format; this program reads version {VERSION}: import the circuit \
+        "{}: format version {found} is not supported, expected version {VERSION}: import the circuit \
          again",
         path.display()
     )]
@@ -92,7 +93,7 @@ pub enum DirectoryError {
 /// An opened circuit directory. The slots of all parts are in memory, in 5 bytes each; wires and
 /// constraints are read when they are asked for.
 #[derive(Debug)]
-pub struct Directory {
+pub struct CircuitBundle {
     path: PathBuf,
     summary: Summary,
     digest: [u8; 32],
@@ -112,14 +113,14 @@ pub struct PartContent {
     pub rows: Vec<u32>,
 }
 
-impl Directory {
+impl CircuitBundle {
     /// Opens a directory, and checks what proving needs: digests, and that all numbers are in range.
-    /// Whether its parts say what the source says is checked by [`check`](crate::check_partition).
+    /// That its parts state what the source states is checked by [`check_partition`](crate::check_partition).
     ///
     /// # Errors
     /// If it is not a circuit directory, or is damaged.
-    pub fn open(path: &Path) -> Result<Self, DirectoryError> {
-        let not = |why| DirectoryError::NotOne { path: path.to_owned(), why };
+    pub fn open(path: &Path) -> Result<Self, BundleError> {
+        let not = |why| BundleError::NotOne { path: path.to_owned(), why };
         if !path.exists() {
             return Err(not("it does not exist"));
         }
@@ -131,28 +132,32 @@ impl Directory {
             return Err(not("it has no circuit.json"));
         }
         let text = read(&file)?;
-        let invalid = |why: String| DirectoryError::Invalid { path: file.clone(), why };
+        let invalid = |why: String| BundleError::Invalid { path: file.clone(), why };
         let found: serde_json::Value =
             serde_json::from_slice(&text).map_err(|e| invalid(e.to_string()))?;
+        // Before the rest is parsed: another version may have other fields, and is to be reported as a
+        // version.
         if found["format"] != FORMAT {
             return Err(not("its circuit.json is of something else"));
         }
         let version = found["version"].as_u64().and_then(|version| u32::try_from(version).ok());
-        if version != Some(VERSION) {
-            let found = version.unwrap_or_default();
-            return Err(DirectoryError::Version { path: file, found });
+        match version.ok_or_else(|| invalid("its version is not a number of 32 bits".into()))? {
+            VERSION => {}
+            found => return Err(BundleError::Version { path: file.clone(), found }),
         }
         let summary: Summary = serde_json::from_slice(&text).map_err(|e| invalid(e.to_string()))?;
         check_summary(&summary).map_err(|why| invalid(why.to_owned()))?;
         let layout = path.join("layout");
         let bytes = read(&layout)?;
+        // Digests come before contents: a changed file is reported as changed, and not by what it happens
+        // to contradict.
         check_digest(&layout, &bytes, &summary.layout)?;
         let body: LayoutFile = parse(&layout, LAYOUT, &bytes)?;
         let wires = path.join("wires");
         let found = digest_of(&wires)?;
         if found != summary.wires {
             let expected = summary.wires;
-            return Err(DirectoryError::Changed { path: wires, expected, found });
+            return Err(BundleError::Changed { path: wires, expected, found });
         }
         let file = open_file(&wires)?;
         let length = file.metadata().map_err(io_error(&wires))?.len();
@@ -160,12 +165,13 @@ impl Directory {
         let read = file.read_exact_at(&mut beginning, 0);
         if read.is_err() || beginning[..] != head(WIRES) {
             let why = "it does not begin as such a file does".to_owned();
-            return Err(DirectoryError::Invalid { path: wires, why });
+            return Err(BundleError::Invalid { path: wires, why });
         }
-        let invalid = |why| DirectoryError::Invalid { path: layout.clone(), why };
-        let LayoutFile { unconstrained, parts, derived } = body;
-        let derived = derived.derived(&summary.source).map_err(|why| invalid(why.to_owned()))?;
+        let invalid = |why| BundleError::Invalid { path: layout.clone(), why };
+        let LayoutFile { unconstrained, parts, derived: stored } = body;
+        let derived = stored.derived(&summary.source).map_err(|why| invalid(why.to_owned()))?;
         check_layout(&summary, &unconstrained, &parts, &derived, length).map_err(invalid)?;
+        // Over circuit.json alone: it has the digests of all other files.
         let digest = *blake3::hash(&text).as_bytes();
         let (path, wires, symbols) = (path.to_owned(), file, OnceLock::new());
         Ok(Self { path, summary, digest, unconstrained, parts, derived, wires, symbols })
@@ -199,7 +205,8 @@ impl Directory {
     /// The wire in each slot of a part, and what the part does with it.
     pub fn slots(&self, part: usize) -> impl Iterator<Item = (u32, Access)> + '_ {
         let PartSlots { wires, access, .. } = &self.parts[part];
-        let of_code = |code: &u8| Access::from_code(*code).unwrap_or(Access::Unused);
+        let of_code =
+            |code: &u8| Access::from_code(*code).expect("`check_layout` refuses other codes");
         wires.iter().copied().zip(access.iter().map(of_code))
     }
 
@@ -217,24 +224,28 @@ impl Directory {
     ///
     /// # Errors
     /// If the file `wires` cannot be read, or contradicts the types.
-    pub fn content(&self, part: usize) -> Result<PartContent, DirectoryError> {
+    pub fn content(&self, part: usize) -> Result<PartContent, BundleError> {
         let PartSlots { kind, start, length, .. } = &self.parts[part];
         let path = self.path.join("wires");
         // The length is at most that of the file.
-        let mut bytes = vec![0; usize::try_from(*length).unwrap_or(usize::MAX)];
+        let mut bytes = vec![0; numbers::index(*length)];
         self.wires.read_exact_at(&mut bytes, *start).map_err(io_error(&path))?;
-        let invalid = |why: &str| DirectoryError::Invalid {
+        let invalid = |why: &str| BundleError::Invalid {
             path: path.clone(),
             why: format!("part {part}: {why}"),
         };
-        let (numbers, rest) =
+        let (encoded, rest) =
             postcard::take_from_bytes::<PartWires>(&bytes).map_err(|e| invalid(&e.to_string()))?;
-        let numbers = numbers.numbers().filter(|_| rest.is_empty());
-        let [own, rows] = numbers.ok_or_else(|| invalid("its numbers are out of range"))?;
+        if !rest.is_empty() {
+            return Err(invalid(&format!("{} bytes follow its numbers", rest.len())));
+        }
+        let [own, rows] =
+            encoded.numbers().ok_or_else(|| invalid("its numbers are out of range"))?;
         let kind = &self.summary.types[*kind as usize];
         if own.len() != kind.own as usize || rows.len() != kind.rows as usize {
             return Err(invalid("it has another size than its type"));
         }
+        // Checked where it is read, and not when the directory is opened: that would read the whole file.
         if own.iter().any(|wire| *wire == 0 || *wire >= self.derived.wires()) {
             return Err(invalid("a wire does not exist"));
         }
@@ -250,32 +261,33 @@ impl Directory {
     ///
     /// # Errors
     /// If the file cannot be read, was changed, or contradicts `circuit.json`.
-    pub fn rows(&self, kind: usize) -> Result<Rows, DirectoryError> {
+    pub fn rows(&self, kind: usize) -> Result<Rows, BundleError> {
         if !self.has_rows() {
             let why = "this is the copy in a key store, which is only for proving; use the directory \
                        that `import` wrote";
             let path = self.path.clone();
-            return Err(DirectoryError::NotOne { path, why });
+            return Err(BundleError::NotOne { path, why });
         }
         let summary = &self.summary.types[kind];
         let path = self.path.join("types").join(format!("{}.rows", summary.name));
         let bytes = read(&path)?;
         check_digest(&path, &bytes, &summary.digest)?;
+        // A type's rows are read when they are needed; proving with keys that are there needs none of them.
         let body: RowsFile = parse(&path, ROWS, &bytes)?;
         let last = u64::from(summary.slots) + u64::from(summary.own);
         let rows = body.rows(last).and_then(|rows| match rows.lengths.len() {
             count if count == summary.rows as usize => Ok(rows),
             _ => Err("it has another number of constraints than circuit.json says"),
         });
-        rows.map_err(|why| DirectoryError::Invalid { path, why: why.to_owned() })
+        rows.map_err(|why| BundleError::Invalid { path, why: why.to_owned() })
     }
 
-    /// Reads everything once: that wires and constraints of all parts are there, and as many as their
-    /// types say, and that names are as they were.
+    /// Reads everything once, and checks that the wires and constraints of all parts are there, in the numbers of
+    /// their types, and that names were not changed.
     ///
     /// # Errors
     /// The first file that cannot be read, was changed, or contradicts another one.
-    pub fn check_files(&self) -> Result<(), DirectoryError> {
+    pub fn check_files(&self) -> Result<(), BundleError> {
         (0..self.parts()).try_for_each(|part| self.content(part).map(drop))?;
         (0..self.summary.types.len()).try_for_each(|kind| self.rows(kind).map(drop))?;
         self.symbols().map(drop)
@@ -286,7 +298,7 @@ impl Directory {
     ///
     /// # Errors
     /// If the file with them cannot be read, or was changed.
-    pub fn symbols(&self) -> Result<Option<&Symbols>, DirectoryError> {
+    pub fn symbols(&self) -> Result<Option<&Symbols>, BundleError> {
         if self.symbols.get().is_none() {
             let read = self.read_symbols()?;
             // Another thread may have read the same names meanwhile.
@@ -295,18 +307,18 @@ impl Directory {
         Ok(self.symbols.get().and_then(Option::as_ref))
     }
 
-    fn read_symbols(&self) -> Result<Option<Symbols>, DirectoryError> {
-        let Some(expected) = self.summary.symbols.as_ref().filter(|_| self.has_rows()) else {
+    fn read_symbols(&self) -> Result<Option<Symbols>, BundleError> {
+        let Some(digest) = self.summary.symbols.as_ref().filter(|_| self.has_rows()) else {
             return Ok(None);
         };
         let path = self.path.join("symbols");
         let found = digest_of(&path)?;
-        if found != *expected {
-            let expected = expected.clone();
-            return Err(DirectoryError::Changed { path, expected, found });
+        if found != *digest {
+            let expected = digest.clone();
+            return Err(BundleError::Changed { path, expected, found });
         }
         let symbols = Symbols::read(&path, self.summary.source.wires);
-        let invalid = |e: FileError| DirectoryError::Invalid { path, why: e.problem.to_string() };
+        let invalid = |e: FileError| BundleError::Invalid { path, why: e.problem.to_string() };
         symbols.map(Some).map_err(invalid)
     }
 
@@ -319,6 +331,7 @@ impl Directory {
     /// The name of public wire `wire`, from 1, or its place among the public values, from 0.
     pub fn public_label(&self, wire: u32) -> String {
         let name = self.public_name(wire).map(str::to_owned);
+        // From 0, as programs index public values, while wire 0 is the constant.
         name.unwrap_or_else(|| public_label(wire))
     }
 }
@@ -328,15 +341,15 @@ pub(crate) fn public_label(wire: u32) -> String {
     format!("public[{}]", wire.saturating_sub(1))
 }
 
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DirectoryError + '_ {
-    move |source| DirectoryError::Io { path: path.to_owned(), source }
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> BundleError + '_ {
+    move |source| BundleError::Io { path: path.to_owned(), source }
 }
 
 /// The most bytes of a file that is read as a whole: a layout of 10^8 wires has fewer.
 const READ_LIMIT: u64 = 1 << 33;
 
 /// Opens a regular file: a device has no end, and opening a pipe waits for a writer.
-fn open_file(path: &Path) -> Result<File, DirectoryError> {
+fn open_file(path: &Path) -> Result<File, BundleError> {
     let regular = std::fs::metadata(path).map_err(io_error(path))?.is_file();
     match regular {
         true => File::open(path).map_err(io_error(path)),
@@ -344,8 +357,9 @@ fn open_file(path: &Path) -> Result<File, DirectoryError> {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, DirectoryError> {
+fn read(path: &Path) -> Result<Vec<u8>, BundleError> {
     let mut bytes = Vec::new();
+    // A file may grow while it is read.
     let mut file = io::Read::take(open_file(path)?, READ_LIMIT + 1);
     io::Read::read_to_end(&mut file, &mut bytes).map_err(io_error(path))?;
     match bytes.len() as u64 > READ_LIMIT {
@@ -355,33 +369,30 @@ fn read(path: &Path) -> Result<Vec<u8>, DirectoryError> {
 }
 
 /// The BLAKE3 digest of a file, in hexadecimal.
-fn digest_of(path: &Path) -> Result<String, DirectoryError> {
+fn digest_of(path: &Path) -> Result<String, BundleError> {
     let mut hasher = blake3::Hasher::new();
     let file = open_file(path)?;
     hasher.update_reader(file).map_err(io_error(path))?;
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-fn check_digest(path: &Path, bytes: &[u8], expected: &str) -> Result<(), DirectoryError> {
+fn check_digest(path: &Path, bytes: &[u8], expected: &str) -> Result<(), BundleError> {
     let found = blake3::hash(bytes).to_hex().to_string();
     match found == expected {
         true => Ok(()),
         false => {
             let (path, expected) = (path.to_owned(), expected.to_owned());
-            Err(DirectoryError::Changed { path, expected, found })
+            Err(BundleError::Changed { path, expected, found })
         }
     }
 }
 
 /// The body of a binary file, after its beginning.
-fn parse<T: DeserializeOwned>(
-    path: &Path,
-    magic: [u8; 8],
-    bytes: &[u8],
-) -> Result<T, DirectoryError> {
-    let invalid = |why: String| DirectoryError::Invalid { path: path.to_owned(), why };
-    let body = bytes.strip_prefix(head(magic).as_slice());
-    let body = body.ok_or_else(|| invalid("it does not begin as such a file does".into()))?;
+fn parse<T: DeserializeOwned>(path: &Path, magic: [u8; 8], bytes: &[u8]) -> Result<T, BundleError> {
+    let invalid = |why: String| BundleError::Invalid { path: path.to_owned(), why };
+    let body = bytes
+        .strip_prefix(head(magic).as_slice())
+        .ok_or_else(|| invalid("it does not begin as such a file does".into()))?;
     // Memory is allocated as bytes are found, and not as a count says.
     match postcard::take_from_bytes(body) {
         Ok((value, [])) => Ok(value),
@@ -410,6 +421,7 @@ fn check_summary(summary: &Summary) -> Result<(), &'static str> {
         let variables = u64::from(kind.slots) + u64::from(kind.own);
         kind.rows as usize > MOST_ROWS || variables > MOST_ROWS as u64
     };
+    // These numbers become sizes of allocations before the files that they describe are read.
     if types.iter().any(is_large) {
         return Err("a type has more than 2^28 constraints or variables");
     }

@@ -5,6 +5,7 @@ use super::format::{
     RowsFile, VERSION, WIRES, head,
 };
 use super::{Source, Summary, TypeSummary};
+use crate::numbers::count;
 use crate::partition::{Access, Part, PartType, Parts};
 use crate::symbols::Symbols;
 use std::fs::File;
@@ -24,7 +25,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// There is something already.
-    #[error("{} exists: use a new or empty directory", .0.display())]
+    #[error("{} already exists; choose a new or empty directory", .0.display())]
     Occupied(PathBuf),
     /// The partition is too large.
     #[error("{0}")]
@@ -47,25 +48,30 @@ pub fn write(
     symbols: Option<&Symbols>,
 ) -> Result<Summary, WriteError> {
     if parts.types.len() > MOST_TYPES {
-        return Err(WriteError::TooLarge("more than 2^16 types: allow more rows a part"));
+        return Err(WriteError::TooLarge(
+            "the partition has more than 2^16 types; allow more rows per part",
+        ));
     }
     if parts.types.iter().any(|kind| kind.rows.lengths.len() > MOST_ROWS) {
-        return Err(WriteError::TooLarge("more than 2^28 constraints in a part: allow fewer"));
+        return Err(WriteError::TooLarge(
+            "a part has more than 2^28 constraints; allow fewer rows per part",
+        ));
     }
+    // Not `create_dir_all`: writing into a directory that is there would mix two circuits.
     std::fs::create_dir(path).map_err(io_error(path))?;
     let at = |name: &str| path.join(name);
     std::fs::create_dir(at("types")).map_err(io_error(&at("types")))?;
     let mut types = Vec::new();
-    for (number, (kind, count)) in parts.types.iter().zip(parts.counts()).enumerate() {
+    for (number, (kind, parts_of_type)) in parts.types.iter().zip(parts.counts()).enumerate() {
         let name = format!("t{number}");
         let file = at("types").join(format!("{name}.rows"));
         let digest = write_type(&file, kind)?;
         types.push(TypeSummary {
             name,
-            rows: small(kind.rows.lengths.len()),
+            rows: count(kind.rows.lengths.len()),
             slots: kind.slots,
             own: kind.own,
-            parts: small(count),
+            parts: count(parts_of_type),
             digest,
         });
     }
@@ -99,7 +105,7 @@ pub fn write(
         version: VERSION,
         source,
         most,
-        parts: small(parts.parts.len()),
+        parts: count(parts.parts.len()),
         slots: parts.slots(),
         sums,
         packs,
@@ -110,15 +116,17 @@ pub fn write(
         public_names,
         written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
     };
-    let text = serde_json::to_string_pretty(&summary).map_err(io::Error::from);
-    let text = text.map_err(io_error(&at("circuit.json")))? + "\n";
-    write_file(&at("circuit.json"), |out| Ok(out.write_all(text.as_bytes())?))?;
+    // Last: a directory without it is not one, so a reader never takes what a crash left behind.
+    write_file(&at("circuit.json"), |out| {
+        serde_json::to_writer_pretty(&mut *out, &summary).map_err(io::Error::from)?;
+        Ok(out.write_all(b"\n")?)
+    })?;
     Ok(summary)
 }
 
 /// The names of public wires, or nothing if no public wire has a name.
 fn public_names(symbols: &Symbols, public: u32) -> Vec<String> {
-    let name = |wire| symbols.name(wire).unwrap_or_default().to_owned();
+    let name = |wire| symbols.name(wire).map_or_else(String::new, str::to_owned);
     let names: Vec<String> = (1..=public).map(name).collect();
     if names.iter().all(String::is_empty) { Vec::new() } else { names }
 }
@@ -151,11 +159,6 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
     move |source| WriteError::Io { path: path.to_owned(), source }
 }
 
-/// A number of things of which there are fewer than 2^32.
-fn small(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
 /// Writes to a file and to a digest.
 struct Digested<W> {
     inner: W,
@@ -166,6 +169,7 @@ struct Digested<W> {
 impl<W: Write> Write for Digested<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
+        // Only what the file took: a short write is followed by the rest.
         self.hasher.update(&bytes[..count]);
         self.length += count as u64;
         Ok(count)
@@ -203,6 +207,7 @@ fn write_file(
     })?;
     let Digested { inner, hasher, .. } = out;
     let file = inner.into_inner().map_err(|e| io_error(path)(e.into_error()))?;
+    // circuit.json, written last, must not be on the disk before what it has digests of.
     file.sync_all().map_err(io_error(path))?;
     Ok(hasher.finalize().to_hex().to_string())
 }

@@ -220,12 +220,12 @@ impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
         cutter: impl Fn() -> &'a Cutter<'a>,
         step: &mut impl FnMut(Step),
     ) {
-        let sizes = sizes.iter().copied().filter(|most| !self.means.fits(*most));
+        let too_small = sizes.iter().copied().filter(|most| !self.means.fits(*most));
         let ideal = |most| {
             let parts = self.means.ideal(most);
             (most, parts, (self.price)(&[parts]))
         };
-        let mut bounds: Vec<_> = sizes.map(ideal).collect();
+        let mut bounds: Vec<_> = too_small.map(ideal).collect();
         bounds.sort_by(|(_, _, a), (_, _, b)| a.seconds.total_cmp(&b.seconds));
         if let Some((_, _, cheapest)) = bounds.first() {
             self.allowed = (SHARE * cheapest.proving).max(LEAST);
@@ -234,10 +234,7 @@ impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
         let mut rest = bounds.as_slice();
         while let [(_, _, bound), ..] = rest {
             let drafted = drafts.iter().map(|draft| draft.seconds);
-            let known =
-                drafted.chain(self.best.iter().map(|(_, price)| price.seconds)).chain(whole);
-            let known = known.min_by(f64::total_cmp).unwrap_or(f64::INFINITY);
-            if !self.is_worth(bound.seconds, known) {
+            if !self.is_worth(bound.seconds, self.least(drafted.chain(whole))) {
                 break;
             }
             step(Step::Cut);
@@ -256,8 +253,7 @@ impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
         }
         drafts.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         for Draft { drafts, bound, parts, seconds } in drafts {
-            let best = self.best.iter().map(|(_, price)| price.seconds).chain(whole);
-            let best = best.min_by(f64::total_cmp).unwrap_or(f64::INFINITY);
+            let best = self.least(whole);
             // A search is unlikely to save more than a third of what the quick cut costs.
             if seconds < best || (seconds < GOOD_ENOUGH * best && self.is_worth(bound, best)) {
                 let tries = self.tries(&parts);
@@ -269,6 +265,12 @@ impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
                 self.considered(drafts.most, Depth::Draft, Ok(parts), seconds);
             }
         }
+    }
+
+    /// The least of these costs and that of the best plan; infinite before anything is known.
+    fn least(&self, known: impl IntoIterator<Item = f64>) -> f64 {
+        let best = self.best.iter().map(|(_, price)| price.seconds);
+        best.chain(known).fold(f64::INFINITY, f64::min)
     }
 
     /// Reports whether a cut that costs at least `bound` is worth the time, given one that costs
@@ -306,7 +308,7 @@ impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
                 (parts, seconds)
             });
             let best = priced.min_by(|(_, a), (_, b)| a.total_cmp(b));
-            let (parts, seconds) = best.unwrap_or_default();
+            let (parts, seconds) = best.expect("`cuts` begins with the contiguous one");
             Ok(Draft { drafts, bound, parts, seconds })
         };
         let found: Vec<(u64, Result<Draft<'a>, DoesNotFit>)> = std::thread::scope(|scope| {
@@ -431,8 +433,8 @@ impl Means {
             let (parts, most) = types.entry((*kind, *rows)).or_default();
             (*parts, *most) = (*parts + 1, (*most).max(*slots));
         }
-        let types = types.into_iter();
-        types.map(|((_, rows), (parts, slots))| self.sizes(parts, rows, slots)).collect()
+        let sizes = |((_, rows), (parts, slots))| self.sizes(parts, rows, slots);
+        types.into_iter().map(sizes).collect()
     }
 
     /// The parts of a plan.

@@ -3,6 +3,7 @@
 
 use super::order::Line;
 use super::{Cost, Cut, FIXED_ROWS, Occurrences, Order};
+use crate::numbers::count;
 use crate::system::System;
 use std::ops::Range;
 
@@ -22,8 +23,8 @@ const TRIES: usize = 8;
 /// No number of parts fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no cut into contiguous parts has at most {most} rows a part: constraint {number} and its wires \
-     need {needed}; allow larger parts"
+    "cannot cut the circuit into parts of at most {most} rows: constraint {number} and its wires need \
+     {needed} rows; allow larger parts"
 )]
 pub struct DoesNotFit {
     /// The most rows of a part.
@@ -61,6 +62,8 @@ impl<'a> Filler<'a> {
         let room = most.saturating_sub(FIXED_ROWS);
         let (mut start, mut filled) = (range.start, Filled { ends: Vec::new(), sizes: 0 });
         while start < range.end {
+            // More parts than allowed: the caller tries a larger limit, and the rest of the rows need not
+            // be looked at.
             if filled.ends.len() == parts {
                 return None;
             }
@@ -84,7 +87,7 @@ impl<'a> Filler<'a> {
             for term in terms(at) {
                 let wire = term.wire as usize;
                 // Positions before this part say nothing; in one row, a wire counts once.
-                let now = u32::try_from(at + 1).unwrap_or(u32::MAX);
+                let now = count(at + 1);
                 let before = std::mem::replace(&mut seen[wire], now) as usize;
                 if wire == 0 || before == at + 1 {
                     continue;
@@ -93,7 +96,10 @@ impl<'a> Filler<'a> {
                 let is_public = term.wire <= public;
                 let is_outside = is_public || first < start;
                 match before > start {
+                    // The first occurrence in this part: a slot if the wire is public or was in an earlier
+                    // part, or, until its last row is in this part, too, if it comes again.
                     false => slots += u64::from(is_outside || last > at),
+                    // The last row of a wire that lives in this part only: its slot goes away.
                     true => slots -= u64::from(!is_outside && last == at),
                 }
             }
@@ -122,14 +128,14 @@ impl<'a> Filler<'a> {
     /// are few.
     pub(super) fn parts(&mut self, range: Range<usize>, most: u64) -> Option<Filled> {
         let full = self.fill(range.clone(), most, usize::MAX)?;
-        let count = full.ends.len();
-        if !(2..=EVEN).contains(&count) {
+        let parts = full.ends.len();
+        if !(2..=EVEN).contains(&parts) {
             return Some(full);
         }
-        let mean = full.sizes.div_ceil(count as u64);
+        let mean = full.sizes.div_ceil(parts as u64);
         let limits = UNEVEN.map(|part| FIXED_ROWS + mean + mean.div_ceil(part));
-        let mut limits = limits.into_iter().filter(|limit| *limit < most);
-        let even = limits.find_map(|limit| self.fill(range.clone(), limit, count));
+        let mut below = limits.into_iter().filter(|limit| *limit < most);
+        let even = below.find_map(|limit| self.fill(range.clone(), limit, parts));
         Some(even.unwrap_or(full))
     }
 }
@@ -156,6 +162,8 @@ pub(super) fn contiguous_in(
 ) -> Result<Cut, DoesNotFit> {
     let (system, rows) = (line.system, line.rows.len());
     let mut filler = Filler::new(line);
+    // The first try gives parts all that they may have; what is in no row is added afterwards and may not
+    // fit.
     let mut limit = most;
     for _ in 0..TRIES {
         let Some(Filled { ends, sizes }) = filler.parts(0..rows, limit) else { break };
@@ -187,9 +195,9 @@ fn does_not_fit(line: &Line<'_>, cost: &Cost, most: u64) -> DoesNotFit {
 }
 
 /// Appends the ends of about equal parts of these positions, each where the fewest wires live nearby.
-fn equal(range: Range<usize>, live: &[u32], parts: usize, ends: &mut Vec<usize>) {
+fn equal(range: Range<usize>, live: &[u32], wanted: usize, ends: &mut Vec<usize>) {
     let length = range.len();
-    let parts = parts.clamp(1, length.max(1));
+    let parts = wanted.clamp(1, length.max(1));
     let mut start = range.start;
     for part in 1..=parts {
         let exact = range.start + length * part / parts;

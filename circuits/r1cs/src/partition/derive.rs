@@ -5,19 +5,20 @@ use super::moves::Counts;
 use super::parts::parts_in;
 use super::{Cut, FIXED_ROWS, Occurrences, Order, Parts};
 use crate::derived::{Definitions, MOST_BITS, RowKind, powers_of_two};
+use crate::numbers::{count, limit, signed};
 use crate::system::{System, Term};
 use ark_ff::{Field, Zero};
 use hekaton_circuit::Fr;
 use std::collections::{BTreeMap, HashMap};
 
-/// The least number of slots in whose place a sum comes: it has two of its own, and a row.
+/// The least number of slots that a sum replaces; it has two slots of its own, and a row.
 const LEAST_SAVED: usize = 4;
 /// The least number of bits in a pack.
 const LEAST_BITS: usize = 8;
 /// The most terms of a combination in parts with room for three of them: longer ones become sums of
 /// sums.
 const MOST_TERMS: u64 = 4096;
-/// Wires of more parts than this are not looked at: they are nearly everywhere.
+/// Wires of more parts than this are left out: they are nearly everywhere.
 const MANY: usize = 64;
 
 /// A system with derived wires, and its cut.
@@ -32,7 +33,7 @@ pub(super) struct Derivation {
 impl Derivation {
     /// The order of rows.
     pub(super) fn rows(&self) -> Vec<u32> {
-        (0..u32::try_from(self.system.rows()).unwrap_or(u32::MAX)).collect()
+        (0..count(self.system.rows())).collect()
     }
 }
 
@@ -55,7 +56,7 @@ impl Constants {
             let next = system.coefficients().len() + more.len();
             let place = wanted[&value].unwrap_or_else(|| {
                 more.push(value);
-                u32::try_from(next).unwrap_or(u32::MAX)
+                count(next)
             });
             places.insert(value, place);
         }
@@ -71,6 +72,7 @@ impl Constants {
 fn has_room_for_numbers(system: &System) -> bool {
     let rows = system.rows() + system.without_wires().len();
     let last = (0..system.rows()).map(|row| system.number(row)).max();
+    // A source from elsewhere may number its rows as it likes; derived rows need the numbers behind them.
     last.is_none_or(|last| (last as usize) < rows)
 }
 
@@ -82,9 +84,9 @@ pub(super) fn split_long(system: &System, most: u64) -> Option<System> {
         return None;
     }
     // A row with three sides of this length fits into a part of its own.
-    let longest = MOST_TERMS.min(most.saturating_sub(1 + FIXED_ROWS) / 3).max(2);
-    let longest = usize::try_from(longest).unwrap_or(usize::MAX);
+    let longest = limit(MOST_TERMS.min(most.saturating_sub(1 + FIXED_ROWS) / 3).max(2));
     let is_long = |row: &usize| system.row(*row).iter().any(|side| side.len() > longest);
+    // Nothing is copied for the usual system, which has no long rows.
     (0..system.rows()).find(is_long)?;
     let constants = Constants::new(system);
     let mut definitions = Definitions::new(system.coefficients(), system.derived());
@@ -109,6 +111,7 @@ pub(super) fn split_long(system: &System, most: u64) -> Option<System> {
                     sums.push((wire, piece.to_vec()));
                     next.push(constants.term(Fr::ONE, wire));
                 }
+                // Combinations are canonical: wires ascend.
                 next.sort_unstable_by_key(|term| term.wire);
                 side = next;
             }
@@ -161,8 +164,8 @@ pub(super) fn derive(
         system,
         cut,
         counts: Counts::new(cut, system, occurrences),
-        sizes: sizes.map(|size| i64::try_from(size).unwrap_or(i64::MAX)).collect(),
-        most: i64::try_from(most).unwrap_or(i64::MAX),
+        sizes: sizes.map(|size| 0i64.saturating_add_unsigned(size)).collect(),
+        most: 0i64.saturating_add_unsigned(most),
         definitions: Definitions::new(system.coefficients(), system.derived()),
         shorter: HashMap::new(),
         sums: HashMap::new(),
@@ -216,8 +219,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Finds the sums in whose place a row of a part can have one wire: of terms over wires that the
-    /// part has only there, and another part has too.
+    /// Finds sums that one wire can replace in a row of a part: their terms are over wires that the part has
+    /// only there, and that another part has, too.
     fn sums_of(&mut self, row: u32) {
         let sides = self.system.row(row as usize);
         if sides.iter().all(|side| side.len() <= LEAST_SAVED / 2) {
@@ -255,6 +258,7 @@ impl Search<'_> {
 
     /// The slots that the part and the maker of a sum no longer have for one of its wires.
     fn saved(&self, wire: u32) -> usize {
+        // A wire that a third part has, or the verifier, keeps its slot in the maker's part.
         let is_left = wire <= self.system.public() || self.counts.lambda(wire) > 2;
         if is_left { 1 } else { 2 }
     }
@@ -276,16 +280,18 @@ impl Search<'_> {
             }
         }
         let has_room = |(maker, [all, own]): &(u32, [usize; 2])| {
-            let grows = 2 - i64::try_from(*own).unwrap_or(i64::MAX);
+            let grows = 2 - signed(*own);
             *all >= LEAST_SAVED && (grows <= 0 || self.sizes[*maker as usize] + grows <= self.most)
         };
         let makers = tally.into_iter().filter(has_room);
+        // Of equal savings, the part with the lowest number: the same partition on every machine.
         makers.min_by_key(|(part, [all, _])| (std::cmp::Reverse(*all), *part)).map(|(part, _)| part)
     }
 
     fn make(&mut self, row: u32, side: usize, part: u32, maker: u32, terms: Vec<Term>) {
         let wire = self.definitions.next();
         self.definitions.sum(terms.iter().map(|term| [term.coefficient, term.wire]));
+        // The part gets a slot for the sum; the maker a slot and the row that defines it.
         self.sizes[part as usize] += 1;
         self.sizes[maker as usize] += 2;
         for term in &terms {
@@ -312,6 +318,8 @@ impl Search<'_> {
         wires.sort_unstable();
         for wire in wires.into_iter().filter(|wire| *wire > public) {
             let parts: Vec<u32> = self.counts.shared[&wire].iter().map(|(part, _)| *part).collect();
+            // Only wires that the source itself makes bits: a pack of other values would constrain what the
+            // source leaves free (P9).
             if parts.len() <= MANY && self.owners.contains_key(&wire) {
                 groups.entry(parts).or_default().push(wire);
             }
@@ -340,8 +348,9 @@ impl Search<'_> {
         for part in parts {
             let missing = bits.iter().filter(|bit| !self.owns(*part, **bit)).count();
             // The row of the pack, its slot, and bits; slots go.
-            let grows = 2 + i64::try_from(missing).unwrap_or(i64::MAX)
-                - i64::try_from(bits.len()).unwrap_or(i64::MAX);
+            let grows = 2 + signed(missing) - signed(bits.len());
+            // All parts or none: a part without the pack would need slots for the bits, and with it the
+            // others.
             if grows > 0 && self.sizes[*part as usize] + grows > self.most {
                 return;
             }
@@ -356,11 +365,11 @@ impl Search<'_> {
     /// Writes the system anew: sums after the rows that they are made for, packs at the end.
     fn finish(self, rows: &[u32], packs: &[Pack]) -> Option<Derivation> {
         // Whether a part says that a wire is a bit, before the definitions are given away.
-        let mut bit_rows: Vec<Vec<u32>> = Vec::new();
+        let mut missing_bits: Vec<Vec<u32>> = Vec::new();
         for Pack { bits, parts, .. } in packs {
             for part in parts {
                 let missing = bits.iter().filter(|bit| !self.owns(*part, **bit));
-                bit_rows.push(missing.copied().collect());
+                missing_bits.push(missing.copied().collect());
             }
         }
         let constants = Constants::new(self.system);
@@ -384,7 +393,7 @@ impl Search<'_> {
                 part_of.push(maker);
             }
         }
-        let mut bit_rows = bit_rows.into_iter();
+        let mut bit_rows = missing_bits.into_iter();
         for Pack { wire, bits, parts } in packs {
             let weights = powers_of_two().zip(bits);
             let terms: Vec<Term> = weights.map(|(k, bit)| constants.term(k, *bit)).collect();
@@ -392,7 +401,7 @@ impl Search<'_> {
             for part in parts {
                 out.push(number, [&terms, &one, &[constants.term(Fr::ONE, *wire)]]);
                 part_of.push(*part);
-                for bit in bit_rows.next().into_iter().flatten() {
+                for bit in bit_rows.next().expect("one list for each part of a pack") {
                     let a = constants.term(Fr::ONE, bit);
                     let b = [constants.term(-Fr::ONE, 0), a];
                     out.push(out.derived().number(RowKind::Bit(bit)), [&[a], &b, &[]]);
@@ -412,13 +421,13 @@ fn shortened(
     sums: &[(usize, u32, Vec<Term>)],
     constants: &Constants,
 ) -> [Vec<Term>; 3] {
-    let mut sides = sides.map(<[Term]>::to_vec);
+    let mut shorter = sides.map(<[Term]>::to_vec);
     for (at, wire, terms) in sums {
-        sides[*at].retain(|term| !contains(terms, term));
+        shorter[*at].retain(|term| !contains(terms, term));
         // Sums have larger numbers than all wires, and ascend.
-        sides[*at].push(constants.term(Fr::ONE, *wire));
+        shorter[*at].push(constants.term(Fr::ONE, *wire));
     }
-    sides
+    shorter
 }
 
 /// Reports whether terms in ascending order of wires contain one.

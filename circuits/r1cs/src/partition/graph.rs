@@ -3,6 +3,7 @@
 
 use super::occurrences::wires_of;
 use super::{Cost, Cut, FIXED_ROWS, Occurrences};
+use crate::numbers::limit;
 use crate::system::System;
 use std::collections::HashMap;
 
@@ -26,6 +27,7 @@ fn cut_graph(system: &System, rows: &[u32], parts: usize) -> Option<Vec<u32>> {
         wires_of(system, *row as usize, &mut found);
         for wire in &found {
             let next = i32::try_from(rows.len() + wires.len()).ok()?;
+            // Vertices are rows, then wires in the order of their first occurrence.
             edges.push(*wires.entry(*wire).or_insert(next));
         }
         starts.push(i32::try_from(edges.len()).ok()?);
@@ -53,6 +55,7 @@ fn cut_graph(system: &System, rows: &[u32], parts: usize) -> Option<Vec<u32>> {
     metis::Graph::new(1, parts, &starts, &edges)
         .ok()?
         .set_vwgt(&weights)
+        // The same cut for the same system.
         .set_option(Seed(1))
         .set_option(UFactor(IMBALANCE))
         .part_kway(&mut part)
@@ -91,7 +94,7 @@ pub(super) fn graph(
     most: u64,
     tries: usize,
 ) -> (Option<Cut>, usize) {
-    let mut room = usize::try_from(most.saturating_sub(FIXED_ROWS)).unwrap_or(usize::MAX);
+    let mut room = limit(most.saturating_sub(FIXED_ROWS));
     for tried in 1..=tries {
         let Some((parts_of, parts)) = assignment(system, rows, room) else { return (None, tried) };
         let mut cut = Cut { part_of: vec![0; rows.len()], parts };
@@ -109,7 +112,8 @@ pub(super) fn graph(
 
 /// Returns fewer rows per part, when the largest part was too large.
 pub(super) fn less(room: usize, largest: u64, most: u64) -> Option<usize> {
-    let excess = usize::try_from(largest.saturating_sub(most)).unwrap_or(usize::MAX);
+    let excess = limit(largest.saturating_sub(most));
+    // At least by a 64th, so that few tries are enough.
     room.checked_sub(excess.max(room / 64).max(1)).filter(|room| *room > 0)
 }
 

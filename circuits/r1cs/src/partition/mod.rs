@@ -65,9 +65,11 @@ impl Cost {
     /// Shares public wires that occur in no row among parts of these sizes.
     fn share(sizes: &[u64], unread: u64) -> Vec<u64> {
         let all = sizes.iter().sum::<u64>() + unread;
-        let largest = sizes.iter().copied().max().unwrap_or_default();
-        let level = largest.max(all.div_ceil(sizes.len().max(1) as u64));
+        // A cut without rows has no parts, and nothing that is large.
+        let largest = sizes.iter().copied().max();
+        let level = largest.unwrap_or(0).max(all.div_ceil(sizes.len().max(1) as u64));
         let mut emptiest: Vec<usize> = (0..sizes.len()).collect();
+        // A stable sort: the same shares on every machine.
         emptiest.sort_by_key(|part| sizes[*part]);
         let (mut left, mut shares) = (unread, vec![0; sizes.len()]);
         for part in emptiest {
@@ -85,7 +87,7 @@ impl Cost {
     /// The rows of the largest part, slots and the fixed ones included.
     pub fn largest(&self) -> u64 {
         let sizes = self.rows.iter().zip(&self.slots).map(|(rows, slots)| rows + slots);
-        sizes.max().unwrap_or_default() + FIXED_ROWS
+        sizes.max().map_or(FIXED_ROWS, |rows| rows + FIXED_ROWS)
     }
 
     /// The rows that the cut adds, as a fraction of the constraints.
@@ -103,6 +105,7 @@ impl Cut {
 
     /// Leaves out parts without rows.
     pub fn drop_empty(&mut self) {
+        // Each part is a subcircuit; without rows, it would prove nothing.
         let mut numbers = vec![u32::MAX; self.parts as usize];
         self.part_of.iter().for_each(|part| numbers[*part as usize] = 0);
         let mut next = 0;
@@ -128,6 +131,8 @@ impl Cut {
             found.clear();
             for row in occurrences.rows(wire) {
                 let part = self.part_of[*row as usize];
+                // One comparison for each occurrence; a set for each wire would take most of the time of a
+                // cut.
                 if std::mem::replace(&mut last[part as usize], wire) != wire {
                     found.push(part);
                 }

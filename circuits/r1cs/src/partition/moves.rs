@@ -2,6 +2,7 @@
 
 use super::occurrences::{Occurrences, wires_of};
 use super::{Cut, FIXED_ROWS};
+use crate::numbers::{count, signed};
 use crate::system::System;
 use std::collections::HashMap;
 
@@ -25,14 +26,15 @@ impl<'a> Counts<'a> {
         for wire in 1..system.wires() {
             let mut of_rows = occurrences.rows(wire).iter().map(|row| cut.part_of[*row as usize]);
             let first = of_rows.next();
+            // Most wires are in one part; the map has only those that cost something.
             if of_rows.all(|part| Some(part) == first) {
                 continue;
             }
             parts.clear();
             parts.extend(occurrences.rows(wire).iter().map(|row| cut.part_of[*row as usize]));
             parts.sort_unstable();
-            let count = |same: &[u32]| (same[0], u32::try_from(same.len()).unwrap_or(u32::MAX));
-            shared.insert(wire, parts.chunk_by(|a, b| a == b).map(count).collect());
+            let counted = |same: &[u32]| (same[0], count(same.len()));
+            shared.insert(wire, parts.chunk_by(|a, b| a == b).map(counted).collect());
         }
         Self { occurrences, shared }
     }
@@ -53,7 +55,7 @@ impl<'a> Counts<'a> {
             None => {
                 let rows = self.occurrences.rows(wire);
                 let is_there = rows.first().is_some_and(|row| cut.part_of[*row as usize] == part);
-                if is_there { u32::try_from(rows.len()).unwrap_or(u32::MAX) } else { 0 }
+                if is_there { count(rows.len()) } else { 0 }
             }
         }
     }
@@ -103,6 +105,7 @@ impl Change {
     /// Returns the effect of moving a row for one of its wires, which is in `lambda` parts, among them
     /// `from`, where it may be in this row only, and perhaps `to`.
     fn of_wire(is_public: bool, lambda: usize, only_here: bool, is_there: bool) -> Self {
+        // Parts in which the wire is once the row has moved.
         let after = lambda + usize::from(!is_there) - usize::from(only_here);
         let is_slot = |lambda: usize| is_public || lambda > 1;
         // Both parts before, and both after: a wire in one part costs nothing there.
@@ -118,17 +121,18 @@ impl Change {
     }
 }
 
-/// Moves rows while that makes fewer occurrences of shared wires, in at most ten passes, to parts in
-/// which one of their wires occurs: single rows, and rows with all rows that say what one of their
-/// wires may be, as the rows of bits do for the row that adds them up. No part that had at most `most`
+/// Moves rows to parts in which one of their wires occurs, in at most ten passes, while this reduces the
+/// occurrences of shared wires. A row moves alone, or together with the rows that constrain one of its wires
+/// alone: a row that adds up bits, for example, with the rows of these bits. No part that had at most `most`
 /// rows, slots included, exceeds that. Returns how many moves were made.
 pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: u64) -> usize {
     let counts = Counts::new(cut, system, occurrences);
     let cost = cut.cost(system, occurrences);
-    let sizes = cost.rows.iter().zip(&cost.slots).map(|(rows, slots)| rows + slots + FIXED_ROWS);
-    let sizes = sizes.map(|size| i64::try_from(size).unwrap_or(i64::MAX)).collect();
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let mut moves = Moves { cut, counts, sizes, most, public: system.public() };
+    let size =
+        |(rows, slots): (&u64, &u64)| 0i64.saturating_add_unsigned(rows + slots + FIXED_ROWS);
+    let sizes = cost.rows.iter().zip(&cost.slots).map(size).collect();
+    let room = 0i64.saturating_add_unsigned(most);
+    let mut moves = Moves { cut, counts, sizes, most: room, public: system.public() };
     let alone = rows_alone(system);
     let mut nearby = moves.counts.rows(system);
     let mut moved = 0;
@@ -149,6 +153,8 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
             let until_now = moved;
             moved += usize::from(moves.try_move(row, &unit, &targets));
             let from = moves.cut.part_of[row];
+            // A row that says what its wire may be costs a slot where it stays, so it moves with the row
+            // that uses the wire.
             for (wire, with) in &mut unit {
                 let other = alone[*wire as usize] as usize;
                 let is_here = moves.cut.part_of.get(other).is_some_and(|part| *part == from);
@@ -229,11 +235,12 @@ impl Moves<'_> {
             all.fold(local, Change::and)
         };
         let rows = 1 + unit.iter().filter(|(_, with)| with.is_some()).count();
-        let by = i64::try_from(rows).unwrap_or(i64::MAX);
+        let by = signed(rows);
         // The part with the largest gain that has room; of several, the first.
         let mut best: Option<(Change, u32)> = None;
         for to in targets.iter().copied().filter(|to| *to != from) {
             let change = change(to);
+            // Only moves that gain: a move back and forth with equal cost would not end.
             let gain = |change: &Change| -change.from - change.to;
             let grows = |part: u32, by: i64| by <= 0 || sizes[part as usize] + by <= *most;
             let fits = grows(to, change.to + by) && grows(from, change.from - by);

@@ -1,5 +1,6 @@
 //! The rows in which wires occur.
 
+use crate::numbers::{count, index};
 use crate::system::System;
 
 /// The rows in which each wire occurs, each once and in ascending order; 4 bytes per occurrence and 8
@@ -27,14 +28,12 @@ impl Occurrences {
             starts[wire + 1] += starts[wire];
         }
         let mut next = starts.clone();
-        let all = usize::try_from(starts[wires]).expect("as many terms are in memory");
-        let mut rows = vec![0; all];
+        let mut rows = vec![0; index(starts[wires])];
         for row in 0..system.rows() {
             wires_of(system, row, &mut seen);
-            let row = u32::try_from(row).expect("a file has fewer rows");
             for wire in &seen {
                 let place = &mut next[*wire as usize];
-                rows[usize::try_from(*place).expect("below their number")] = row;
+                rows[index(*place)] = count(row);
                 *place += 1;
             }
         }
@@ -44,7 +43,6 @@ impl Occurrences {
     /// The rows in which a wire occurs.
     pub fn rows(&self, wire: u32) -> &[u32] {
         let [start, end] = [wire, wire + 1].map(|w| self.starts[w as usize]);
-        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         &self.rows[index(start)..index(end)]
     }
 

@@ -20,6 +20,7 @@ impl Order {
         let mut rows: Vec<u32> = (0..system.rows() as u32).collect();
         if self == Self::LargestWire {
             let largest: Vec<u32> = rows.iter().map(|row| largest(system, *row)).collect();
+            // A stable sort: rows with the same wire stay in the order of the source.
             rows.sort_by_key(|row| largest[*row as usize]);
         }
         rows
@@ -34,7 +35,8 @@ fn largest(system: &System, row: u32) -> u32 {
         let from_source = |term: &&Term| term.wire < first;
         terms.iter().rev().find(from_source).map_or(0, |term| term.wire)
     });
-    last.into_iter().max().unwrap_or_default()
+    let [a, b, c] = last;
+    a.max(b).max(c)
 }
 
 /// The rows of a system in an order, with the places in it between which each wire lives.
@@ -65,15 +67,17 @@ impl<'a> Line<'a> {
             }
         }
         let mut changes = vec![0i64; rows.len() + 2];
+        // The constant lives everywhere and costs nothing.
         for [first, last] in ends.iter().skip(1).filter(|[first, last]| first < last) {
             // It is live at the boundaries before first + 1 up to last.
             changes[*first as usize + 1] += 1;
             changes[*last as usize + 1] -= 1;
         }
-        let mut live = 0i64;
+        let mut alive = 0i64;
         let sum = |change: &i64| {
-            live += change;
-            u32::try_from(live).unwrap_or(u32::MAX)
+            alive += change;
+            u32::try_from(alive)
+                .expect("a wire ends after it begins, and wires have 32-bit numbers")
         };
         let live = changes[..=rows.len()].iter().map(sum).collect();
         Self { system, order, rows, ends, live }
@@ -82,9 +86,9 @@ impl<'a> Line<'a> {
     /// Returns the number of wires that live at the boundaries of this number of equal parts.
     pub(super) fn crossings(&self, parts: usize) -> u64 {
         // Many boundaries are as good as all of them.
-        let parts = parts.min(1 << 16);
-        let boundary = |part: usize| self.rows.len() * part / parts.max(1);
-        (1..parts).map(|part| u64::from(self.live[boundary(part)])).sum()
+        let counted = parts.min(1 << 16);
+        let boundary = |part: usize| self.rows.len() * part / counted.max(1);
+        (1..counted).map(|part| u64::from(self.live[boundary(part)])).sum()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Cut, FIXED_ROWS, Occurrences, Order};
 use crate::derived::Derived;
+use crate::numbers::{count, limit};
 use crate::system::{System, Term};
 use hekaton_circuit::Fr;
 use std::collections::HashMap;
@@ -97,7 +98,7 @@ impl Parts {
     /// The rows of the largest part, slots and the fixed ones included.
     pub fn largest(&self) -> u64 {
         let size = |kind: &PartType| kind.rows.lengths.len() as u64 + u64::from(kind.slots);
-        self.types.iter().map(size).max().unwrap_or_default() + FIXED_ROWS
+        self.types.iter().map(size).max().map_or(FIXED_ROWS, |rows| rows + FIXED_ROWS)
     }
 
     /// The number of parts of each type.
@@ -152,69 +153,35 @@ pub(super) fn parts_in(
     rows: &[u32],
     most: u64,
 ) -> Parts {
-    let count = cut.parts as usize;
-    let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); count];
+    let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); cut.parts as usize];
     for row in rows {
         rows_of[cut.part_of[*row as usize] as usize].push(*row);
     }
     let shared = shared_wires(system, occurrences, cut);
-    let unread = unread_public(system, occurrences);
-    let mut unread = unread.as_slice();
+    let all_unread = unread_public(system, occurrences);
+    let mut unread = all_unread.as_slice();
     let shares = cut.cost(system, occurrences).unread;
     let mut renamer = Renamer { local: vec![0; system.wires() as usize] };
-    let mut drafts: Vec<Draft> = Vec::new();
-    let mut by_shape: HashMap<[u8; 32], Vec<usize>> = HashMap::new();
-    let mut all = Vec::with_capacity(count);
+    let mut drafts = Drafts::default();
+    let mut renamed = Vec::with_capacity(rows_of.len());
     for ((number, rows), share) in (0u32..).zip(&rows_of).zip(shares) {
-        let share = usize::try_from(share).unwrap_or(usize::MAX).min(unread.len());
-        let (extra, rest) = unread.split_at(share);
+        let (extra, rest) = unread.split_at(limit(share).min(unread.len()));
         unread = rest;
         let part = renamer.rename(system, rows, extra, &shared);
-        let candidates = by_shape.entry(part.digest()).or_default();
-        let fits = candidates.iter().copied().find(|at| drafts[*at].takes(&part, most));
-        match fits {
-            Some(at) => {
-                let draft = &mut drafts[at];
-                draft.shared.iter_mut().zip(&part.shared).for_each(|(all, one)| *all |= one);
-                draft.parts.push(number);
-            }
-            None => {
-                candidates.push(drafts.len());
-                drafts.push(Draft {
-                    shape: part.shape,
-                    shared: part.shared.clone(),
-                    extra: part.extra,
-                    rows: rows.len(),
-                    parts: vec![number],
-                });
-            }
-        }
-        all.push((part.wires, part.rows, part.shared));
+        drafts.add(number, &part, most);
+        renamed.push(part);
     }
-    let mut kinds = vec![0; count];
-    for (kind, draft) in (0u32..).zip(&drafts) {
+    // Slots are known only now: a type has a slot for each wire that any of its parts shares.
+    let mut kinds = vec![0; renamed.len()];
+    for (kind, draft) in (0u32..).zip(&drafts.list) {
         draft.parts.iter().for_each(|part| kinds[*part as usize] = kind);
     }
     let mut written = vec![false; system.wires() as usize];
-    let parts = all.into_iter().zip(kinds);
-    let parts = parts.map(|((wires, rows, shared), kind)| {
-        let draft = &drafts[kind as usize];
-        let places = places(&draft.shared);
-        let mut sorted = vec![0; wires.len()];
-        let mut access = vec![Access::Unused; draft.slots()];
-        for ((wire, place), shared) in wires.iter().zip(&places).zip(&shared) {
-            sorted[*place as usize] = *wire;
-            if *shared {
-                // The verifier writes public wires, the first part all others.
-                let is_first = !std::mem::replace(&mut written[*wire as usize], true);
-                let writes = is_first && *wire > system.public();
-                access[*place as usize] = if writes { Access::Writes } else { Access::Reads };
-            }
-        }
-        Part { kind, wires: sorted, rows, access }
-    });
-    let parts = parts.collect();
-    let types = drafts.into_iter().map(|draft| draft.finish(system)).collect();
+    let finish = |(part, kind): (Renamed, u32)| {
+        part.finish(kind, &drafts.list[kind as usize], system.public(), &mut written)
+    };
+    let parts = renamed.into_iter().zip(kinds).map(finish).collect();
+    let types = drafts.list.into_iter().map(|draft| draft.finish(system)).collect();
     Parts { types, parts, derived: system.derived().clone() }
 }
 
@@ -241,7 +208,7 @@ fn unread_public(system: &System, occurrences: &Occurrences) -> Vec<u32> {
 /// as own variables are.
 fn places(is_slot: &[bool]) -> Vec<u32> {
     let slots = is_slot.iter().filter(|slot| **slot).count();
-    let (mut slot, mut own) = (0u32, u32::try_from(slots).unwrap_or(u32::MAX));
+    let (mut slot, mut own) = (0u32, count(slots));
     let mut next = |is_slot: bool| {
         let place = if is_slot { &mut slot } else { &mut own };
         *place += 1;
@@ -263,7 +230,7 @@ impl Renamer {
         let mut known: Vec<(u32, u32)> = Vec::new();
         for row in rows {
             let sides = system.row(*row as usize);
-            shape.extend(sides.map(|side| u32::try_from(side.len()).unwrap_or(u32::MAX)));
+            shape.extend(sides.map(|side| count(side.len())));
             for side in sides {
                 // Known wires by number, then new ones by coefficient, then by place: the order of
                 // wires in the source plays no role for known ones.
@@ -276,33 +243,88 @@ impl Renamer {
                 );
                 known.sort_unstable();
                 let mut new: Vec<&Term> = side.iter().filter(|term| !is_known(term)).collect();
+                // By place only where coefficients are equal: components of one template, over other wires,
+                // then get equal numbers.
                 new.sort_by_key(|term| term.coefficient);
                 for (local, coefficient) in &known {
                     shape.extend([*coefficient, *local]);
                 }
                 for term in new {
                     wires.push(term.wire);
-                    let local = u32::try_from(wires.len()).unwrap_or(u32::MAX);
+                    let local = count(wires.len());
                     self.local[term.wire as usize] = local;
                     shape.extend([term.coefficient, local]);
                 }
             }
         }
         wires.extend_from_slice(extra);
+        // Cleared by the wires of the part: clearing the whole list would make many parts quadratic.
         wires.iter().for_each(|wire| self.local[*wire as usize] = 0);
-        let rows = rows.iter().map(|row| system.number(*row as usize)).collect();
-        let shared = wires.iter().map(|wire| shared[*wire as usize]).collect();
-        Renamed { wires, rows, shape, shared, extra: extra.len() }
+        let numbers = rows.iter().map(|row| system.number(*row as usize)).collect();
+        let is_shared = wires.iter().map(|wire| shared[*wire as usize]).collect();
+        Renamed { wires, rows: numbers, shape, shared: is_shared, extra: extra.len() }
+    }
+}
+
+/// The types that are being collected.
+#[derive(Default)]
+struct Drafts {
+    list: Vec<Draft>,
+    /// The places in the list by the digest of the shape: comparing each part with each type takes too long.
+    by_shape: HashMap<[u8; 32], Vec<usize>>,
+}
+
+impl Drafts {
+    /// Adds a part to the first type that takes it, or as a new type.
+    fn add(&mut self, number: u32, part: &Renamed, most: u64) {
+        let Self { list, by_shape } = self;
+        let candidates = by_shape.entry(part.digest()).or_default();
+        match candidates.iter().copied().find(|at| list[*at].takes(part, most)) {
+            Some(at) => {
+                let draft = &mut list[at];
+                draft.shared.iter_mut().zip(&part.shared).for_each(|(all, one)| *all |= one);
+                draft.parts.push(number);
+            }
+            None => {
+                candidates.push(list.len());
+                list.push(Draft {
+                    shape: part.shape.clone(),
+                    shared: part.shared.clone(),
+                    extra: part.extra,
+                    rows: part.rows.len(),
+                    parts: vec![number],
+                });
+            }
+        }
     }
 }
 
 impl Renamed {
+    /// The part as one of a type, with its slots first. `written` has the wires that earlier parts write.
+    fn finish(self, kind: u32, draft: &Draft, public: u32, written: &mut [bool]) -> Part {
+        let Self { wires, rows, shared, .. } = self;
+        let places = places(&draft.shared);
+        let mut sorted = vec![0; wires.len()];
+        let mut access = vec![Access::Unused; draft.slots()];
+        for ((wire, place), shared) in wires.iter().zip(&places).zip(&shared) {
+            sorted[*place as usize] = *wire;
+            if *shared {
+                // The verifier writes public wires, the first part all others.
+                let is_first = !std::mem::replace(&mut written[*wire as usize], true);
+                let writes = is_first && *wire > public;
+                access[*place as usize] = if writes { Access::Writes } else { Access::Reads };
+            }
+        }
+        Part { kind, wires: sorted, rows, access }
+    }
+
     fn digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         let mut bytes = Vec::with_capacity(1 << 14);
         for piece in self.shape.chunks(1 << 12) {
             bytes.clear();
             piece.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+            // In pieces, so that a shape is not copied as a whole.
             hasher.update(&bytes);
         }
         *hasher.finalize().as_bytes()
@@ -318,6 +340,7 @@ impl Draft {
         }
         let slots = |shared: &[bool]| shared.iter().filter(|slot| **slot).count() as u64;
         let both = self.shared.iter().zip(&part.shared).filter(|(a, b)| **a || **b).count() as u64;
+        // Merging two parts gives both all slots of either; each costs a row in every part of the type.
         let fewest = slots(&self.shared).min(slots(&part.shared));
         let rows = self.rows as u64;
         rows + both + FIXED_ROWS <= most && (both - fewest) * UNEQUAL[1] <= rows * UNEQUAL[0]
@@ -341,17 +364,18 @@ impl Draft {
                 let from = rows.terms.len();
                 for term in terms.as_chunks::<2>().0 {
                     let [coefficient, local] = *term;
-                    let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+                    let next = count(ids.len());
                     let id = *ids.entry(coefficient).or_insert(next);
                     if id == next && rows.coefficients.len() < ids.len() {
                         rows.coefficients.push(system.coefficients()[coefficient as usize]);
                     }
-                    let local = match local.checked_sub(1) {
+                    let variable = match local.checked_sub(1) {
                         None => 0,
                         Some(at) => places[at as usize] + 1,
                     };
-                    rows.terms.push([id, local]);
+                    rows.terms.push([id, variable]);
                 }
+                // Numbers by first occurrence are not ascending once slots come first.
                 rows.terms[from..].sort_unstable_by_key(|[_, local]| *local);
                 words = rest;
             }
@@ -359,7 +383,6 @@ impl Draft {
         // What is in no row came last.
         let last = |at: &usize| *at >= all - self.extra;
         let unconstrained = (0..all).filter(last).map(|at| places[at]).collect();
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        PartType { slots: number(slots), own: number(all - slots), unconstrained, rows }
+        PartType { slots: count(slots), own: count(all - slots), unconstrained, rows }
     }
 }

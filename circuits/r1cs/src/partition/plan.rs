@@ -7,6 +7,7 @@ use super::order::Line;
 use super::parts::parts_in;
 use super::repeats::Repeats;
 use super::{Cost, Cut, DoesNotFit, FIXED_ROWS, Occurrences, Order, PartType, Parts, improve};
+use crate::numbers::limit;
 use crate::system::System;
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -96,6 +97,7 @@ impl<'a> Cutter<'a> {
     pub(super) fn new(system: &'a System, occurrences: &'a Occurrences, source_rows: u64) -> Self {
         let line = |order| Line::new(system, order);
         let lines = std::thread::scope(|scope| {
+            // Each size of parts chooses between the orders, and needs both for that.
             let other = scope.spawn(|| line(Order::LargestWire));
             let first = line(Order::Source);
             [first, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))]
@@ -107,8 +109,7 @@ impl<'a> Cutter<'a> {
     /// boundaries of equal parts.
     fn best_line(&self, most: u64) -> usize {
         let room = most.saturating_sub(FIXED_ROWS).max(1);
-        let count = (self.system.rows() as u64).div_ceil(room);
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let count = limit((self.system.rows() as u64).div_ceil(room));
         let [source, largest] = &self.lines;
         usize::from(largest.crossings(count) < source.crossings(count))
     }
@@ -119,6 +120,7 @@ impl<'a> Cutter<'a> {
         let line = &self.lines[at];
         let still = contiguous_in(line, self.occurrences, most)?;
         let repeats = self.repeats[at].get_or_init(|| Repeats::new(line));
+        // One part has no boundaries to place.
         let repeating = match still.parts {
             1 => Vec::new(),
             _ => repeats.cuts(line, self.occurrences, most),
@@ -134,15 +136,15 @@ impl<'a> Cutter<'a> {
         tries: usize,
         mut step: impl FnMut(Step),
     ) -> (Plan, usize) {
-        let Self { system, occurrences, source_rows, .. } = *self;
+        let Self { system, occurrences, .. } = *self;
         let Drafts { most, line, still, .. } = drafts;
         let at = Size { cutter: self, line, most: *most };
         // Derived wires are tried before and after moves, which can take their chance away.
         let improved = |cut: &Cut| {
-            let mut cut = cut.clone();
-            improve(&mut cut, system, occurrences, *most);
-            cut.drop_empty();
-            cut
+            let mut better = cut.clone();
+            improve(&mut better, system, occurrences, *most);
+            better.drop_empty();
+            better
         };
         step(Step::Moves);
         let mut best = (improved(still), true);
@@ -168,16 +170,22 @@ impl<'a> Cutter<'a> {
             }
         }
         step(Step::Types);
-        let mut best = at.plan(&best.0, best.1);
-        // Equal parts share a key, and rows that moved make them unequal. A type has a key, which is
-        // made, stored and read.
-        let first = (best.more_rows(), best.parts.types.len());
+        (self.fewer_types(drafts, at.plan(&best.0, best.1)), tried)
+    }
+
+    /// Returns a plan from the first cuts that has fewer types than this one, if it has few more rows, or this one. Equal
+    /// parts share a key, and rows that moved make them unequal. A type has a key, which is made, stored and read.
+    fn fewer_types(&self, drafts: &Drafts<'_>, moved: Plan) -> Plan {
+        let Drafts { most, line, still, .. } = drafts;
+        let at = Size { cutter: self, line, most: *most };
+        let first = (moved.more_rows(), moved.parts.types.len());
         let is_cheap = |other: &Plan| {
             let more = other.more_rows().saturating_sub(first.0);
             let few = 4 * other.parts.types.len() <= first.1;
             let [part, of] = if few { FOR_FEW_TYPES } else { FOR_FEWER_TYPES };
-            more * of <= source_rows * part
+            more * of <= self.source_rows * part
         };
+        let mut best = moved;
         let key = |plan: &Plan| (plan.parts.types.len(), burden(plan.slots(), plan.parts.rows()));
         for cut in drafts.repeating.iter().chain([still]) {
             let kinds = drafts.kinds(cut).into_iter().collect::<HashSet<_>>().len();
@@ -192,7 +200,7 @@ impl<'a> Cutter<'a> {
                 best = other;
             }
         }
-        (best, tried)
+        best
     }
 }
 
@@ -224,6 +232,7 @@ impl Size<'_> {
         let found = derive(system, occurrences, cut, &self.line.rows, self.most);
         let with_burden = found.and_then(|found| {
             let cost = found.cut.cost(&found.system, &found.occurrences);
+            // Derived wires have rows of their own, which can be more than they save.
             (cost.largest() <= self.most && of(&cost) < plain).then(|| (Some(found), of(&cost)))
         });
         with_burden.unwrap_or((None, plain))
@@ -324,6 +333,7 @@ impl PartType {
     /// variable of B, and 8 bytes per term.
     pub fn key_bytes(&self) -> u64 {
         let (rows, slots) = (self.rows.lengths.len() as u64, u64::from(self.slots) + 2);
+        // An upper bound: the prover also has domains of 3 * 2^k.
         let domain = (rows + slots + 1).next_power_of_two();
         let variables = self.slots as usize + self.own as usize + 1;
         let mut seen = vec![[false; 3]; variables];

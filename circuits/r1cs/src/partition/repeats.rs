@@ -1,11 +1,11 @@
-//! Rows that repeat: circuits of loops and of equal components have the same constraints again and
-//! again, over other wires. Parts that begin at the same place of such a period are equal, and share
-//! a key.
+//! Rows that repeat: circuits with loops or equal components repeat the same constraints over other wires.
+//! Parts that begin at the same place of such a period are equal, and share a key.
 
 use super::contiguous::{Filler, at_boundaries, segment};
 use super::graph::{assignment, less};
 use super::order::Line;
 use super::{Cut, FIXED_ROWS, Occurrences};
+use crate::numbers::limit;
 use crate::system::System;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -37,8 +37,8 @@ impl Run {
 
 /// Spreads the bits of a number.
 fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    (value ^ (value >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    let round = |bits: u64| (bits ^ (bits >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    round(round(value))
 }
 
 /// The shape of each row: what its coefficients are, and not its wires. Rows of one shape can still
@@ -70,19 +70,22 @@ fn distances(shapes: &[u64], window: usize) -> Vec<usize> {
     for (at, shape) in shapes.iter().enumerate() {
         hash = hash.wrapping_mul(BASE).wrapping_add(*shape);
         if at >= window {
+            // A rolling hash: the window's oldest shape leaves, so each position costs the same whatever
+            // the window is.
             hash = hash.wrapping_sub(shapes[at - window].wrapping_mul(leaving));
         }
         if at + 1 >= window
+            // Chosen by content and not by position: equal windows are then chosen together.
             && mix(hash).is_multiple_of(SAMPLED)
             && let Some(before) = last.insert(hash, at)
         {
             *votes.entry(at - before).or_default() += 1;
         }
     }
-    let mut votes: Vec<(usize, u64)> = votes.into_iter().collect();
+    let mut ranked: Vec<(usize, u64)> = votes.into_iter().collect();
     // Of equal votes, the shorter one: the same on every machine.
-    votes.sort_unstable_by_key(|(distance, votes)| (std::cmp::Reverse(*votes), *distance));
-    votes.into_iter().map(|(distance, _)| distance).take(TRIED).collect()
+    ranked.sort_unstable_by_key(|(distance, votes)| (std::cmp::Reverse(*votes), *distance));
+    ranked.into_iter().map(|(distance, _)| distance).take(TRIED).collect()
 }
 
 /// The runs with a period that are at least `least` rows long.
@@ -133,7 +136,8 @@ impl Repeats {
     /// [`contiguous`](super::contiguous) does it. The cuts for different periods, in no order; empty if
     /// nothing repeats. Each has at most `most` rows per part, slots included.
     pub(super) fn cuts(&self, line: &Line<'_>, occurrences: &Occurrences, most: u64) -> Vec<Cut> {
-        let room = usize::try_from(most.saturating_sub(FIXED_ROWS)).unwrap_or(usize::MAX).max(1);
+        let room = limit(most.saturating_sub(FIXED_ROWS)).max(1);
+        // A run shorter than two parts has no two parts that could be equal.
         let least = 2 * room.min(self.shapes.len() / 4);
         let found = self.periods.iter().map(|period| runs(&self.shapes, *period, least));
         found.filter_map(|runs| fitting(line, occurrences, &runs, room, most)).collect()
@@ -155,7 +159,7 @@ fn fitting(
     line: &Line<'_>,
     occurrences: &Occurrences,
     runs: &[Run],
-    room: usize,
+    mut room: usize,
     most: u64,
 ) -> Option<Cut> {
     if runs.is_empty() {
@@ -164,7 +168,6 @@ fn fitting(
     let Line { system, rows, live, .. } = line;
     let mut filler = Filler::new(line);
     // Slots take room, too: less and less for constraints, until all parts fit.
-    let mut room = room;
     for _ in 0..6 {
         let rest = |range| filler.parts(range, most).map(|filled| filled.ends);
         let (boundaries, inside) = boundaries(rows.len(), live, runs, room, rest)?;
@@ -230,6 +233,7 @@ fn boundaries(
         } else {
             // A period is cut once, and its cut copied.
             let mut inside = Vec::new();
+            // Each copy of the period is cut at the same places, so its parts have the same types.
             segment(start, start + period, live, room, &mut inside);
             for piece in 0..pieces {
                 ends.extend(inside.iter().map(|end| end + piece * period));

@@ -38,6 +38,8 @@ impl Bits {
     /// The exclusive or of five bits: three rows rather than four, because their sum is
     /// `p + 2 q + 4 r` with three bits, and r is what is left of it.
     fn xor5(&self, bits: [ValuedBit; 5]) -> Result<ValuedBit, SynthesisError> {
+        // Zero lanes of the first block: an exclusive or with a constant is free, and this is cheaper than
+        // three rows.
         if bits.iter().any(|(_, bit)| matches!(bit, Bit::Constant(_))) {
             return bits[1..].iter().try_fold(bits[0], |sum, bit| self.xor(sum, *bit));
         }
@@ -55,7 +57,7 @@ impl Bits {
 
 /// 1/4, by which the row of r is scaled.
 fn quarter() -> Fr {
-    Fr::from(4u64).inverse().unwrap_or_default()
+    Fr::from(4u64).inverse().expect("4 is not zero modulo r")
 }
 
 /// A lane rotated to the left.
@@ -71,6 +73,7 @@ impl Permutation for Bits {
     }
 
     fn absorb(&self, lane: &Lane, bits: &[ValuedBit]) -> Result<Lane, SynthesisError> {
+        // All rotations are renamings here; only exclusive ors and chi have rows.
         lane.iter().zip(bits).map(|(a, b)| self.xor(*a, *b)).collect()
     }
 
@@ -80,9 +83,9 @@ impl Permutation for Bits {
             // theta
             let mut columns = Vec::with_capacity(5);
             for x in 0..5 {
-                let column = |i: usize| std::array::from_fn(|y| state[x + 5 * y][i]);
-                let column = (0..LANE).map(|i| self.xor5(column(i)));
-                columns.push(column.collect::<Result<Lane, _>>()?);
+                let bits = |i: usize| std::array::from_fn(|y| state[x + 5 * y][i]);
+                let column: Result<Lane, _> = (0..LANE).map(|i| self.xor5(bits(i))).collect();
+                columns.push(column?);
             }
             let mut after = vec![Vec::new(); 25];
             for x in 0..5 {

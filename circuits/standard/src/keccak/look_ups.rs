@@ -1,5 +1,11 @@
 //! The permutation by look-ups: 13,534 rows.
 
+mod lanes;
+mod tables;
+
+pub use lanes::bits_of_number;
+pub use tables::Tables;
+
 use super::relations::{Alphabet, BASE, Pieces, cuts_of_iota};
 use super::{LANE, Message, Padding, Permutation, RATE, ROTATIONS, ROUNDS, ValuedBit};
 use super::{hash, moved, neighbors, round_constants};
@@ -9,92 +15,14 @@ use ark_ff::{Field, One, PrimeField};
 use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::{SynthesisError, Variable};
-use hekaton_circuit::{Bit as EnableBit, Fr, LookUp, Subcircuit, Table, TableId};
-use std::collections::{BTreeMap, BTreeSet};
+use hekaton_circuit::{Bit as EnableBit, Fr, LookUp, Subcircuit, TableId};
+use lanes::{Digits, Lane, Piece, bits_to_lane, number, rotate, spread};
+use std::collections::BTreeMap;
+#[cfg(test)]
 use std::ops::Range;
 
 /// The number of bits of a word of [`LookUps::permute_words`].
 const WORD: usize = 32;
-
-/// The tables of a layout that the gadget looks pieces up in: one for each length, because a piece that
-/// is looked up among longer ones could hide a carry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tables {
-    pieces: Pieces,
-    ids: BTreeMap<(Alphabet, usize), TableId>,
-    /// The tables from pieces of words to numbers, by length.
-    numbers: BTreeMap<usize, TableId>,
-}
-
-impl Tables {
-    /// Adds the tables to a layout, with its method `table`
-    /// ([`LayoutBuilder::table`](hekaton_circuit::LayoutBuilder::table) or
-    /// [`Wires::table`](hekaton_circuit::parts::Wires::table)).
-    pub fn new(pieces: Pieces, mut table: impl FnMut(&str, Table) -> TableId) -> Self {
-        let mut add = |(alphabet, len): (Alphabet, usize)| {
-            let keys = alphabet.numbers(len).into_iter().map(Fr::from);
-            let name = format!("keccak_{}_{len}", alphabet.name());
-            ((alphabet, len), table(&name, Table::keys(keys)))
-        };
-        let ids = pieces.kinds().into_iter().map(&mut add).collect();
-        Self { pieces, ids, numbers: BTreeMap::new() }
-    }
-
-    /// [`new`](Self::new), with the tables that [`LookUps::permute_words`] needs in addition: of 65,536 rows with [`Pieces::LARGE`], of
-    /// 256 with [`Pieces::SMALL`].
-    pub fn with_words(pieces: Pieces, mut table: impl FnMut(&str, Table) -> TableId) -> Self {
-        let tables = Self::new(pieces, &mut table);
-        let mut add = |len: usize| {
-            let spread = Alphabet::Binary.numbers(len).into_iter().map(Fr::from);
-            let pairs = spread.zip((0u64..).map(Fr::from));
-            (len, table(&format!("keccak_number_{len}"), Table::pairs(pairs)))
-        };
-        let numbers = lengths_of_words(pieces).into_iter().map(&mut add).collect();
-        Self { numbers, ..tables }
-    }
-
-    /// The number of rows of each table, in the order in which [`with_words`](Self::with_words) adds them.
-    pub fn rows_with_words(pieces: Pieces) -> Vec<usize> {
-        let mut rows = Self::rows_of_each(pieces);
-        rows.extend(lengths_of_words(pieces).into_iter().map(|len| 1 << len));
-        rows
-    }
-
-    /// The number of rows of each table, in the order in which [`new`](Self::new) adds them.
-    pub fn rows_of_each(pieces: Pieces) -> Vec<usize> {
-        let kinds = pieces.kinds().into_iter();
-        kinds.map(|(alphabet, len)| alphabet.numbers(len).len()).collect()
-    }
-
-    /// The number of rows of [`LookUps::permute_words`].
-    pub fn rows_of_permutation(pieces: Pieces) -> usize {
-        let cut = |alphabet, cuts: &[usize]| pieces.cut(alphabet, cuts).len();
-        let (binary, ternary) =
-            (|cuts: &[usize]| cut(Alphabet::Binary, cuts), cut(Alphabet::Ternary, &[]));
-        let columns = 5 * (binary(&[LANE - 1]) + ternary);
-        let lanes = ROTATIONS.iter().map(|rotation| binary(&[LANE - rotation]) + binary(&[]));
-        let chi = 25 * cut(Alphabet::Chi, &[]) + 24 * binary(&[]);
-        let round = columns + lanes.sum::<usize>() + chi;
-        // Lane 0 is also cut by iota. After the last round it is bits, and the others are words.
-        let constants = round_constants();
-        let iota = constants[..ROUNDS - 1].iter().map(|constant| binary(&cuts_of_iota(*constant)));
-        let words = binary(&[WORD]);
-        let last = LANE + 24 * (words - binary(&[]));
-        // Two rows per piece of a word, and one per word.
-        let numbers = 2 * (25 + 24) * words + 100;
-        ROUNDS * round + iota.sum::<usize>() + last + numbers
-    }
-
-    /// The number of rows of all tables.
-    pub fn rows(pieces: Pieces) -> usize {
-        Self::rows_of_each(pieces).into_iter().sum()
-    }
-}
-
-/// The lengths of pieces of words.
-fn lengths_of_words(pieces: Pieces) -> BTreeSet<usize> {
-    pieces.cut(Alphabet::Binary, &[WORD]).into_iter().map(|piece| piece.len()).collect()
-}
 
 /// The gadget by look-ups, in a subcircuit.
 #[derive(Debug)]
@@ -138,37 +66,6 @@ pub struct State {
     pub(super) lanes: Vec<Lane>,
 }
 
-/// A lane: a number in base 7 whose digits are its bits, as a sum of pieces.
-#[derive(Clone, Debug)]
-pub(super) struct Lane {
-    value: Option<u64>,
-    pieces: Vec<Piece>,
-}
-
-/// A piece of a lane: digits from `start`.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    start: usize,
-    len: usize,
-    digits: Digits,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Digits {
-    Bit(Bit),
-    Several(Variable),
-}
-
-impl Digits {
-    /// The digits of a marked value.
-    fn of(marked: &FpVar<Fr>) -> Result<Self, SynthesisError> {
-        match marked {
-            FpVar::Var(marked) => Ok(Self::Several(marked.variable)),
-            FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
-        }
-    }
-}
-
 /// One of the two numbers that a sum is split into.
 struct Part<'c> {
     factor: i64,
@@ -185,13 +82,12 @@ impl<'a> LookUps<'a> {
     /// # Errors
     /// If the layout has no tables with these ids.
     pub fn new(subcircuit: &'a Subcircuit, tables: &Tables) -> Result<Self, SynthesisError> {
-        let pieces = tables.pieces;
-        let numbers = tables.numbers.iter().map(|(len, id)| Ok((*len, subcircuit.table(*id)?)));
-        let numbers = numbers.collect::<Result<_, SynthesisError>>()?;
-        let tables = tables.ids.iter().map(|(kind, id)| Ok((*kind, subcircuit.table(*id)?)));
-        let tables = tables.collect::<Result<_, SynthesisError>>()?;
+        let Tables { pieces, ids, numbers } = tables;
+        let number_of = |(len, id): (&usize, &TableId)| Ok((*len, subcircuit.table(*id)?));
+        let table_of = |(kind, id): (&_, &TableId)| Ok((*kind, subcircuit.table(*id)?));
         let base = Fr::from(BASE);
-        let powers = [base, base.inverse().unwrap_or_default()].map(|base| {
+        let inverse = base.inverse().expect("7 is not zero modulo r");
+        let powers = [base, inverse].map(|base| {
             let mut next = Fr::one();
             std::array::from_fn(|_| {
                 let power = next;
@@ -200,13 +96,13 @@ impl<'a> LookUps<'a> {
             })
         });
         let switch = Switch::on(subcircuit);
-        let half = Fr::from(2u64).inverse().unwrap_or_default();
+        let half = Fr::from(2u64).inverse().expect("r is odd");
         Ok(Self {
             switch,
             subcircuit,
-            pieces,
-            tables,
-            numbers,
+            pieces: *pieces,
+            tables: ids.iter().map(table_of).collect::<Result<_, SynthesisError>>()?,
+            numbers: numbers.iter().map(number_of).collect::<Result<_, SynthesisError>>()?,
             powers,
             half,
             #[cfg(test)]
@@ -214,18 +110,18 @@ impl<'a> LookUps<'a> {
         })
     }
 
-    /// The gadget with a bit that switches it on. Where the bit is 0, nothing is constrained but what the
-    /// words of [`permute_words`](Self::permute_words) are, which are zero, as is all that it marks.
+    /// The gadget with a bit that switches it on. Where the bit is 0, the words of
+    /// [`permute_words`](Self::permute_words) and all marked values are zero, and nothing else is constrained.
     #[must_use]
     pub fn enabled_by(self, enable: &EnableBit) -> Self {
         Self { switch: self.switch.by(enable), ..self }
     }
 
-    /// Keccak-f\[1600\]: constrains `after` to be what the permutation makes of `before`. Both are the words
-    /// of 32 bits of the 25 lanes, the lower one of each lane first, as a little-endian machine has the
-    /// standard's state in memory. The words must be marked values or shared wires; all are constrained to
-    /// 32 bits. [`Tables::rows_of_permutation`] says how many rows it takes: 14,081 with
-    /// [`Pieces::LARGE`]. The tables must be those of [`Tables::with_words`].
+    /// Keccak-f\[1600\]: constrains `after` to be the permutation of `before`. Both consist of the 25 lanes in
+    /// words of 32 bits, the lower word of each lane first, as a little-endian machine stores the
+    /// standard's state. The words must be marked values or shared wires; all are constrained to
+    /// 32 bits. It takes [`Tables::rows_of_permutation`] rows, 14,081 with [`Pieces::LARGE`]. The tables must
+    /// be those of [`Tables::with_words`].
     ///
     /// # Errors
     /// If a value is required but absent; and with a bit that switches the gadget, if the last piece of a lane
@@ -235,6 +131,8 @@ impl<'a> LookUps<'a> {
         before: &[FpVar<Fr>; 50],
         after: &[FpVar<Fr>; 50],
     ) -> Result<(), SynthesisError> {
+        // The row of the last piece is not a look-up if the piece is one bit, and only look-ups have a
+        // multiplicity that a bit can switch.
         let last = self.pieces.cut(Alphabet::Binary, &[]).pop();
         if self.switch.is_switched() && last.is_none_or(|piece| piece.len() == 1) {
             return Err(SynthesisError::Unsatisfiable);
@@ -254,8 +152,8 @@ impl<'a> LookUps<'a> {
 
     /// A lane that is given as two words.
     fn lane_of_words(&self, words: &[FpVar<Fr>]) -> Result<Lane, SynthesisError> {
-        let values = words.iter().map(|word| Some(word.value().ok()?.into_bigint().0[0]));
-        let values: Option<Vec<u64>> = values.collect();
+        let value_of = |word: &FpVar<Fr>| Some(word.value().ok()?.into_bigint().0[0]);
+        let values: Option<Vec<u64>> = words.iter().map(value_of).collect();
         let value = values.map(|words| words[0] & 0xffff_ffff | words[1] << WORD);
         let mut pieces = Vec::new();
         for piece in self.pieces.cut(Alphabet::Binary, &[WORD]) {
@@ -274,6 +172,7 @@ impl<'a> LookUps<'a> {
     fn words_of_lane(&self, lane: &Lane) -> Result<[Terms; 2], SynthesisError> {
         let mut words = [Terms::new(), Terms::new()];
         for Piece { start, len, digits } in &lane.pieces {
+            // There is a cut between the two words, so each piece is in one of them.
             let factor = Fr::from(1u64 << (start % WORD));
             let word = &mut words[start / WORD];
             match digits {
@@ -282,9 +181,9 @@ impl<'a> LookUps<'a> {
                     let bits = |value: u64| value >> start & ((1 << len) - 1);
                     let number = self.switch.mark(lane.value.map(bits))?;
                     let table = self.numbers.get(len).ok_or(SynthesisError::Unsatisfiable)?;
-                    let digits = lane.value.map(|value| spread(value, *start..start + len));
-                    let digits = self.switch.variable(digits, *variable);
-                    self.switch.pair(table, &digits, &number)?;
+                    let spread = lane.value.map(|value| spread(value, *start..start + len));
+                    let key = self.switch.variable(spread, *variable);
+                    self.switch.pair(table, &key, &number)?;
                     word.extend(terms_of(&number)?.into_iter().map(|(_, v)| (factor, v)));
                 }
             }
@@ -326,8 +225,8 @@ impl<'a> LookUps<'a> {
         Ok(State { lanes: self.permute(lanes, 0)? })
     }
 
-    /// A state whose lanes are slots or marked values, numbers in base 7 as [`lanes`](Self::lanes) returns them. That they are is up to
-    /// the caller, who has them from there.
+    /// A state whose lanes are slots or marked values, numbers in base 7 as [`lanes`](Self::lanes) returns them. This is not
+    /// checked: the caller must have them from there.
     ///
     /// # Errors
     /// If one of them is a constant.
@@ -389,6 +288,7 @@ impl<'a> LookUps<'a> {
                 columns.push(self.xor(&lanes, &[LANE - 1])?);
             }
             let mut after = vec![self.zero(); 25];
+            // Theta adds two columns to each lane, and rho rotates the sum: one split, cut where rho wraps around.
             for (lane, rotation) in ROTATIONS.into_iter().enumerate() {
                 let [left, right] = [4, 1].map(|by| &columns[(lane % 5 + by) % 5]);
                 let sum = [(&state[lane], 0), (left, 0), (right, 1)];
@@ -416,7 +316,7 @@ impl<'a> LookUps<'a> {
         match factor {
             1 => Fr::one(),
             2 => self.half,
-            other => Fr::from(other).inverse().unwrap_or_default(),
+            other => Fr::from(other).inverse().expect("factors are small, and not zero"),
         }
     }
 
@@ -447,22 +347,24 @@ impl<'a> LookUps<'a> {
                     self.contains(kind, &marked)?;
                     Digits::of(&marked)?
                 };
-                let piece = Piece { start, len: kind.1, digits };
+                let found = Piece { start, len: kind.1, digits };
                 #[cfg(test)]
                 keys.push(Key {
                     part: is_last.into(),
                     alphabet: part.alphabet,
                     digits: start..start + kind.1,
-                    is: piece.terms(),
+                    is: found.terms(),
                 });
-                piece.add_to(&mut sum, -factor * self.powers[0][start]);
+                found.add_to(&mut sum, -factor * self.powers[0][start]);
                 if !is_last {
-                    pieces.push(piece);
+                    pieces.push(found);
                 }
             }
             if let Some(piece) = last {
                 let scale = self.inverse(part.factor) * self.powers[1][piece.start];
                 let value = part.digits.map(|digits| Fr::from(number(&digits[piece.clone()])));
+                // Divided by its place, what is left is a number of the last piece's digits, or in no
+                // table.
                 sum.iter_mut().for_each(|(factor, _)| *factor *= scale);
                 #[cfg(test)]
                 keys.push(Key {
@@ -488,8 +390,8 @@ impl<'a> LookUps<'a> {
     fn xor(&self, lanes: &[(&Lane, usize)], cuts: &[usize]) -> Result<Lane, SynthesisError> {
         let mut sum = Vec::new();
         lanes.iter().for_each(|(lane, by)| self.add(&mut sum, lane, *by, Fr::one()));
-        let values = lanes.iter().map(|(lane, by)| Some(rotate(lane.value?, *by)));
-        let values: Option<Vec<u64>> = values.collect();
+        let value_of = |(lane, by): &(&Lane, usize)| Some(rotate(lane.value?, *by));
+        let values: Option<Vec<u64>> = lanes.iter().map(value_of).collect();
         let digits = values.map(|values| {
             std::array::from_fn(|i| values.iter().map(|value| value >> i & 1).sum::<u64>())
         });
@@ -506,6 +408,7 @@ impl<'a> LookUps<'a> {
     fn chi(&self, [a, b, c]: [&Lane; 3], cuts: &[usize]) -> Result<Lane, SynthesisError> {
         let mut sum = Vec::new();
         let ones: Fr = self.powers[0].iter().sum();
+        // 3 for each digit keeps all digits of the sum from being negative.
         sum.push((Fr::from(3u64) * ones, Variable::One));
         for (lane, factor) in [(a, -Fr::from(2u64)), (b, Fr::one()), (c, -Fr::one())] {
             self.add(&mut sum, lane, 0, factor);
@@ -528,77 +431,6 @@ impl<'a> LookUps<'a> {
             piece.add_to(sum, factor * self.powers[0][(piece.start + by) % LANE]);
         }
     }
-}
-
-impl Piece {
-    #[cfg(test)]
-    fn terms(&self) -> Terms {
-        let mut terms = Terms::new();
-        self.add_to(&mut terms, Fr::one());
-        terms
-    }
-
-    fn add_to(&self, sum: &mut Terms, factor: Fr) {
-        match self.digits {
-            Digits::Bit(bit) => bit.add_to(sum, factor),
-            Digits::Several(variable) => sum.push((factor, variable)),
-        }
-    }
-}
-
-impl Lane {
-    fn rotated(mut self, by: usize) -> Self {
-        for piece in &mut self.pieces {
-            piece.start = (piece.start + by) % LANE;
-        }
-        Self { value: self.value.map(|value| rotate(value, by)), ..self }
-    }
-
-    /// Flips bits, which must be pieces of their own.
-    fn flip(&mut self, bits: u64) {
-        self.value = self.value.map(|value| value ^ bits);
-        for piece in &mut self.pieces {
-            if let Digits::Bit(bit) = &mut piece.digits
-                && bits >> piece.start & 1 == 1
-            {
-                *bit = bit.negate();
-            }
-        }
-    }
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "at most 64")]
-fn rotate(value: u64, by: usize) -> u64 {
-    value.rotate_left(by as u32)
-}
-
-/// The number of some digits: below 7^16.
-fn number(digits: &[u64]) -> u64 {
-    digits.iter().rev().fold(0, |number, digit| number * BASE + digit)
-}
-
-/// The digits of some bits as a number.
-fn spread(bits: u64, range: Range<usize>) -> u64 {
-    range.rev().fold(0, |number, i| number * BASE + (bits >> i & 1))
-}
-
-/// The bits of a lane that is given as a number in base 7 whose digits are its bits ([`LookUps::lanes`]); anything for other numbers.
-#[allow(clippy::cast_possible_truncation, reason = "quotients of a rest below 7, and rests")]
-pub fn bits_of_number(number: Fr) -> u64 {
-    let mut limbs = number.into_bigint().0;
-    (0..LANE).fold(0, |lane, at| {
-        let mut rest = 0;
-        for limb in limbs.iter_mut().rev() {
-            let dividend = u128::from(rest) << 64 | u128::from(*limb);
-            *limb = (dividend / u128::from(BASE)) as u64;
-            rest = (dividend % u128::from(BASE)) as u64;
-        }
-        lane | (rest & 1) << at
-    })
-}
-
-fn bits_to_lane(digits: [u64; LANE]) -> u64 {
-    digits.iter().rev().fold(0, |lane, digit| lane << 1 | digit)
 }
 
 impl Permutation for LookUps<'_> {

@@ -94,10 +94,12 @@ impl Pieces {
 
     /// All kinds of pieces but bits, which need no table.
     pub(super) fn kinds(self) -> BTreeSet<(Alphabet, usize)> {
+        // A lane is cut where a rotation wraps around: its pieces then move to other places, and no row is
+        // needed.
         let rotations = ROTATIONS.iter().map(|rotation| vec![LANE - rotation]);
         let constants = round_constants().into_iter().map(cuts_of_iota);
-        let binary = rotations.chain(constants).chain([vec![LANE - 1], vec![]]);
-        let binary = binary.map(|cuts| (Alphabet::Binary, cuts));
+        let cuts = rotations.chain(constants).chain([vec![LANE - 1], vec![]]);
+        let binary = cuts.map(|cuts| (Alphabet::Binary, cuts));
         let others = [(Alphabet::Ternary, vec![]), (Alphabet::Chi, vec![])];
         let pieces = binary.chain(others).flat_map(|(alphabet, cuts)| {
             self.cut(alphabet, &cuts).into_iter().map(move |piece| (alphabet, piece.len()))

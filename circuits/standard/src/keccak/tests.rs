@@ -1,3 +1,5 @@
+mod forger;
+
 use super::relations::{Alphabet, BASE};
 use super::*;
 use ark_r1cs_std::fields::fp::FpVar;

@@ -13,14 +13,14 @@ pub(super) const ITERATION_TAG: u8 = 4;
 
 /// The kinds of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Leaf,
     FirstParent,
     InnerParent,
     Root,
 }
 
-impl Kind {
+impl NodeKind {
     pub(super) const fn tag(self) -> u8 {
         match self {
             Self::Leaf => 0,
@@ -33,7 +33,9 @@ impl Kind {
 
 /// The digest of a leaf.
 pub(super) fn leaf_digest(bytes: &[u8], iterations: usize) -> [u8; DIGEST] {
-    let first = Sha256::new().chain_update(bytes).chain_update([Kind::Leaf.tag()]).finalize();
+    // The tag is at the end: it separates kinds of nodes as well as at the beginning does, and leaves the
+    // words of a digest in place.
+    let first = Sha256::new().chain_update(bytes).chain_update([NodeKind::Leaf.tag()]).finalize();
     (1..iterations).fold(first.into(), |digest: [u8; DIGEST], _| {
         Sha256::new().chain_update(digest).chain_update([ITERATION_TAG]).finalize().into()
     })
@@ -41,7 +43,7 @@ pub(super) fn leaf_digest(bytes: &[u8], iterations: usize) -> [u8; DIGEST] {
 
 /// The digest of a parent; the root also hashes the length of the file.
 pub(super) fn node_digest(
-    kind: Kind,
+    kind: NodeKind,
     left: &[u8; DIGEST],
     right: &[u8; DIGEST],
     length: Option<u64>,
@@ -59,6 +61,7 @@ pub(super) fn join_halves(halves: &[Fr]) -> Option<[u8; DIGEST]> {
     let mut out = [0; DIGEST];
     for (chunk, half) in out.chunks_exact_mut(16).zip([high, low]) {
         let bytes = half.into_bigint().to_bytes_be();
+        // A wire with a larger number is not half a digest; cut off, it would be that of another digest.
         let (zeros, value) = bytes.split_at(16);
         if zeros.iter().any(|b| *b != 0) {
             return None;

@@ -51,6 +51,7 @@ impl NamedCircuit for Merkle {
         check("extra-wires", extra_wires, 0..=1 << 16, "in 0..2^16")?;
         // Each parameter is in range; together they must not require more than any machine has.
         let blocks = (leaf_bytes + 9).div_ceil(64) + iterations - 1;
+        // No value is in this range: the check fails always, and names the parameter to change.
         if blocks > 1 << 12 {
             let text = "small enough for at most 4096 SHA-256 blocks per leaf";
             check("leaf-bytes", leaf_bytes, 0..=0, text)?;
@@ -68,6 +69,8 @@ impl NamedCircuit for Merkle {
 
     fn fit(parameters: &mut ParameterMap, input: &InputFile) -> Result<(), CircuitError> {
         let leaf_bytes = parameters.get("leaf-bytes").and_then(|value| value.as_u64());
+        // A value that is not a number is refused when the circuit is created; until then, any size will
+        // do.
         let leaves = input.length()?.div_ceil(leaf_bytes.unwrap_or(1).max(1)).max(1);
         parameters.entry("leaves".to_owned()).or_insert_with(|| leaves.into());
         Ok(())
@@ -81,6 +84,7 @@ impl NamedCircuit for Merkle {
             all.insert("leaves".to_owned(), leaves.into());
             create::<Self>(&all, None).map(|(circuit, _)| circuit)
         };
+        // Keys of a family have room for the largest layout, which is that of the longest file.
         let instances = with_leaves(largest)?.instances();
         // A tree of five leaves has all types.
         Ok(Some(Family { circuit: with_leaves(5)?, instances, open: &["leaves"] }))

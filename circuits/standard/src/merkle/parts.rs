@@ -1,6 +1,6 @@
 //! The types of subcircuits, as parts.
 
-use super::hash::{EMPTY, ITERATION_TAG, Kind, join_halves, leaf_digest, node_digest};
+use super::hash::{EMPTY, ITERATION_TAG, NodeKind, join_halves, leaf_digest, node_digest};
 use crate::sha256::{DIGEST, Message, digest_from_wires, digest_halves, enforce_half};
 use ark_ff::Field;
 use hekaton_circuit::ark::r1cs_std::GR1CSVar;
@@ -13,12 +13,13 @@ use hekaton_circuit::{CircuitError, Fr};
 /// the memory check constrains them. Full-size ones are the realistic case for benchmarks.
 fn extra_values(read: &[Fr]) -> Vec<Fr> {
     let next = |x: &Fr| Some(x.square() + Fr::from(3u64));
-    let first = read.last().copied().unwrap_or_default();
-    std::iter::successors(next(&first), next).take(read.len()).collect()
+    let Some(last) = read.last() else { return Vec::new() };
+    std::iter::successors(next(last), next).take(read.len()).collect()
 }
 
 /// The order of the slots of a node: its own, then the additional wires.
 fn order(own: &[Access], extra: usize) -> Vec<Access> {
+    // Fixed by keys: another order would be another layout.
     [own, &vec![Access::Read; extra], &vec![Access::Write; extra]].concat()
 }
 
@@ -110,7 +111,7 @@ impl Part for Leaf {
         let data = Message::new().witness(&cs, self.leaf_bytes, leaf.map(|l| &l.bytes[..]))?;
         // Ties the number of bytes to the padding, so that the length in the root is the file's.
         data.enforce_filling(&cs, variable(&reads.bytes)?, leaf.map(|l| l.used))?;
-        let mut digest = data.constant(&[Kind::Leaf.tag()]).sha256(&cs)?;
+        let mut digest = data.constant(&[NodeKind::Leaf.tag()]).sha256(&cs)?;
         for _ in 1..self.iterations {
             digest = Message::new().digest(&digest).constant(&[ITERATION_TAG]).sha256(&cs)?;
         }
@@ -161,7 +162,7 @@ impl ParentReads<Var> {
 /// A parent of leaves, or of parents.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Parent {
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     pub(super) extra: usize,
 }
 
@@ -173,7 +174,7 @@ impl Part for Parent {
 
     fn name(&self) -> String {
         match self.kind {
-            Kind::FirstParent => "first-parent".into(),
+            NodeKind::FirstParent => "first-parent".into(),
             _ => Self::NAME.into(),
         }
     }
@@ -207,6 +208,7 @@ impl Part for Parent {
         writes: &NodeWrites<Var>,
         _: Option<&()>,
     ) -> Synthesized {
+        // The second block is constant: tag, padding and length. Its message schedule costs no rows.
         let digest = reads.message(&cs)?.constant(&[self.kind.tag()]).sha256(&cs)?;
         enforce_digest(&cs, &digest, &writes.digest)
     }
@@ -260,7 +262,7 @@ impl Part for Root {
 
     fn run(&self, reads: &RootReads<Fr>, length: &u64) -> Result<RootWrites<Fr>, CircuitError> {
         let [left, right] = reads.children.children()?;
-        let digest = digest_halves(&node_digest(Kind::Root, &left, &right, Some(*length)));
+        let digest = digest_halves(&node_digest(NodeKind::Root, &left, &right, Some(*length)));
         let rest = Fr::from(*length) - reads.before_last;
         Ok(RootWrites { digest, rest, extra: extra_values(&reads.children.extra) })
     }
@@ -272,14 +274,19 @@ impl Part for Root {
         writes: &RootWrites<Var>,
         length: Option<&u64>,
     ) -> Synthesized {
-        let length = length.map(|length| length.to_be_bytes());
-        let message = reads.children.message(&cs)?;
-        let message = message.witness(&cs, 8, length.as_ref().map(|l| &l[..]))?;
+        let length_bytes = length.map(|length| length.to_be_bytes());
+        let message = reads.children.message(&cs)?.witness(
+            &cs,
+            8,
+            length_bytes.as_ref().map(|bytes| &bytes[..]),
+        )?;
         // The hashed length is that of the full leaves plus what the last leaf has.
         let (before_last, rest) = (variable(&reads.before_last)?, variable(&writes.rest)?);
+        // 8 bytes: the length that is hashed is below 2^64, and so is the sum, for `rest` is at most a
+        // leaf.
         message.enforce_number(&cs, 8, [before_last, rest])?;
         enforce_not_empty(&cs, &reads.before_last, &writes.rest)?;
-        let digest = message.constant(&[Kind::Root.tag()]).sha256(&cs)?;
+        let digest = message.constant(&[NodeKind::Root.tag()]).sha256(&cs)?;
         enforce_digest(&cs, &digest, &writes.digest)
     }
 }
@@ -289,8 +296,9 @@ impl Part for Root {
 fn enforce_not_empty(cs: &Cs, before_last: &Var, rest: &Var) -> Synthesized {
     let _span = tracing::info_span!(target: "gr1cs", "enforce_not_empty").entered();
     let ratio = cs.new_witness_variable(|| {
-        // No ratio fits an empty leaf after others: then the row fails.
-        Ok(rest.value()?.inverse().unwrap_or_default() * before_last.value()?)
+        // No ratio fits an empty leaf after others, so any will do: the row fails.
+        let inverse = rest.value()?.inverse().unwrap_or(Fr::ONE);
+        Ok(inverse * before_last.value()?)
     })?;
     let [before_last, rest] = [variable(before_last)?, variable(rest)?];
     cs.enforce_r1cs_constraint(|| rest.into(), || ratio.into(), || before_last.into())
@@ -345,6 +353,8 @@ impl Part for Padding {
         writes: &PaddingWrites<Var>,
         _: Option<&()>,
     ) -> Synthesized {
+        // A prover who could choose these would have a tree with another digest in place of a missing
+        // child.
         for slot in variables(&writes.empty)? {
             cs.enforce_r1cs_constraint(
                 || slot.into(),

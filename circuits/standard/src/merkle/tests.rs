@@ -371,7 +371,7 @@ fn made_up_lengths_are_refused() {
         let digest =
             |node: u64| [0, 1].map(|half| values.get(wire("digest", 2 * node + half)).unwrap());
         let [left, right] = [8, 9].map(|node| join_halves(&digest(node)).unwrap());
-        let root = digest_halves(&node_digest(Kind::Root, &left, &right, Some(made_up)));
+        let root = digest_halves(&node_digest(NodeKind::Root, &left, &right, Some(made_up)));
         let wires = |values: &mut WireValues| {
             (0..2).for_each(|half| values.set(wire("root", half), root[half as usize]));
             let rest = Fr::from(made_up) - Fr::from(inner.before_last());

@@ -20,10 +20,12 @@ use std::ops::Range;
 const WORD: usize = 32;
 
 /// The bits of a carry: sums have at most 7 words.
+// 7 words of 32 bits are below 7 * 2^32, so their carry is at most 6.
 pub(super) const CARRY: u32 = 3;
 
 /// The cuts of words for the rotations and shifts of the message schedule, and of the state.
 const SCHEDULE_CUTS: &[usize] = &[3, 7, 10, 17, 18, 19];
+// The rotations of Sigma_0 and Sigma_1 (FIPS 180-4, 4.1.2); each cut more is a piece more, and two rows.
 const A_CUTS: &[usize] = &[2, 13, 22];
 const E_CUTS: &[usize] = &[6, 11, 25];
 
@@ -82,33 +84,35 @@ impl Tables {
     /// [`Wires::table`](hekaton_circuit::parts::Wires::table)). `longest` is the maximum number of bits of
     /// a piece, from 1 to 16; anything else counts as the nearest of these.
     pub fn new(longest: usize, mut table: impl FnMut(&str, Table) -> TableId) -> Self {
-        let longest = longest.clamp(1, Self::LARGE);
+        let most = most_bits(longest);
         let numbers = |len: usize| (0u32..1 << len).map(|bits| (Fr::from(spread(bits)), bits));
         let mut dense = BTreeMap::new();
-        for len in lengths(longest) {
+        // A table for each length: a piece that is looked up among longer ones could have a bit that
+        // belongs to the next piece.
+        for len in lengths(most) {
             let pairs = numbers(len).map(|(spread, bits)| (spread, Fr::from(bits)));
             dense.insert(len, table(&format!("sha256_dense_{len}"), Table::pairs(pairs)));
         }
         let mut unary = BTreeMap::new();
-        for len in lengths_of_dropped(longest) {
+        for len in lengths_of_dropped(most) {
             let keys = Table::keys(numbers(len).map(|(spread, _)| spread));
             unary.insert(len, table(&format!("sha256_spread_{len}"), keys));
         }
         let carries = table("sha256_carries", Table::range(CARRY));
-        Self { longest, dense, spread: unary, carries }
+        Self { longest: most, dense, spread: unary, carries }
     }
 
     /// The number of rows of each table, in the order in which [`new`](Self::new) adds them.
     pub fn rows(longest: usize) -> Vec<usize> {
-        let longest = longest.clamp(1, Self::LARGE);
-        let lengths = lengths(longest).into_iter().chain(lengths_of_dropped(longest));
-        lengths.map(|len| 1 << len).chain([1 << CARRY]).collect()
+        let most = most_bits(longest);
+        let all = lengths(most).into_iter().chain(lengths_of_dropped(most));
+        all.map(|len| 1 << len).chain([1 << CARRY]).collect()
     }
 
     /// The number of rows of [`LookUps::compress_words`].
     pub fn rows_of_compression(longest: usize) -> usize {
-        let longest = longest.clamp(1, Self::LARGE);
-        let pieces = |cuts| cut(cuts, longest).len();
+        let most = most_bits(longest);
+        let pieces = |cuts| cut(cuts, most).len();
         let split = 3 * pieces(&[]);
         let sum = |cuts| 2 * pieces(cuts) + 1;
         let given = |cuts| 2 * pieces(cuts) + 1;
@@ -117,6 +121,11 @@ impl Tables {
         let rounds = 64 * (5 * split + sum(A_CUTS) + sum(E_CUTS));
         inputs + schedule + rounds + 8 * (sum(&[]) + 1)
     }
+}
+
+/// The number of bits that pieces may have where a caller asks for this many.
+fn most_bits(longest: usize) -> usize {
+    longest.clamp(1, Tables::LARGE)
 }
 
 /// The lengths of pieces that are dropped, and have no dense form.
@@ -226,8 +235,8 @@ impl<'a> LookUps<'a> {
         Ok(Self { switch, longest: tables.longest, dense: dense?, spread: spread?, carries })
     }
 
-    /// The gadget with a bit that switches it on. Where the bit is 0, nothing is constrained but what the
-    /// gadget returns and the words that it is given, which are zero, as is all that it marks.
+    /// The gadget with a bit that switches it on. Where the bit is 0, the words that it is given, those that it
+    /// returns and all marked values are zero, and nothing else is constrained.
     #[must_use]
     pub fn enabled_by(self, enable: &EnableBit) -> Self {
         Self { switch: self.switch.by(enable), ..self }
@@ -236,8 +245,8 @@ impl<'a> LookUps<'a> {
     /// The compression function: constrains `after` to be the state after a block (FIPS 180-4, section
     /// 6.2.2). The words must be marked values or shared wires; all are constrained to 32 bits. Those of
     /// states are numbers as in the standard; those of the block are the message's bytes as a little-endian
-    /// machine reads them, so that a program need not swap them. [`Tables::rows_of_compression`] says how
-    /// many rows it takes: 4,856 with [`Tables::LARGE`].
+    /// machine reads them, so that a program need not swap them. It takes [`Tables::rows_of_compression`]
+    /// rows, 4,856 with [`Tables::LARGE`].
     ///
     /// # Errors
     /// If a value is required but absent.
@@ -247,20 +256,23 @@ impl<'a> LookUps<'a> {
         block: &[FpVar<Fr>; 16],
         after: &[FpVar<Fr>; 8],
     ) -> Result<(), SynthesisError> {
-        let state = (0..).zip(state).map(|(i, word)| self.given(word, cuts_of_state(i), false));
-        let state: Vec<Spread> = state.collect::<Result<_, _>>()?;
-        let state: [Spread; 8] = state.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
-        let block = block.iter().map(|word| self.given(word, BLOCK_CUTS, true));
-        let added = self.compress(&state, block.collect::<Result<_, _>>()?)?;
-        for ((added, state), after) in added.iter().zip(&state).zip(after) {
-            let Form { value, terms } = self.sum(&[&added.dense, &state.dense], &[])?.dense;
+        let in_pieces: Vec<Spread> = (0..)
+            .zip(state)
+            .map(|(i, word)| self.given(word, cuts_of_state(i), false))
+            .collect::<Result<_, _>>()?;
+        let before: [Spread; 8] =
+            in_pieces.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
+        let words = block.iter().map(|word| self.given(word, BLOCK_CUTS, true));
+        let added = self.compress(&before, words.collect::<Result<_, _>>()?)?;
+        for ((added, before), after) in added.iter().zip(&before).zip(after) {
+            let Form { value, terms } = self.sum(&[&added.dense, &before.dense], &[])?.dense;
             self.switch.equals(after, &self.switch.sum_of(value.map(Fr::from), terms)?)?;
         }
         Ok(())
     }
 
-    /// A word that is given as a variable, perhaps with its bytes the other way round: two rows per piece,
-    /// and one that it is the sum of the pieces.
+    /// A word that is given as a variable, with its bytes reversed if `is_swapped`: two rows per piece, and one
+    /// for their sum.
     fn given(
         &self,
         word: &FpVar<Fr>,
@@ -270,6 +282,7 @@ impl<'a> LookUps<'a> {
         #[allow(clippy::cast_possible_truncation, reason = "the row refuses larger numbers")]
         let given = word.value().ok().map(|value| value.into_bigint().0[0] as u32);
         let swap = |word: u32| if is_swapped { word.swap_bytes() } else { word };
+        // The pieces are the prover's; the row below ties their sum to the word, and their tables bound it.
         let found = self.word(given.map(swap), cuts)?;
         let terms = match is_swapped {
             false => found.dense.terms.clone(),
@@ -363,8 +376,8 @@ impl<'a> LookUps<'a> {
     /// Splits the sum of two or three words in spread form, `p + 2 q`, where p (0) or q (1) is wanted in
     /// dense form. The other one is only looked up.
     fn split(&self, words: &[Form], wanted: usize) -> Result<Form, SynthesisError> {
-        let values: Option<Vec<u32>> = words.iter().map(|word| word.value).collect();
-        let values = values.map(|values| {
+        let summands: Option<Vec<u32>> = words.iter().map(|word| word.value).collect();
+        let values = summands.map(|values| {
             let at_least_two = |list: &[u32]| match *list {
                 [a, b, c] => (a & b) ^ (a & c) ^ (b & c),
                 [a, b] => a & b,
@@ -374,6 +387,7 @@ impl<'a> LookUps<'a> {
         });
         let factors = [Fr::one(), Fr::from(2u64)];
         let value = values.map(|values| values[wanted]);
+        // No cuts but those of the tables: nothing rotates a word that comes from an exclusive or.
         let kept = self.pieces(value, &[])?;
         let terms = self.dense(value, &kept)?;
         let mut rest: Terms = words.iter().flat_map(|word| word.terms.iter().copied()).collect();
@@ -381,6 +395,8 @@ impl<'a> LookUps<'a> {
             rest.extend(times(&terms_of(spread)?, -factors[wanted] * power(2 * piece.start)));
         }
         let other = values.map(|values| values[1 - wanted]);
+        // The part that is not wanted is not committed as a whole: what remains of the sum is it, and only
+        // needs to be spread digits.
         self.drop_digits(rest, other, factors[1 - wanted])?;
         Ok(Form { value, terms })
     }
@@ -393,15 +409,17 @@ impl<'a> LookUps<'a> {
         factor: Fr,
     ) -> Result<(), SynthesisError> {
         let mut pieces = cut(&[], self.longest);
+        // The last piece is what the others leave: one row, and no committed value.
         let last = pieces.pop().ok_or(SynthesisError::Unsatisfiable)?;
         for piece in pieces {
             let marked = self.switch.mark(value.map(|value| spread(part(value, &piece))))?;
             self.switch.contains(self.of_length(&self.spread, &piece)?, &marked)?;
             sum.extend(times(&terms_of(&marked)?, -factor * power(2 * piece.start)));
         }
-        let scale = (factor * power(2 * last.start)).inverse().unwrap_or_default();
-        let value = value.map(|value| Fr::from(spread(part(value, &last))));
-        let rest = self.switch.sum_of(value, times(&sum, scale).collect())?;
+        let unit = factor * power(2 * last.start);
+        let scale = unit.inverse().expect("a power of two is not zero modulo r");
+        let digits = value.map(|value| Fr::from(spread(part(value, &last))));
+        let rest = self.switch.sum_of(digits, times(&sum, scale).collect())?;
         self.switch.contains(self.of_length(&self.spread, &last)?, &rest)
     }
 
@@ -420,6 +438,7 @@ impl<'a> LookUps<'a> {
     fn choose(&self, e: &Spread, f: &Spread, g: &Spread) -> Result<Form, SynthesisError> {
         let [e, f, g] = [e, f, g].map(Spread::spread);
         let mut not = Spread::constant(u32::MAX).spread();
+        // All ones minus e, digit by digit: no digit borrows, since e has digits 0 and 1.
         not.terms.extend(times(&e.terms, -Fr::one()));
         not.value = e.value.map(|e| !e);
         let left = self.split(&[e, f], 1)?;
@@ -437,9 +456,10 @@ impl<'a> LookUps<'a> {
     /// What is left of them is the carry: one row, a look-up.
     fn enforce_sum(&self, words: &[&Form], sum: &Form) -> Result<(), SynthesisError> {
         let total = words.iter().try_fold(0u64, |sum, word| Some(sum + u64::from(word.value?)));
-        let scale = power(WORD).inverse().unwrap_or_default();
+        let scale = power(WORD).inverse().expect("a power of two is not zero modulo r");
         let mut terms: Terms = words.iter().flat_map(|word| times(&word.terms, scale)).collect();
         terms.extend(times(&sum.terms, -scale));
+        // The difference, divided by 2^32: a fraction, and in no table, unless the low bits agree.
         let carry = total.map(|total| Fr::from(total >> WORD));
         self.switch.contains(&self.carries, &self.switch.sum_of(carry, terms)?)
     }
@@ -455,8 +475,8 @@ impl<'a> LookUps<'a> {
     fn word(&self, value: Option<u32>, cuts: &[usize]) -> Result<Spread, SynthesisError> {
         let pieces = self.pieces(value, cuts)?;
         let dense = Form { value, terms: self.dense(value, &pieces)? };
-        let pieces = pieces.iter().map(|(piece, spread)| Ok((piece.start, terms_of(spread)?)));
-        Ok(Spread { dense, pieces: pieces.collect::<Result<_, SynthesisError>>()? })
+        let spread = pieces.iter().map(|(piece, spread)| Ok((piece.start, terms_of(spread)?)));
+        Ok(Spread { dense, pieces: spread.collect::<Result<_, SynthesisError>>()? })
     }
 
     /// The sum of dense words modulo 2^32, in bits: 33 rows.
@@ -477,6 +497,7 @@ impl<'a> LookUps<'a> {
 fn part(value: u32, piece: &Range<usize>) -> u32 {
     let bits = u64::from(value) >> piece.start & ((1 << piece.len()) - 1);
     #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits")]
-    let bits = bits as u32;
-    bits
+    {
+        bits as u32
+    }
 }

@@ -32,8 +32,12 @@ pub(super) fn aligned_address(b: &mut Builder, mut z: Form, offset: Option<&Offs
 /// The word at an aligned address: z = 4 (q + 2^14 z1).
 pub(super) fn word_of(b: &mut Builder, z: &Form, (label, high): (&'static str, OfOp)) -> Form {
     let word = b.word();
+    // The committed part is the upper one. The lower one is what is left, divided by 4: a fraction, and in
+    // no range, if the address is not aligned.
     let high = b.commit(label, high);
     let low = b.rest(z, &(&high * power(word.limb())), 2);
+    // 14 and 16 bits: the word's address is below 2^30, which the digits of memory keys rely on, whatever
+    // the register has.
     b.range("align", word.limb() - 2, &low);
     b.range("addr range", word.limb(), &high);
     low + high * power(word.limb() - 2)
@@ -47,6 +51,7 @@ pub(super) fn load_word(b: &mut Builder) {
     let x = step.x(b, &rs1);
     let address = word_address(b, &x, &imm, None);
     let value = b.commit("v", |op| op.word.into());
+    // No range for the value: only words are ever written to memory, and the bus returns what was written.
     step.write(b, &rd, &value);
     step.memory(b, &address, &value, &value);
     let fields = Fields { rs1: Some(rs1), rd: Some(rd), imm: Some(imm), rs2: None };

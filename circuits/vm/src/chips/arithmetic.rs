@@ -32,6 +32,8 @@ pub(super) fn add_imm(b: &mut Builder) {
 
 /// x + imm without its carry. The caller checks that it is a word.
 pub(super) fn sum(b: &mut Builder, x: &Form, imm: &Form) -> Form {
+    // The carry is the prover's choice. Operands are below 2^32, so exactly one choice puts the sum below
+    // 2^32, and the caller's range refuses the other one.
     let carry = b.bit("c", "carry", |op| op.x.checked_add(op.imm).is_none().into());
     x + imm - carry * b.word().modulus()
 }
@@ -47,6 +49,8 @@ pub(super) fn add(b: &mut Builder) {
         0 => op.x.checked_add(op.y).is_none().into(),
         _ => (op.x >= op.y).into(),
     });
+    // One chip for both, with a bit that is part of the opcode: two chips would be two subcircuit types, each with keys
+    // of its own.
     let negative = b.product("select", &subtract, &y);
     let z = &x + &y - negative * 2 - (carry - &subtract) * b.word().modulus();
     b.word_range("z range", &z, "zl", |op| {
@@ -67,12 +71,16 @@ pub(super) fn and(op: &Op) -> u32 {
 /// A byte of both operands and of their AND, as in the table.
 fn bytes(op: &Op, byte: u32) -> i128 {
     let part = |word: u32| i128::from(word >> (8 * byte) & 0xff);
+    // 40 and not 8 bits apart: what remains for the last byte is bounded only as part of the sum, and must
+    // not reach into the next digit.
     part(op.x) | part(op.operand()) << 40 | part(and(op)) << 80
 }
 
 /// The AND of both operands: x + 2^40 y + 2^80 w is a sum of bytes' rows of the table. It may be a fraction
 /// until the caller checks the range of what comes of it.
 pub(super) fn conjunction(b: &mut Builder, x: &Form, y: &Form) -> Form {
+    // AND alone has a table; OR and XOR follow from it and the sum of the operands, so one table of 65,536
+    // rows serves all three.
     let w = b.commit("w", |op| and(op).into());
     let places: [(&'static str, OfOp); 3] =
         [("p1", |op| bytes(op, 1)), ("p2", |op| bytes(op, 2)), ("p3", |op| bytes(op, 3))];
@@ -83,6 +91,7 @@ pub(super) fn conjunction(b: &mut Builder, x: &Form, y: &Form) -> Form {
         b.ask("logic", Asked::Logic, &packed, &constant(0));
         rest = rest - packed * power(byte * place);
     }
+    // The lowest byte is what the sum leaves, so it needs no committed value.
     b.ask("logic", Asked::Logic, &rest, &constant(0));
     w
 }
@@ -94,9 +103,8 @@ pub(super) fn logic(b: &mut Builder) {
     let xor = b.bit("f2", "flag", |op| op.is(2));
     step.next(b, &step.after());
     let [rs1, rs2, rd, imm] = [rs1(b), rs2(b), rd(b), imm(b)];
-    let (x, y) = (step.x(b, &rs1), step.y(b, &rs2));
     // One of the two is zero: x0, or the immediate of an instruction without one.
-    let y = y + &imm;
+    let (x, y) = (step.x(b, &rs1), step.y(b, &rs2) + &imm);
     let w = conjunction(b, &x, &y);
     let sum = b.product("select", &(&or + &xor), &(&x + &y));
     let rest = b.product("select", &(constant(1) - &or * 2 - &xor * 3), &w);
@@ -117,6 +125,7 @@ pub(super) fn logic(b: &mut Builder) {
 /// The difference of a comparison: x - y + 2^32 if that is negative, as signed numbers or not.
 fn difference(op: &Op, signed: bool) -> u32 {
     let bias = if signed { 1 << 31 } else { 0 };
+    // Flipping the sign bit adds 2^31 modulo 2^32: signed numbers then compare as unsigned ones do.
     (op.x ^ bias).wrapping_sub(op.operand() ^ bias)
 }
 
@@ -131,10 +140,10 @@ pub(super) fn set_less(b: &mut Builder) {
     let signed = b.bit("s", "flag", |op| op.is(1));
     step.next(b, &step.after());
     let [rs1, rs2, rd, imm] = [rs1(b), rs2(b), rd(b), imm(b)];
-    let (x, y) = (step.x(b, &rs1), step.y(b, &rs2));
-    let y = y + &imm;
+    let (x, y) = (step.x(b, &rs1), step.y(b, &rs2) + &imm);
     let sign_x = b.sign(&x, ["xl", "sx"], |op| low(op.x), |op| sign(op.x));
     let sign_y = b.sign(&y, ["yl", "sy"], |op| low(op.operand()), |op| sign(op.operand()));
+    // Signs are committed for SLTU, too, where this product drops them: one chip for both variants.
     let signs = b.product("select", &signed, &(sign_x - sign_y));
     let less = b.bit("lt", "lt bit", |op| is_less(op, op.variant == 1));
     let modulus = b.word().modulus();

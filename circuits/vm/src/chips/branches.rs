@@ -22,6 +22,8 @@ impl Branch {
         let step = step(b);
         let [rs1, rs2, imm] = [rs1(b), rs2(b), imm(b)];
         step.next(b, &imm);
+        // The immediate is the next pc for both outcomes, so no row adds an offset to the pc and checks
+        // that it is a word.
         let (x, y) = (step.x(b, &rs1), step.y(b, &rs2));
         let fields = Fields { rs1: Some(rs1), rs2: Some(rs2), imm: Some(imm), rd: None };
         Self { step, taken, fields, x, y }
@@ -34,6 +36,8 @@ impl Branch {
 
 /// BEQ, BNE: (x - y) iv = 1 - t, (x - y) t = 0.
 pub(super) fn equal(b: &mut Builder) {
+    // Not a bit by a row of its own: where x and y differ, the second row below makes it 0, and where they
+    // are equal, the first one makes it 1.
     let taken = b.commit("t", |op| (op.x == op.y).into());
     let branch = Branch::new(b, taken);
     let difference = &branch.x - &branch.y;
@@ -47,6 +51,7 @@ pub(super) fn equal(b: &mut Builder) {
 pub(super) fn below(b: &mut Builder) {
     let taken = b.bit("t", "lt bit", |op| (op.x < op.y).into());
     let branch = Branch::new(b, taken);
+    // Only one value of t puts the difference between 0 and 2^32 - 1.
     let difference = &branch.x - &branch.y + &branch.taken * b.word().modulus();
     b.word_range("lt range", &difference, "dl", |op| low(op.x.wrapping_sub(op.y)));
     branch.fetch(b, Chip::BranchBelow);
@@ -72,6 +77,7 @@ pub(super) fn jump(b: &mut Builder) {
     let (imm, rd) = (imm(b), rd(b));
     step.next(b, &imm);
     step.write(b, &rd, &step.after());
+    // The return address needs no range: the pc is that of a row of the program, and code is below 2^28.
     let fields = Fields { rd: Some(rd), imm: Some(imm), ..Fields::default() };
     step.fetch(b, Chip::Jump, &constant(0), &fields);
 }
@@ -83,6 +89,7 @@ pub(super) fn jump_reg(b: &mut Builder) {
     let [rs1, rd, imm] = [rs1(b), rd(b), imm(b)];
     let x = step.x(b, &rs1);
     let z = sum(b, &x, &imm);
+    // JALR clears the lowest bit of its target (RISC-V unprivileged manual, "Unconditional Jumps").
     let odd = b.bit("o0", "offset", |op| (op.address() & 1).into());
     b.word_range("z range", &z, "zl", |op| low(op.address()));
     step.next(b, &(&z - &odd));

@@ -19,6 +19,7 @@ pub(super) fn offset(b: &mut Builder) -> Offset {
 pub(super) fn part(b: &mut Builder, word: &Form, offset: &Offset) -> [Form; 2] {
     let (limb, byte) = (b.word().limb(), b.word().byte());
     let low_half = b.commit("w0", |op| low(op.word));
+    // The upper half is what is left of the word: only the lower one is committed, here and for the bytes.
     let high_half = b.rest(word, &low_half, limb);
     b.range("halves", limb, &low_half);
     b.range("halves", limb, &high_half);
@@ -27,6 +28,7 @@ pub(super) fn part(b: &mut Builder, word: &Form, offset: &Offset) -> [Form; 2] {
     let high_byte = b.rest(&half, &low_byte, byte);
     b.range("bytes", byte, &low_byte);
     b.range("bytes", byte, &high_byte);
+    // Which half and which byte follows from the bits of the address that word addresses do not have.
     let byte = b.select(&offset.odd, &high_byte, &low_byte);
     [half, byte]
 }
@@ -71,6 +73,7 @@ pub(super) fn load_part(b: &mut Builder) {
     let sign = b.select(&is_half, &half_sign, &byte_sign);
     let extended = b.product("select", &(constant(1) - &half_unsigned), &sign);
     let (byte_end, half_end) = (1i128 << byte_bits, 1i128 << limb);
+    // All bits above the part, as a number: those above a byte, or above a half.
     let above = constant(modulus - byte_end) + &is_half * (byte_end - half_end);
     let z = value + b.product("select", &extended, &above);
     step.write(b, &rd, &z);
@@ -113,6 +116,7 @@ pub(super) fn store_part(b: &mut Builder) {
     let [half, byte] = part(b, &word, &offset);
     let [new_half, new_byte] = lowest(b, &y);
     b.row("half aligned", &is_half, &offset.odd, &constant(0));
+    // The word changes by the difference of the part at its place: nothing else of it can change.
     let with_byte = &half + b.product("select", &(new_byte - byte), &place(&offset.odd, byte_bits));
     let changed = b.select(&is_half, &new_half, &with_byte);
     let with_half = b.product("select", &(changed - half), &place(&offset.upper, limb));

@@ -16,10 +16,14 @@ pub(super) fn call(b: &mut Builder, chip: Chip, Call { number, changed, read }: 
     let step = step(b);
     step.next(b, &step.after());
     let x = b.commit("x", |op| op.x.into());
+    // One access reads the pointer and leaves 0. Linux leaves an error for a call that it does not have, so
+    // a program can tell the two apart.
     step.known_register(b, A0, 0, (&x, &constant(0)));
     let at = word_of(b, &x, ("z1", |op| (op.x >> 16).into()));
     for word in 0..changed {
         let (before, after) = (b.given(word), b.made(word));
+        // All words have the time of this cycle, so a word cannot be accessed twice: the second access
+        // would have to be later than itself.
         step.numbered_memory(b, word, &nth(&at, word), (&before, &after));
     }
     if read > 0 {
@@ -32,6 +36,7 @@ pub(super) fn call(b: &mut Builder, chip: Chip, Call { number, changed, read }: 
         }
     }
     let number = constant(number.into());
+    // The program has a row for each call at an ECALL; a7 decides which of them is meant.
     step.known_register(b, A7, 2, (&number, &number));
     step.fetch(b, chip, &constant(0), &Fields::default());
 }

@@ -7,13 +7,17 @@ use crate::template::{Asked, Builder, OfOp, Taken};
 use crate::word::power;
 
 /// Ticks of a cycle: the accesses to registers of one instruction have times of their own.
+// Four, because an instruction may access one register up to three times, and TinyRAM's flag in addition:
+// with one time for all, a prover could choose their order.
 pub(crate) const TICKS: i128 = 4;
 
-/// The power of two that times are multiplied by in the keys of registers: 2^6, more than the number of any register.
-pub(crate) const REGISTERS: u32 = 6;
+/// The number of bits that a register's number has in the keys of registers, below the time: 2^6 is more than the
+/// number of any register.
+// RV32IM has 33 registers, the sink included.
+pub(crate) const REGISTER_BITS: u32 = 6;
 
-/// The power of two that times are multiplied by in the keys of words in memory: 2^32, more than any address.
-pub(crate) const ADDRESSES: u32 = 32;
+/// The number of bits that an address has in the keys of words in memory, below the time.
+pub(crate) const ADDRESS_BITS: u32 = 32;
 
 /// TinyRAM's registers that no instruction names: the flag, one that is always zero, and whether the tape is
 /// at its end.
@@ -29,6 +33,8 @@ pub(super) struct Step {
 
 /// Starts an instruction.
 pub(super) fn step(b: &mut Builder) -> Step {
+    // Neither has a range: the state bus joins all enabled operations to one path from (entry, 1), on which
+    // both follow from the operation before (spec: machine#buses).
     let pc = b.commit("pc", |op| op.pc.into());
     let cycle = b.commit("k", |op| op.time.into());
     Step { pc, cycle }
@@ -48,6 +54,8 @@ impl Step {
     /// Takes the state (pc, k) and gives the next one, (pc', k + 1).
     pub(super) fn next(&self, b: &mut Builder, pc: &Form) {
         b.entry("state", Taken::State, &self.pc, &self.cycle, 0, false);
+        // The offset makes the next cycle, k + 1, without a row of its own: both entries share the row of
+        // k.
         b.entry("state", Taken::State, pc, &self.cycle, 1, true);
     }
 
@@ -59,6 +67,7 @@ impl Step {
     /// Reads the first register.
     pub(super) fn x(&self, b: &mut Builder, rs1: &Form) -> Form {
         let x = b.commit("x", |op| op.x.into());
+        // A read leaves what it found, so both entries have one value, which costs one row.
         self.register(b, rs1, 0, (&x, &x), ("l1", |op| op.gaps[0].into()));
         x
     }
@@ -73,6 +82,8 @@ impl Step {
     /// Writes the result.
     pub(super) fn write(&self, b: &mut Builder, rd: &Form, value: &Form) {
         let old = b.commit("vd", |op| op.old.into());
+        // What the register had is a value of the prover's choice, but no other one is on the bus at that
+        // time.
         self.register(b, rd, 2, (&old, value), ("ld", |op| op.gaps[2].into()));
     }
 
@@ -84,8 +95,8 @@ impl Step {
         value: impl FnOnce(&mut Builder, &Form) -> Form,
     ) {
         let old = b.commit("vd", |op| op.old.into());
-        let value = value(b, &old);
-        self.register(b, rd, 2, (&old, &value), ("ld", |op| op.gaps[2].into()));
+        let new = value(b, &old);
+        self.register(b, rd, 2, (&old, &new), ("ld", |op| op.gaps[2].into()));
     }
 
     /// Reads TinyRAM's flag, which is 0 or 1 since everything that is written to it is.
@@ -103,6 +114,8 @@ impl Step {
 
     fn flag_entry(&self, b: &mut Builder, found: &Form, left: &Form) {
         let gap: (&'static str, OfOp) = ("lf", |op| op.word_gap.into());
+        // The last tick of the cycle: an instruction that reads and writes registers has used the other
+        // three.
         self.register(b, &constant(FLAG.into()), 3, (found, left), gap);
     }
 
@@ -122,13 +135,17 @@ impl Step {
         (found, left): (&Form, &Form),
         gap: (&'static str, OfOp),
     ) {
-        let gap = b.commit(gap.0, gap.1);
+        let (name, value) = gap;
+        let since = b.commit(name, value);
         let now = self.tick(place);
-        let before = &now - &gap - constant(1);
-        b.take("register", Taken::Registers, &(register + before * power(REGISTERS)), found);
-        b.give("register", Taken::Registers, &(register + now * power(REGISTERS)), left);
+        // At least one tick before: a prover cannot take what this access itself gives.
+        let before = &now - &since - constant(1);
+        b.take("register", Taken::Registers, &(register + before * power(REGISTER_BITS)), found);
+        b.give("register", Taken::Registers, &(register + now * power(REGISTER_BITS)), left);
         let limb = b.word().limb();
-        b.range("gap", limb, &gap);
+        // One limb is enough for 2^14 cycles. Longer gaps are bridged by refreshes, which are rare: a
+        // second limb here would cost a row per access.
+        b.range("gap", limb, &since);
     }
 
     /// Reads a register whose number is known, at a tick, and leaves a value there.
@@ -180,9 +197,11 @@ impl Step {
         gaps: [Form; 2],
     ) {
         let limb = b.word().limb();
+        // Two limbs: cycles are below 2^32, and memory has no refreshes. The 1 keeps an access from taking
+        // what it gives itself.
         let before = &self.cycle - constant(1) - &gaps[0] - &gaps[1] * power(limb);
-        b.take("memory", Taken::Memory, &(address + before * power(ADDRESSES)), found);
-        b.give("memory", Taken::Memory, &(address + &self.cycle * power(ADDRESSES)), left);
+        b.take("memory", Taken::Memory, &(address + before * power(ADDRESS_BITS)), found);
+        b.give("memory", Taken::Memory, &(address + &self.cycle * power(ADDRESS_BITS)), left);
         for gap in &gaps {
             b.range("mem gap", limb, gap);
         }
@@ -195,9 +214,12 @@ impl Step {
             &self.pc + (constant(8 * i128::from(chip.number())) + variant) * power(isa::OPCODE);
         for (register, place) in [(rs1, isa::RS1), (rs2, isa::RS2), (rd, isa::RD)] {
             if let Some(register) = register {
+                // A register that the instruction does not have is 0 in the row, so it adds nothing.
                 key = key + register * power(place);
             }
         }
+        // The immediate is the value and not a digit of the key, where only sums with registers would bound
+        // it (spec: machine#decoding has the forgery).
         let value = imm.clone().unwrap_or_else(|| constant(0));
         b.ask("fetch", Asked::Program, &key, &value);
     }
@@ -230,11 +252,13 @@ pub(super) fn imm(b: &mut Builder) -> Form {
 
 /// A refresh: takes (key, value), gives (key + 64 (gap + 1), value).
 pub(super) fn refresh(b: &mut Builder) {
-    let key = b.commit("key", |op| i128::from(op.rs1) + (i128::from(op.time) << REGISTERS));
+    // One number and not two: which register it is stays open, since what is given has the same digit as
+    // what was taken.
+    let key = b.commit("key", |op| i128::from(op.rs1) + (i128::from(op.time) << REGISTER_BITS));
     let value = b.commit("x", |op| op.x.into());
     let gap = b.commit("l1", |op| op.gaps[0].into());
     b.take("register", Taken::Registers, &key, &value);
-    let after = &key + (&gap + constant(1)) * power(REGISTERS);
+    let after = &key + (&gap + constant(1)) * power(REGISTER_BITS);
     b.give("register", Taken::Registers, &after, &value);
     let limb = b.word().limb();
     b.range("gap", limb, &gap);

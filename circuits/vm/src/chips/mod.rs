@@ -14,7 +14,7 @@ mod multiply;
 mod shifts;
 pub(crate) mod tiny;
 
-pub(crate) use common::{ADDRESSES, FLAG, REGISTERS as REGISTER_NUMBERS, TAPE, TICKS, ZERO};
+pub(crate) use common::{ADDRESS_BITS, FLAG, REGISTER_BITS, TAPE, TICKS, ZERO};
 
 use crate::isa::Chip;
 use crate::precompile::Precompile;

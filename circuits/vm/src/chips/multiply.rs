@@ -22,6 +22,8 @@ pub(super) fn multiply(b: &mut Builder) {
     let (x, y) = (step.x(b, &rs1), step.y(b, &rs2));
     let lo = b.commit("lo", |op| unsigned(op)[0].into());
     let hi = b.commit("hi", |op| unsigned(op)[1].into());
+    // Both sides are below 2^64 once the halves have their ranges, far below r: the row holds for integers,
+    // and the halves are unique.
     b.row("product", &x, &y, &(&lo + &hi * b.word().modulus()));
     let z = b.select(&high, &hi, &lo);
     b.word_range("product range", &lo, "lol", |op| low(unsigned(op)[0]));
@@ -58,10 +60,12 @@ pub(super) fn multiply_high(b: &mut Builder) {
     let hi = b.commit("hi", |op| signed_halves(op)[1].into());
     let sign_x = b.sign(&x, ["xl", "sx"], |op| low(op.x), |op| sign(op.x));
     let sign_y = b.sign(&y, ["yl", "sy"], |op| low(op.y), |op| sign(op.y));
-    let sign_y = b.product("select", &(constant(1) - &mixed), &sign_y);
+    let subtracts_y = b.product("select", &(constant(1) - &mixed), &sign_y);
+    // A negative product is 2^64 less than its two halves; which it is follows, since the halves are in
+    // range for one choice only.
     let negative = b.bit("n", "carry", |op| (signed(op) < 0).into());
     let product = &lo + &hi * modulus - negative * (modulus * modulus);
-    b.row("product", &(x - sign_x * modulus), &(y - sign_y * modulus), &product);
+    b.row("product", &(x - sign_x * modulus), &(y - subtracts_y * modulus), &product);
     b.word_range("product range", &lo, "lol", |op| low(signed_halves(op)[0]));
     b.word_range("product range", &hi, "hil", |op| low(signed_halves(op)[1]));
     step.write(b, &rd, &hi);
@@ -114,6 +118,7 @@ pub(super) fn divide(b: &mut Builder) {
     let (x, y) = (step.x(b, &rs1), step.y(b, &rs2));
     let sign_x = b.sign(&x, ["xl", "sx"], |op| low(op.x), |op| sign(op.x));
     let sign_y = b.sign(&y, ["yl", "sy"], |op| low(op.y), |op| sign(op.y));
+    // Signed and unsigned divisions share the rows of absolute values, which unsigned operands are already.
     let is_signed = constant(1) - &is_unsigned;
     let negative_x = b.product("select", &is_signed, &sign_x);
     let negative_y = b.product("select", &is_signed, &sign_y);
@@ -124,31 +129,35 @@ pub(super) fn divide(b: &mut Builder) {
     b.row("product", &quotient, &absolute_y, &(absolute_x - &remainder));
     // The quotient is bounded below, as the result that it makes.
     b.word_range("product range", &remainder, "Rl", |op| low(Division::of(op).remainder));
+    // Two rows make the flag exact: y iv = 1 - zf, and y zf = 0.
     let by_zero = b.commit("zf", |op| (op.y == 0).into());
     let inverse = b.commit_inverse("iv", |op| op.y.into());
     b.row("eq", &y, &inverse, &(constant(1) - &by_zero));
     b.row("eq", &y, &by_zero, &constant(0));
+    // R < |y| as a range: without it, a smaller quotient would leave a larger remainder. A divisor of 0
+    // leaves any remainder, so 2^32 is added there.
     let slack = absolute_y - constant(1) - &remainder + &by_zero * modulus;
     b.word_range("remainder", &slack, "dl", |op| low(Division::of(op).slack));
-    // The signs of the results.
+    // The signs of the results. The quotient is negative if the operands' signs differ, the remainder as x is.
     let both = b.product("select", &(&negative_x * 2), &negative_y);
     let negative = &negative_x + &negative_y - both;
     let minus = b.product("select", &negative, &quotient);
-    let wraps = b.bit("w1", "carry", |op| {
+    // -Q wraps to 2^32 - Q, but -0 is 0: without the bit, 2^32 would have to be a word.
+    let quotient_wraps = b.bit("w1", "carry", |op| {
         let division = Division::of(op);
         (division.negative[0] && division.quotient > 0).into()
     });
-    let signed = quotient - minus * 2 + wraps * modulus;
-    b.word_range("z range", &signed, "ql", |op| low(Division::of(op).signed()[0]));
-    let signed = b.select(&by_zero, &constant(modulus - 1), &signed);
-    let minus = b.product("select", &negative_x, &remainder);
-    let wraps = b.bit("w2", "carry", |op| {
+    let signed_quotient = quotient - minus * 2 + quotient_wraps * modulus;
+    b.word_range("z range", &signed_quotient, "ql", |op| low(Division::of(op).signed()[0]));
+    let result = b.select(&by_zero, &constant(modulus - 1), &signed_quotient);
+    let minus_remainder = b.product("select", &negative_x, &remainder);
+    let remainder_wraps = b.bit("w2", "carry", |op| {
         let division = Division::of(op);
         (division.negative[1] && division.remainder > 0).into()
     });
-    let rest = remainder - minus * 2 + wraps * modulus;
+    let rest = remainder - minus_remainder * 2 + remainder_wraps * modulus;
     b.word_range("z range", &rest, "rl", |op| low(Division::of(op).signed()[1]));
-    let z = b.select(&is_remainder, &rest, &signed);
+    let z = b.select(&is_remainder, &rest, &result);
     step.write(b, &rd, &z);
     let fields = Fields { rs1: Some(rs1), rs2: Some(rs2), rd: Some(rd), imm: None };
     step.fetch(b, Chip::Divide, &(is_unsigned + is_remainder * 2), &fields);

@@ -34,6 +34,8 @@ pub(super) fn by_amount(b: &mut Builder, y: &Form, right: &Form) -> [Form; 2] {
     // spacing must be more than any operand.
     b.ask("pow", Asked::Powers, &(&amount + right * power(40)), &factor);
     let rest = b.rest(y, &amount, word.shift());
+    // The rest has 27 bits; it is checked as a limb of 16 and one of 15, since those tables are there
+    // already.
     let low_rest = b.commit("h0", |op| (op.operand() >> 5 & 0xffff).into());
     b.range("shamt", word.limb(), &low_rest);
     let high = b.rest(&rest, &low_rest, word.limb());
@@ -49,6 +51,8 @@ pub(super) fn product(
     [lo, hi]: [OfOp; 2],
     [lo_low, hi_low]: [OfOp; 2],
 ) -> [Form; 2] {
+    // One product serves both directions: to the right by n is to the left by 32 - n, with the upper half
+    // as result.
     let (lo, hi) = (b.commit("lo", lo), b.commit("hi", hi));
     b.row("product", x, factor, &(&lo + &hi * b.word().modulus()));
     b.word_range("product range", &lo, "lol", lo_low);
@@ -85,17 +89,17 @@ pub(super) fn shift(b: &mut Builder) {
     let arithmetic = b.bit("a", "flag", |op| op.is(3));
     step.next(b, &step.after());
     let [rs1, rs2, rd, imm] = [rs1(b), rs2(b), rd(b), imm(b)];
-    let (x, y) = (step.x(b, &rs1), step.y(b, &rs2));
-    let y = y + &imm;
+    let (x, y) = (step.x(b, &rs1), step.y(b, &rs2) + &imm);
     let [factor, _] = by_amount(b, &y, &right);
     let values: [OfOp; 2] = [|op| halves(op)[0].into(), |op| halves(op)[1].into()];
     let [lo, hi] =
         product(b, &x, &factor, values, [|op| low(halves(op)[0]), |op| low(halves(op)[1])]);
-    let z = b.select(&right, &hi, &lo);
+    let shifted = b.select(&right, &hi, &lo);
     let sign = b.sign(&x, ["xl", "sx"], |op| low(op.x), |op| sign(op.x));
     let negative = b.product("select", &sign, &factor);
+    // The bits that SRA fills in are the upper n of a word: 2^32 - p, with p = 2^(32 - n).
     let extension = sign * word.modulus() - negative;
-    let z = z + b.product("select", &arithmetic, &extension);
+    let z = shifted + b.product("select", &arithmetic, &extension);
     step.write(b, &rd, &z);
     let fields = Fields { rs1: Some(rs1), rs2: Some(rs2), rd: Some(rd), imm: Some(imm) };
     // No other pair of bits has the same digit as one of the variants 0, 1 and 3.

@@ -3,7 +3,7 @@
 
 use super::assembler::*;
 use super::instructions::execution;
-use crate::circuit::{Execution, Plan, Private};
+use crate::circuit::{MachineCircuit, Plan, Private};
 use crate::machine::{CLASSES, REFRESH};
 use crate::op::Op;
 use crate::run::All;
@@ -18,11 +18,11 @@ use hekaton_circuit::{
 pub(super) type Lie = fn(&mut Run);
 
 /// An execution whose prover changes the run after it has been executed.
-pub(super) struct Changed<F>(pub(super) Execution, pub(super) F);
+pub(super) struct Changed<F>(pub(super) MachineCircuit, pub(super) F);
 
 /// A prover that lies about the operations of its run.
-pub(super) fn lying(execution: Execution, lie: Lie) -> impl Circuit<Input = Input> {
-    Changed(execution, move |execution: &Execution, _: &Input, run: &mut Run| {
+pub(super) fn lying(execution: MachineCircuit, lie: Lie) -> impl Circuit<Input = Input> {
+    Changed(execution, move |execution: &MachineCircuit, _: &Input, run: &mut Run| {
         let all = |class| run.calls(&execution.program, class, 0..u64::MAX).unwrap();
         let (ops, accesses) = (0..CLASSES).map(all).unzip();
         run.forged = Some(All { ops, accesses });
@@ -30,7 +30,7 @@ pub(super) fn lying(execution: Execution, lie: Lie) -> impl Circuit<Input = Inpu
     })
 }
 
-impl<F: Fn(&Execution, &Input, &mut Run) + Sync> Circuit for Changed<F> {
+impl<F: Fn(&MachineCircuit, &Input, &mut Run) + Sync> Circuit for Changed<F> {
     type Input = Input;
     type Plan = Plan;
     type Trace = Run;
@@ -84,7 +84,7 @@ pub(super) enum Refused {
     Buses(Vec<String>),
 }
 
-pub(super) fn refused(execution: Execution, input: &Input, lie: Lie) -> Refused {
+pub(super) fn refused(execution: MachineCircuit, input: &Input, lie: Lie) -> Refused {
     let forged = lying(execution, lie);
     match check(&forged, input, |_, _| {}) {
         Err(CheckError::Synthesize { .. } | CheckError::Execution(_)) => Refused::Rows,
@@ -246,7 +246,7 @@ fn lies_are_refused() {
 /// are those of refreshes, which could move a register's cell to another digit (adversarial test 78).
 #[test]
 fn counts_are_bounded() {
-    type Change = fn(&mut Execution);
+    type Change = fn(&mut MachineCircuit);
     let cases: [(Change, &str); 12] = [
         (|e| e.counts.chips[0] = 1 << 28, "operations, refreshes included"),
         (|e| e.counts.chips[19] = usize::MAX, "operations, refreshes included"),
@@ -256,11 +256,11 @@ fn counts_are_bounded() {
         (|e| e.counts.refresh = 1 << 28, "operations, refreshes included"),
         (|e| e.counts.refresh = usize::MAX, "operations, refreshes included"),
         (|e| e.counts.zero = 1 << 20, "words of zero memory"),
-        (|e| e.counts.zero = 0, "at least one of zero memory"),
+        (|e| e.counts.zero = 0, "zero memory, expected at least one"),
         (|e| e.counts.input = 1 << 20, "reaches the output"),
-        (|e| e.counts.input = 0, "input is in memory in RV32IM"),
+        (|e| e.counts.input = 0, "RV32IM has its input in memory"),
         (|e| e.public_words = usize::MAX, "public words"),
-        (|e| e.sizes.rows = 1 << 29, "from 2^12 to 2^28"),
+        (|e| e.sizes.rows = 1 << 29, "expected 2^12 to 2^28"),
     ];
     for (change, says) in cases {
         let mut execution = execution(&exit(), &Input::default());
@@ -309,7 +309,7 @@ fn runs_that_do_not_fit_are_named() {
     let mut execution = execution(&[&[r(0, 0, 5, 0, 0)][..], &exit()].concat(), &Input::default());
     execution.counts.chips[Chip::Add as usize - 1] = 0;
     let error = check(&execution, &Input::default(), |_, _| {}).unwrap_err().to_string();
-    let says = "the run needs 1 subcircuits of type 'add', and there are 0";
+    let says = "the run needs 1 subcircuits of type 'add', but the circuit has 0";
     assert!(error.contains(says), "{error}");
 }
 

@@ -1,19 +1,19 @@
 //! Programs, executed and checked.
 
 use super::assembler::*;
-use crate::{Counts, Execution, Input, Program, RunError, Sizes, TrapReason, run};
+use crate::{Counts, Input, MachineCircuit, Program, RunError, Sizes, TrapReason, run};
 use hekaton_circuit::{CheckReport, Fr, check};
 
 /// The circuit of a run of these words on an input.
-pub(crate) fn execution(words: &[u32], input: &Input) -> Execution {
+pub(crate) fn execution(words: &[u32], input: &Input) -> MachineCircuit {
     execution_of(&Program::from_elf(&program(words)).unwrap(), input)
 }
 
-pub(crate) fn execution_of(program: &Program, input: &Input) -> Execution {
+pub(crate) fn execution_of(program: &Program, input: &Input) -> MachineCircuit {
     let (program, sizes) = (program.clone(), Sizes::SMALL);
     let run = run(&program, input, 1 << 20).unwrap();
     let counts = Counts::of(&run, &program, input, sizes);
-    Execution { program, sizes, counts, public_words: input.public.len(), max_cycles: 1 << 20 }
+    MachineCircuit { program, sizes, counts, public_words: input.public.len(), max_cycles: 1 << 20 }
 }
 
 fn checked(words: &[u32], input: &Input) -> CheckReport {

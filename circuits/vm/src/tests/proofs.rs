@@ -3,7 +3,7 @@
 use super::assembler::*;
 use super::attacks::{Changed, at, forged, last, lying};
 use super::instructions::execution;
-use crate::circuit::Execution;
+use crate::circuit::MachineCircuit;
 use crate::run::{Run, run_with_checkpoints};
 use crate::sizes::Sizes;
 use crate::{Chip, Input, Isa};
@@ -34,7 +34,7 @@ static KEYS: LazyLock<Mutex<Keys>> = LazyLock::new(|| Mutex::new(Keys::new()));
 impl Keys {
     fn new() -> Self {
         let engine = LocalEngine::new(None).unwrap();
-        let template = Execution::of_family(Isa::Rv32im, Sizes::SMALL);
+        let template = MachineCircuit::of_family(Isa::Rv32im, Sizes::SMALL);
         let prepared = PreparedCircuit::new(&template).unwrap();
         let options = SetupOptions::new("vm").insecure_seed(1);
         let mut types = Vec::new();
@@ -49,7 +49,7 @@ impl Keys {
     /// Calls `then` with the keys of a circuit that has all types.
     fn with<R>(
         &mut self,
-        execution: &Execution,
+        execution: &MachineCircuit,
         then: impl FnOnce(&LocalEngine, &ProverKeys) -> R,
     ) -> R {
         let prepared = PreparedCircuit::new(execution).unwrap();
@@ -63,9 +63,9 @@ impl Keys {
 }
 
 /// The circuit of a run with subcircuits of all types.
-fn every_type(words: &[u32], input: &Input) -> Execution {
+fn every_type(words: &[u32], input: &Input) -> MachineCircuit {
     let execution = execution(words, input);
-    Execution { counts: execution.counts.clone().with_every_kind(), ..execution }
+    MachineCircuit { counts: execution.counts.clone().with_every_kind(), ..execution }
 }
 
 fn seeded() -> ProveOptions<'static> {
@@ -73,8 +73,8 @@ fn seeded() -> ProveOptions<'static> {
 }
 
 /// A prover with a checkpoint each `spacing` cycles.
-fn spaced(execution: &Execution, spacing: u64) -> impl Circuit<Input = Input> + use<> {
-    Changed(execution.clone(), move |execution: &Execution, input: &Input, run: &mut Run| {
+fn spaced(execution: &MachineCircuit, spacing: u64) -> impl Circuit<Input = Input> + use<> {
+    Changed(execution.clone(), move |execution: &MachineCircuit, input: &Input, run: &mut Run| {
         let (program, most) = (&execution.program, execution.max_cycles);
         let mut again = run_with_checkpoints(program, input, most, spacing, usize::MAX).unwrap();
         again.zero_cells = std::mem::take(&mut run.zero_cells);

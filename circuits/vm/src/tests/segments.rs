@@ -3,7 +3,7 @@
 use super::assembler::*;
 use super::attacks::Changed;
 use super::instructions::execution_of;
-use crate::circuit::Execution;
+use crate::circuit::MachineCircuit;
 use crate::machine::CLASSES;
 use crate::run::{All, Run};
 use crate::{Input, Program, RunError, TrapReason, run};
@@ -94,14 +94,17 @@ fn no_prover_has_memory_below_the_image() {
     assert_eq!(trap_on(&program, &below), TrapReason::Unmapped(TEXT - 4));
     let prover = |input: Input| {
         let with_more = with_more.clone();
-        Changed(execution_of(&program, &honest), move |_: &Execution, _: &Input, run: &mut Run| {
-            let mut other = crate::run(&with_more, &input, 100).unwrap();
-            let all = |class| other.calls(&with_more, class, 0..u64::MAX).unwrap();
-            let (ops, accesses) = (0..CLASSES).map(all).unzip();
-            other.forged = Some(All { ops, accesses });
-            other.zero_cells = std::mem::take(&mut run.zero_cells);
-            *run = other;
-        })
+        Changed(
+            execution_of(&program, &honest),
+            move |_: &MachineCircuit, _: &Input, run: &mut Run| {
+                let mut other = crate::run(&with_more, &input, 100).unwrap();
+                let all = |class| other.calls(&with_more, class, 0..u64::MAX).unwrap();
+                let (ops, accesses) = (0..CLASSES).map(all).unzip();
+                other.forged = Some(All { ops, accesses });
+                other.zero_cells = std::mem::take(&mut run.zero_cells);
+                *run = other;
+            },
+        )
     };
     let unbalanced = |input: &Input| {
         let report = check(&prover(input.clone()), &honest, |_, _| {}).unwrap();
@@ -223,9 +226,9 @@ fn the_digest_is_of_what_is_proven() {
 #[test]
 fn words_that_are_not_executed_say_what_they_are() {
     for (word, says) in [
-        (0xc000_1073, "the program asked to stop by unimp"),
-        (0x0000_0000, "the program asked to stop by unimp, or got into memory without code"),
-        (0x0010_0073, "the program asked to stop by ebreak"),
+        (0xc000_1073, "the program stopped with unimp"),
+        (0x0000_0000, "the program stopped with unimp, or ran into memory without code"),
+        (0x0010_0073, "the program stopped with ebreak"),
         (0xc000_2573, "0xc0002573 is an access to a CSR"),
         (0x3020_0073, "0x30200073 is an instruction of privileged code"),
         (0x0000_100f, "0x0000100f is fence.i"),
@@ -241,7 +244,11 @@ fn words_that_are_not_executed_say_what_they_are() {
         assert_eq!(reason, TrapReason::Illegal(word));
         let text = reason.to_string();
         assert!(text.starts_with(says), "{says}: {text}");
-        assert_eq!(text.contains("compile for rv32im"), text.contains("does not have"), "{text}");
+        assert_eq!(
+            text.contains("compile for rv32im"),
+            text.contains("does not support"),
+            "{text}"
+        );
     }
     // The immediate of a JAL: forward by 2, and back by 6 from 0x20008.
     for (code, target) in

@@ -5,7 +5,7 @@ use crate::chips::{FLAG, TAPE};
 use crate::op::{self, Op};
 use crate::run::run_with_checkpoints;
 use crate::tinyram::{Opcode, Operand, decode, encode};
-use crate::{Chip, Counts, Execution, Input, Program, RunError, Sizes, TrapReason, run};
+use crate::{Chip, Counts, Input, MachineCircuit, Program, RunError, Sizes, TrapReason, run};
 use hekaton_circuit::{Fr, check};
 use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::{
@@ -20,12 +20,12 @@ fn assembled(text: &str) -> Program {
     Program::from_tinyram(text).unwrap()
 }
 
-fn execution(program: Program, input: &Input) -> Execution {
+fn execution(program: Program, input: &Input) -> MachineCircuit {
     let sizes = Sizes::SMALL;
     let run = run(&program, input, MAX_CYCLES).unwrap();
     let counts = Counts::of(&run, &program, input, sizes);
     let public_words = input.public.len();
-    Execution { program, sizes, counts, public_words, max_cycles: MAX_CYCLES }
+    MachineCircuit { program, sizes, counts, public_words, max_cycles: MAX_CYCLES }
 }
 
 fn tape(words: &[u32]) -> Input {
@@ -187,8 +187,8 @@ fn every_instruction_of_tinyram() {
 #[test]
 fn texts_that_are_no_programs_are_refused_by_line() {
     let cases = [
-        ("", "line 1: there is no instruction"),
-        ("\n; only a comment\n_label:\n", "line 1: there is no instruction"),
+        ("", "line 1: the program has no instructions"),
+        ("\n; only a comment\n_label:\n", "line 1: the program has no instructions"),
         ("; TinyRAM V=2.000 W=64 K=16\nanswer 0", "line 1: W=64, but this machine has words of 32"),
         (
             "; TinyRAM V=2.000 W=32 K=32\nanswer 0",
@@ -202,8 +202,8 @@ fn texts_that_are_no_programs_are_refused_by_line() {
         ("answer -0x80000001", "line 1: '-0x80000001' is not"),
         ("answer 0x+1", "line 1: '0x+1' is not"),
         ("answer +1", "line 1: '+1' is not"),
-        ("jmp _no", "line 1: there is no label _no"),
-        ("_a: answer 0\n_a: answer 1", "line 2: the label _a is there twice"),
+        ("jmp _no", "line 1: label _no is not defined"),
+        ("_a: answer 0\n_a: answer 1", "line 2: label _a is defined twice"),
         ("a: answer 0", "line 1: 'a' is not a label, such as _loop"),
         ("answer r+1", "line 1: 'r+1' is not a register"),
         ("answer r001", "line 1: 'r001' is not a register"),

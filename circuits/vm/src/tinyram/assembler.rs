@@ -33,30 +33,31 @@ impl Program {
         let mut lines: Vec<(usize, Vec<&str>)> = Vec::new();
         for (line, content) in (1..).zip(text.lines()) {
             let fail = |why: String| AssemblyError { line, why };
-            let (content, comment) = content.split_once(';').unwrap_or((content, ""));
+            let (code, comment) = content.split_once(';').unwrap_or((content, ""));
+            // Programs for other parameters would assemble, and compute something else.
             if line == 1 {
                 check_header(comment).map_err(fail)?;
             }
-            let mut content = content.trim();
-            if content.len() > MAX_LINE {
+            let mut rest = code.trim();
+            if rest.len() > MAX_LINE {
                 return Err(fail(format!("more than {MAX_LINE} bytes before a comment")));
             }
-            while let Some((label, rest)) = content.split_once(':') {
-                let label = label.trim_end();
+            while let Some((before, behind)) = rest.split_once(':') {
+                let label = before.trim_end();
                 if !is_label(label) {
                     return Err(fail(format!("'{}' is not a label, such as _loop", shown(label))));
                 }
                 if labels.len() == MAX_LABELS {
                     return Err(fail(format!("more than {MAX_LABELS} labels")));
                 }
+                // All labels are known before the first operand is read, so a jump may go forward.
                 if labels.insert(label, address(lines.len())).is_some() {
-                    return Err(fail(format!("the label {label} is there twice")));
+                    return Err(fail(format!("label {label} is defined twice")));
                 }
-                content = rest.trim_start();
+                rest = behind.trim_start();
             }
             let is_space = |c: char| c.is_whitespace() || c == ',';
-            let words: Vec<&str> =
-                content.split(is_space).filter(|word| !word.is_empty()).collect();
+            let words: Vec<&str> = rest.split(is_space).filter(|word| !word.is_empty()).collect();
             if !words.is_empty() {
                 lines.push((line, words));
             }
@@ -65,7 +66,7 @@ impl Program {
             }
         }
         if lines.is_empty() {
-            return Err(AssemblyError { line: 1, why: "there is no instruction".into() });
+            return Err(AssemblyError { line: 1, why: "the program has no instructions".into() });
         }
         let words = lines
             .iter()
@@ -101,8 +102,9 @@ fn shown(word: &str) -> String {
 /// The address of an instruction.
 fn address(number: usize) -> u32 {
     #[allow(clippy::cast_possible_truncation, reason = "at most 2^21 instructions")]
-    let number = number as u32;
-    8 * number
+    {
+        8 * number as u32
+    }
 }
 
 fn is_label(word: &str) -> bool {
@@ -164,7 +166,7 @@ fn operand(word: &str, labels: &HashMap<&str, u32>) -> Result<Operand, String> {
     }
     if word.starts_with('_') {
         let address =
-            labels.get(word).ok_or_else(|| format!("there is no label {}", shown(word)))?;
+            labels.get(word).ok_or_else(|| format!("label {} is not defined", shown(word)))?;
         return Ok(Operand::Immediate(*address));
     }
     let (digits, negative) = word.strip_prefix('-').map_or((word, false), |digits| (digits, true));

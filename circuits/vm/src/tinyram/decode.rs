@@ -30,6 +30,7 @@ pub(crate) enum Opcode {
     Jmp,
     Cjmp,
     Cnjmp,
+    // BCTV14b leaves 23 to 25 free.
     StoreB = 26,
     LoadB,
     StoreW,
@@ -133,11 +134,9 @@ pub(crate) fn encode(opcode: Opcode, ri: u8, rj: u8, operand: Operand) -> [u32; 
     [first, a]
 }
 
-/// Decodes the two words at a pc.
-pub(crate) fn decode(pc: u32, [first, a]: [u32; 2]) -> Decoded {
-    use Opcode::*;
+/// Reports whether an instruction has the only form that the assembler writes: no bits in fields that it lacks.
+fn is_canonical(opcode: Opcode, [first, a]: [u32; 2]) -> bool {
     let [ri, rj] = [22, 18].map(|place| first >> place & 15);
-    let Some(opcode) = Opcode::of_number(first >> 27) else { return Decoded::Illegal };
     let (has_ri, has_rj) = match opcode.shape() {
         Shape::Three => (true, true),
         Shape::Destination | Shape::Store => (true, false),
@@ -145,13 +144,28 @@ pub(crate) fn decode(pc: u32, [first, a]: [u32; 2]) -> Decoded {
         Shape::Only => (false, false),
     };
     let is_immediate = first >> 26 & 1 == 1;
-    let is_strict = first & 0x3ffff == 0
-        && (has_ri || ri == 0)
-        && (has_rj || rj == 0)
-        && (is_immediate || a < 16);
-    if !is_strict {
+    first & 0x3ffff == 0 && (has_ri || ri == 0) && (has_rj || rj == 0) && (is_immediate || a < 16)
+}
+
+/// The two outcomes of cjmp or cnjmp to an immediate: without the flag, and with it.
+fn branch(opcode: Opcode, pc: u32, target: u32) -> Decoded {
+    // The pc counts bytes, and an instruction has two words: no code is elsewhere.
+    let aligned = |place: u32| place.is_multiple_of(8).then_some(place);
+    let (next, taken) = (aligned(pc.wrapping_add(8)), aligned(target));
+    let outcomes = if opcode == Opcode::Cjmp { [next, taken] } else { [taken, next] };
+    Decoded::Branch(Instruction::new(Chip::TinyBranch, 0, [0, 0, 0], 0), outcomes)
+}
+
+/// Decodes the two words at a pc.
+pub(crate) fn decode(pc: u32, [first, a]: [u32; 2]) -> Decoded {
+    use Opcode::*;
+    let [ri, rj] = [22, 18].map(|place| first >> place & 15);
+    let Some(opcode) = Opcode::of_number(first >> 27) else { return Decoded::Illegal };
+    if !is_canonical(opcode, [first, a]) {
         return Decoded::Illegal;
     }
+    let is_immediate = first >> 26 & 1 == 1;
+    // The operand that is absent is the register that is always zero, or 0: the sum of both is A.
     let (register, imm) = if is_immediate { (ZERO.into(), a) } else { (a, 0) };
     let one =
         |chip, variant, rj| Decoded::One(Instruction::new(chip, variant, [ri, rj, register], imm));
@@ -184,13 +198,7 @@ pub(crate) fn decode(pc: u32, [first, a]: [u32; 2]) -> Decoded {
         Mov => one(Chip::TinyMove, 0, 0),
         Cmov => one(Chip::TinyMoveIf, 0, 0),
         Jmp => one(Chip::TinyJump, 0, 0),
-        Cjmp | Cnjmp if is_immediate => {
-            let aligned = |target: u32| target.is_multiple_of(8).then_some(target);
-            let (next, target) = (aligned(pc.wrapping_add(8)), aligned(imm));
-            let branch = Instruction::new(Chip::TinyBranch, 0, [0, 0, 0], 0);
-            let outcomes = if opcode == Cjmp { [next, target] } else { [target, next] };
-            Decoded::Branch(branch, outcomes)
-        }
+        Cjmp | Cnjmp if is_immediate => branch(opcode, pc, imm),
         Cjmp => one(Chip::TinyBranchReg, 0, 0),
         Cnjmp => one(Chip::TinyBranchReg, 1, 0),
         LoadB => access(Chip::TinyLoadByte, ri, 0),

@@ -80,6 +80,7 @@ impl Machine<'_> {
             }
             _ => {}
         }
+        // The pc of TinyRAM counts bytes, and an instruction has two words.
         if !next.is_multiple_of(8) {
             return Err(TrapReason::MisalignedJump { target: next, size: 8 });
         }
@@ -93,6 +94,7 @@ impl Machine<'_> {
             op.x = value(self, TAPE);
             let at = self.state.tape;
             let word = (op.operand() == 1).then(|| self.tape.get(at).copied()).flatten();
+            // Once ended, the tape stays ended, as the chip has it.
             let ends = op.x == 1 || (op.operand() == 1 && word.is_none());
             op.bits |= if ends { op::END } else { 0 };
             op.word = word.unwrap_or(0);

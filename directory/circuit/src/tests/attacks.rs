@@ -5,7 +5,7 @@ use super::{CHAIN, change, commitment, index, tree_of};
 use crate::machine::{Machine, Operation, StepValues, block, block_of};
 use crate::parts::Edge;
 use crate::rule::Rule;
-use crate::state::{Place, halves, list};
+use crate::state::{NodePosition, halves, list};
 use crate::step::Choice;
 use ark_ff::{BigInteger, Field, One, PrimeField, Zero};
 use ark_r1cs_std::alloc::AllocVar;
@@ -232,7 +232,7 @@ fn merged_subtrees_are_the_sides_of_a_node() {
     let tree = tree();
     let mut script = Script::new(&tree);
     script.step(touch(&tree, victim(), 2)).step(insert(index(0b11, 2), 2)).merge(2);
-    script.top(|top| top.place = Place { depth: 1, prefix: 0 });
+    script.top(|top| top.place = NodePosition { depth: 1, prefix: 0 });
     script.step(beside_other(&tree)).end();
     script.is_refused_by(Rule::Sides);
 }
@@ -245,14 +245,14 @@ fn steps_up_go_to_the_parent() {
         script.step(touch(&tree, victim(), 2)).step(insert(index, 3));
         let values = script.up_values(&EMPTY);
         script.raw(StepValues { location: 0b101, ..values });
-        script.top(|top| top.place = Place { depth: 2, prefix: 1 });
+        script.top(|top| top.place = NodePosition { depth: 2, prefix: 1 });
         script.step(Step::Merge).step(beside_other(&tree)).end();
         script.is_refused_by(Rule::Parent);
         // The same with the right parent, from which another node is claimed.
         let mut script = Script::new(&tree);
         script.step(touch(&tree, victim(), 2)).step(insert(index, 3)).up(&EMPTY);
         script.lie(Rule::Location, 0, Fr::from(0b101));
-        script.top(|top| top.place = Place { depth: 2, prefix: 1 });
+        script.top(|top| top.place = NodePosition { depth: 2, prefix: 1 });
         script.step(Step::Merge).step(beside_other(&tree)).end();
         script.is_refused_by(Rule::Location);
     }
@@ -265,7 +265,7 @@ fn pushes_are_on_the_way_to_their_index() {
         let mut script = Script::new(&tree);
         script.step(touch(&tree, victim(), 2)).step(insert(index(0b11, 2), 2));
         script.lie(Rule::Location, 0, Fr::from(0b101));
-        script.top(|top| top.place = Place { depth: 2, prefix: 1 });
+        script.top(|top| top.place = NodePosition { depth: 2, prefix: 1 });
         if let Some(depth) = depth {
             script.lie(Rule::Depth, 126, depth);
         }
@@ -281,7 +281,7 @@ fn pushes_are_on_the_way_to_their_index() {
 #[test]
 fn numbers_of_nodes_do_not_wrap() {
     let tree = tree();
-    let (digest, target) = (digest(&tree, victim()), Place { depth: 2, prefix: 1 });
+    let (digest, target) = (digest(&tree, victim()), NodePosition { depth: 2, prefix: 1 });
     let mut script = Script::new(&tree);
     script.step(insert(index(0b0001, 4), 2)).step(touch(&tree, victim(), 128));
     let mut node: Fr = script.machine.stack[1].place.field();
@@ -376,7 +376,7 @@ fn idle_steps_change_nothing() {
     let mut script = Script::new(&tree);
     script.step(touch(&tree, victim(), 2)).step(insert(index(0b11, 2), 2)).raw(StepValues::IDLE);
     script.lie(Rule::Location, 0, Fr::from(0b101));
-    script.top(|top| top.place = Place { depth: 2, prefix: 1 });
+    script.top(|top| top.place = NodePosition { depth: 2, prefix: 1 });
     script.step(Step::Merge).step(beside_other(&tree)).end();
     script.is_refused_by(Rule::Idle);
 }
@@ -521,7 +521,7 @@ fn flags_do_not_cancel() {
     });
     script.lie(Rule::OneOperation, Operation::Merge as usize, merge);
     script.lie(Rule::OneOperation, Operation::UpRight as usize, -merge);
-    script.machine.stack[0].place = Place { depth: 2, prefix: 0 };
+    script.machine.stack[0].place = NodePosition { depth: 2, prefix: 0 };
     script.up(&EMPTY).up(&EMPTY).step(Step::Merge);
     let left = script.machine.stack[0].new;
     script.step(beside_other(&tree)).end();

@@ -158,9 +158,12 @@ fn bad_witnesses_are_refused() {
     };
     let (number, why) = step(refused(&|w| w.root = [2; 32]));
     assert_eq!(number, 2);
-    assert!(why.contains("not the tree of the epoch before"), "{why}");
+    assert!(why.contains("not hold the tree of the previous epoch"), "{why}");
     let (number, why) = step(refused(&|w| w.steps[0] = Step::Merge));
-    assert_eq!((number, why.as_str()), (0, "there are no two sides of one node on the stack"));
+    assert_eq!(
+        (number, why.as_str()),
+        (0, "the two topmost subtrees of the stack are not the sides of one node")
+    );
     assert_eq!(step(refused(&|w| w.steps[0] = Step::End)).0, 0);
     assert_eq!(step(refused(&|w| w.steps[2] = Step::Up { sibling: [0; 32] })).0, 2);
     assert_eq!(step(refused(&|w| w.epoch = u32::MAX)).0, 2);

@@ -10,7 +10,7 @@ mod search;
 use hekaton_directory::{Change, Commitment, Digest, Index, Profile, Tree, Witness};
 
 /// An index whose first bits are those of a small number.
-pub(crate) fn index(number: u128, bits: u32) -> Index {
+fn index(number: u128, bits: u32) -> Index {
     Index((number << (128 - bits)).to_be_bytes())
 }
 
@@ -18,7 +18,7 @@ fn commitment(number: u8) -> Commitment {
     Commitment([number; 32])
 }
 
-pub(crate) fn change(index: Index, number: u8) -> Change {
+fn change(index: Index, number: u8) -> Change {
     Change { index, commitment: commitment(number) }
 }
 
@@ -26,12 +26,12 @@ pub(crate) fn change(index: Index, number: u8) -> Change {
 const CHAIN: Digest = [9; 32];
 
 /// The tree after epochs with these changes.
-pub(crate) fn tree_of(profile: Profile, epochs: &[Vec<Change>]) -> Tree {
+fn tree_of(profile: Profile, epochs: &[Vec<Change>]) -> Tree {
     epochs.iter().fold(Tree::new(profile), |tree, changes| tree.update(changes).unwrap())
 }
 
 /// The witness of epochs with these changes after a tree, and the tree after them.
-pub(crate) fn witness_of(tree: &Tree, epochs: &[Vec<Change>]) -> (Witness, Tree) {
+fn witness_of(tree: &Tree, epochs: &[Vec<Change>]) -> (Witness, Tree) {
     let (profile, epoch, root) = (tree.profile(), tree.epoch(), tree.root());
     let mut witness = Witness { profile, epoch, root, chain: CHAIN, steps: Vec::new() };
     let mut tree = tree.clone();

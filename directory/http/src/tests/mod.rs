@@ -6,12 +6,10 @@ mod provers;
 
 use crate::body::{Absent, ExpectedBody, ProofRange, State, UpdateBody};
 use crate::service::MAX_WAITING;
-use crate::{
-    Base64, Client, ClientError, Problem, Prover, Service, ServiceOptions, Stop, open_api,
-};
+use crate::{Base64, Client, ClientError, Problem, Service, ServiceOptions, open_api};
 use ed25519_dalek::SigningKey;
-use hekaton_directory::server::{Mode, Options, Server};
 use hekaton_directory::{Parameters, Profile, SignedRecord};
+use hekaton_directory_server::{Mode, Options, Prover, Server, Stop};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -441,6 +439,9 @@ fn pages_from_anywhere_may_read() {
     // A page cannot send an update, not even one that reaches the service by a name of its own.
     let body = serde_json::to_vec(&update("label", "1")).unwrap();
     let sent = ureq::post(format!("{address}/v1/updates")).header("origin", "http://page");
+    let sent = sent.header("content-type", "application/json").config().http_status_as_error(false);
+    assert_eq!(sent.build().send(&body[..]).unwrap().status().as_u16(), 403);
+    let sent = ureq::post(format!("{address}/v1/updates")).header("sec-fetch-site", "cross-site");
     let sent = sent.header("content-type", "application/json").config().http_status_as_error(false);
     assert_eq!(sent.build().send(&body[..]).unwrap().status().as_u16(), 403);
     assert_eq!(running.server.open_updates(), 0);

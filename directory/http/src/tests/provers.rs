@@ -1,10 +1,11 @@
 //! Provers, and the states that they lead to.
 
 use super::{Running, options, parameters, signing_key, until, update};
+use crate::ServiceOptions;
 use crate::body::{HealthBody, State};
-use crate::{ProveError, Prover, ServiceOptions, Stop};
-use hekaton_directory::server::{Options, Server, Update};
 use hekaton_directory::{EpochProof, SignedRecord, Witness, audit};
+use hekaton_directory_server::{Options, Server, Update};
+use hekaton_directory_server::{ProveError, Prover, Stop};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -164,7 +165,7 @@ fn a_proof_that_was_begun_is_finished() {
         server.flush().unwrap();
     }
     mock.may.store(9, Ordering::SeqCst);
-    let (proving, stop) = (crate::prover::Proving::default(), Stop::default());
+    let (proving, stop) = (hekaton_directory_server::Proving::default(), Stop::default());
     std::thread::scope(|scope| {
         scope.spawn(|| proving.run(&server, &*prover, &stop));
         until("all are proven", || server.proven().unwrap() == 3);

@@ -1,12 +1,12 @@
 //! Bodies of requests: received up to a limit, counted while they come, and expanded.
 
 use super::{Service, TURN, blocking};
-use crate::problem::Problem;
+use crate::problem::{self, kind};
 use crate::received::Received;
 use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
-use hekaton_http::{Held, Room, is_late};
+use hekaton_service::{Held, Problem, Room, is_late};
 use std::io::Read;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -27,9 +27,7 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Problem> {
         let is_gzip = ["gzip", "x-gzip"].iter().any(|gzip| name.eq_ignore_ascii_case(gzip));
         if !is_gzip || found == Coding::Gzip {
             let why = format!("the content encoding '{name}' is not gzip, or not the only one");
-            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            let problem = Problem::new(status, "unsupported-media-type", why);
-            return Err(problem.with("accept-encoding", "gzip"));
+            return Err(Problem::new(kind::MEDIA_TYPE, why).with("accept-encoding", "gzip"));
         }
         found = Coding::Gzip;
     }
@@ -53,26 +51,22 @@ pub(super) async fn receive(
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
     let announced: u64 = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
     if announced > limit {
-        return Err(Problem::too_large(limit));
+        return Err(problem::too_large(limit));
     }
     let mut held = room.begin();
     let mut bytes = Received::with_room(usize::try_from(announced).unwrap_or(0));
     let mut stream = body.into_data_stream();
     while let Some(part) = stream.next().await {
         let part = part.map_err(|error| match is_late(&error) {
-            true => Problem::new(StatusCode::REQUEST_TIMEOUT, "invalid-request", error),
-            false => Problem::new(
-                StatusCode::BAD_REQUEST,
-                "invalid-request",
-                format!("the body: {error}"),
-            ),
+            true => Problem::new(kind::LATE, error),
+            false => Problem::new(kind::INVALID_REQUEST, format!("the body: {error}")),
         })?;
         let length = bytes.len() + part.len();
         if length as u64 > limit {
-            return Err(Problem::too_large(limit));
+            return Err(problem::too_large(limit));
         }
         if !held.grow(length, TURN).await {
-            return Err(Problem::busy());
+            return Err(problem::busy());
         }
         bytes.push(&part);
     }
@@ -117,10 +111,10 @@ fn expand(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
     let mut decoder = flate2::read::MultiGzDecoder::new(bytes).take(limit + 1);
     decoder.read_to_end(&mut expanded).map_err(|error| {
         let why = format!("the body is not gzip: {error}");
-        Problem::new(StatusCode::BAD_REQUEST, "invalid-request", why)
+        Problem::new(kind::INVALID_REQUEST, why)
     })?;
     match expanded.len() as u64 > limit {
-        true => Err(Problem::too_large(limit)),
+        true => Err(problem::too_large(limit)),
         false => Ok(expanded),
     }
 }

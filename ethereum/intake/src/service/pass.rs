@@ -7,7 +7,7 @@ use crate::codec::json::Parameters;
 use crate::codec::{a, b};
 use crate::desk::{DeskError, decode_answer};
 use crate::node::OCTETS;
-use crate::problem::Problem;
+use crate::problem::{self, kind};
 use crate::received::Received;
 use crate::record::{Origin, Source};
 use axum::body::{Body, Bytes};
@@ -15,6 +15,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
+use hekaton_service::Problem;
 use http_body_util::{BodyExt, Full};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ const MAX_STALL: Duration = Duration::from_secs(60);
 pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Response, Problem> {
     let Some(node) = service.node.as_ref().filter(|_| service.proxy) else {
         let why = "there is no such path, and the service passes nothing on without --proxy";
-        return Err(Problem::new(StatusCode::NOT_FOUND, "method-not-found", why));
+        return Err(Problem::new(kind::NO_PATH, why));
     };
     let (head, body) = request.into_parts();
     // The node checks the token.
@@ -49,7 +50,7 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
             passed = passed.header(name, value);
         }
     }
-    let passed = passed.body(Full::new(bytes.clone())).map_err(Problem::internal)?;
+    let passed = passed.body(Full::new(bytes.clone())).map_err(problem::internal)?;
     let answer = node.pass(passed).await?;
     let (mut head, body) = answer.into_parts();
     let copied = watched
@@ -166,7 +167,7 @@ impl Copy {
             let (envelope, hashes) = match path.as_str() {
                 a::PATH => Parameters::decode(&request)
                     .map(|it| (it.envelope, Some(it.blob_hashes)))
-                    .map_err(|(_, error)| Problem::ssz(error))?,
+                    .map_err(|(_, error)| problem::ssz(error))?,
                 _ => (Envelope::decode(&request).map_err(DeskError::from)?, None),
             };
             let answer = decode_answer(&path, &bytes).map_err(DeskError::from)?;

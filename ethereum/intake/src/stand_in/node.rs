@@ -6,7 +6,7 @@ use crate::codec::json::{Parameters, RpcError, witness_to_json};
 use crate::codec::{Answer, Status, Witness, a};
 use crate::jwt::Secret;
 use crate::node::{Identity, OCTETS};
-use crate::problem::Problem;
+use crate::problem::{self, kind};
 use crate::values::hex;
 use alloy_rlp::Decodable;
 use axum::body::Bytes;
@@ -14,6 +14,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
+use hekaton_service::Problem;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -69,9 +70,9 @@ impl StandIn {
 
     /// Answers requests until `end` is true.
     pub async fn serve(self, listener: TcpListener, end: watch::Receiver<bool>) {
-        let limits = hekaton_http::Limits::new(64, std::time::Duration::from_secs(3_600));
+        let limits = hekaton_service::Limits::new(64, std::time::Duration::from_secs(3_600));
         let limits = limits.http2(true);
-        hekaton_http::accept(self.router(), listener, limits, end).await.close().await;
+        hekaton_service::accept(self.router(), listener, limits, end).await.close().await;
     }
 
     fn said(&self) -> Answer<'_> {
@@ -142,9 +143,7 @@ async fn answer(
             answer_a(&node, &method, body.ok())
         }
         b::PATH if node.b => match authorized {
-            Err(error) => {
-                Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", error).into_response()
-            }
+            Err(error) => Problem::new(kind::UNAUTHORIZED, error).into_response(),
             Ok(()) => answer_b(&node, &method, &headers, body.ok())
                 .unwrap_or_else(IntoResponse::into_response),
         },
@@ -162,7 +161,7 @@ async fn answer(
         },
         path => {
             let why = format!("there is no {path}");
-            Problem::new(StatusCode::NOT_FOUND, "method-not-found", why).into_response()
+            Problem::new(kind::NO_PATH, why).into_response()
         }
     }
 }
@@ -192,30 +191,24 @@ fn answer_b(
 ) -> Result<Response, Problem> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if method != Method::POST {
-        return Err(Problem::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method-not-found",
-            "it must be POST",
-        ));
+        return Err(Problem::new(kind::METHOD, "it must be POST"));
     }
     if text("content-type") != Some(OCTETS) {
-        let kind = "unsupported-media-type";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, kind, "it must be SSZ"));
+        return Err(Problem::new(kind::MEDIA_TYPE, "it must be SSZ"));
     }
     if text(b::VERSION) != Some(b::FORK) {
         let why = format!("{} must be {}", b::VERSION, b::FORK);
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "unsupported-fork", why));
+        return Err(Problem::new(kind::FORK, why));
     }
-    let body = body.ok_or_else(|| Problem::too_large(b::MAX_REQUEST as u64))?;
-    let envelope = Envelope::decode(&body).map_err(Problem::ssz)?;
+    let body = body.ok_or_else(|| problem::too_large(b::MAX_REQUEST as u64))?;
+    let envelope = Envelope::decode(&body).map_err(problem::ssz)?;
     let header =
         envelope.payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
     if header.is_none() {
-        let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
-        return Err(Problem::new(unprocessable, "invalid-body", "base_fee_per_gas is too large"));
+        return Err(Problem::new(kind::WRONG_BLOCK, "base_fee_per_gas is too large"));
     }
     if node.broken {
-        return Err(Problem::internal("the disk is gone"));
+        return Err(problem::internal("the disk is gone"));
     }
     Ok(octets(&node.block, b::pieces(&node.said())))
 }

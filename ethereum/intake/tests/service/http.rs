@@ -85,6 +85,24 @@ fn refusals_say_what_to_do() {
     assert!(head.contains("content-type: application/openmetrics-text"), "{head}");
 }
 
+/// Pages of other sites cannot send witnesses, nor requests that pass on to the node.
+#[test]
+fn pages_of_other_sites_are_refused() {
+    let world = World::new();
+    let (_, address) = world.service(|_| {});
+    let body = Block::new(1, 2, 5_000).push();
+    for (path, mark) in [
+        ("/v1/witness", ("origin", "https://example.com")),
+        ("/v1/witness", ("sec-fetch-site", "cross-site")),
+        ("/", ("sec-fetch-site", "same-site")),
+    ] {
+        let headers = [("content-type", OCTETS), mark];
+        let refused = problem(send("POST", &format!("{address}{path}"), &headers, &body));
+        assert_eq!((refused.status, &refused.kind[..]), (403, "/engine-api/errors/origin"));
+    }
+    record(&post(&format!("{address}/v1/witness"), OCTETS, &body));
+}
+
 /// Errors of the server's disk are logged, and not reported to callers.
 #[test]
 fn answers_name_no_files() {

@@ -1,12 +1,12 @@
 //! The cut of a circuit into parts: its size, its cost, and notes on one that is worse than it could be.
 
-use crate::exit::{self, Failure};
 use crate::options::Import;
-use crate::terminal::output::{count, seconds_f64};
-use crate::terminal::progress::Display;
 use hekaton_plan::{CutCost, CutType, Workers, cut_cost};
 use hekaton_r1cs::partition::{Choice, Considered, Depth, PartSizes, Plan, Price};
 use hekaton_r1cs::{ImportError, Monolith};
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output::{count, seconds_f64};
+use hekaton_terminal::progress::Display;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 

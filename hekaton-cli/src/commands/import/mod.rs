@@ -3,14 +3,14 @@
 mod cuts;
 mod tables;
 
-use crate::exit::{self, Failure, OrFail};
 use crate::imported::is_path;
 use crate::options::Import;
-use crate::terminal::output::{self, bytes, count};
-use crate::terminal::progress::Display;
-use crate::terminal::{shell, signals};
 use cuts::{Cuts, failure};
 use hekaton_r1cs::directory::{Summary, check_free};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, bytes, count};
+use hekaton_terminal::progress::Display;
+use hekaton_terminal::{shell, signals};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

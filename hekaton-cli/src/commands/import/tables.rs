@@ -1,11 +1,11 @@
 //! Tables and JSON of cuts.
 
 use super::cuts::Cuts;
-use crate::terminal::output::{bytes, count, seconds_f64};
 use hekaton_plan::prover_bytes;
 use hekaton_r1cs::directory::Summary;
 use hekaton_r1cs::partition::{Considered, Depth, FIXED_ROWS, PartSizes};
 use hekaton_r1cs::{Monolith, Template};
+use hekaton_terminal::output::{bytes, count, seconds_f64};
 use serde_json::{Value, json};
 
 /// The maximum number of types, or templates, that a table lists.

@@ -43,6 +43,7 @@ impl Measurement {
 
     /// The difference to an independent measurement. The quantity is known not to be negative.
     pub(super) fn minus(self, other: Self) -> Self {
+        // The errors of independent measurements add up in the worst case.
         let low = self.low - other.high;
         let difference =
             Self { low, median: self.median - other.median, high: self.high - other.low };
@@ -81,6 +82,7 @@ pub(super) fn per_call<R>(calls: u32, mut f: impl FnMut() -> R) -> Measurement {
         }
         Ok::<_, std::convert::Infallible>((thread() - since) / f64::from(calls))
     };
+    // `Infallible` has no values, so there is no other case.
     let Ok(seconds) = repeated(batch);
     seconds
 }

@@ -1,4 +1,5 @@
-//! A circuit of any number of subcircuits and shared wires, in which nothing else costs anything.
+//! A circuit of any number of subcircuits and shared wires with few other costs, to measure the cost of
+//! both.
 
 use ark_r1cs_std::eq::EqGadget;
 use ark_relations::gr1cs::SynthesisError;
@@ -60,8 +61,8 @@ impl Circuit for Ladder {
         values: &mut WireValues,
     ) -> Result<(), CircuitError> {
         let mut level: Vec<Fr> = (0..self.width).map(|j| *input + Fr::from(j as u64)).collect();
-        for wires in wires.chunks(self.width) {
-            for (wire, value) in wires.iter().zip(&mut level) {
+        for step in wires.chunks(self.width) {
+            for (wire, value) in step.iter().zip(&mut level) {
                 values.set(*wire, *value);
                 *value *= *value;
             }
@@ -76,6 +77,7 @@ impl Circuit for Ladder {
         (): &(),
         _: InstanceId,
     ) -> Result<Vec<u8>, CircuitError> {
+        // Encoding and hashing cost the same for any bytes.
         Ok(vec![0; self.private_bytes])
     }
 

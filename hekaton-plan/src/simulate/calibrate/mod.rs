@@ -25,8 +25,8 @@ fn put(out: &mut Constants, constant: Constant, found: Measurement, how: &str) {
 }
 
 /// Measures the constants of this machine in processor time, for about half a minute. `pool` should
-/// have a thread for each core; `step` is called with what is measured next. `program` and
-/// `processor` are recorded.
+/// have a thread for each core; `step` is called with the name of each group of constants before it is
+/// measured. `program` and `processor` are recorded.
 ///
 /// # Errors
 /// If a synthetic circuit cannot be set up or proven, or temporary files cannot be written.

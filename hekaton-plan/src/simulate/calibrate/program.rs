@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of subcircuits of the larger ladders.
 const MANY: usize = 256;
-/// And of those that show what memory and many ranks cost.
+/// The number of subcircuits of the ladders that show the costs of memory and of many ranks.
 const MOST: usize = 8192;
 /// Wires that each subcircuit of the narrow and the wide ladder reads; it writes as many.
 const NARROW: usize = 4;
@@ -37,7 +37,7 @@ const RANKS: usize = 1024;
 /// Provers of each of its ranks.
 const PROVERS: usize = 32;
 
-/// Converts any error, with what was being measured.
+/// Converts any error, with the quantity that was being measured.
 fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> CalibrateError {
     move |e| CalibrateError { what, why: e.to_string() }
 }
@@ -46,7 +46,7 @@ fn input() -> Fr {
     Fr::from(3u64)
 }
 
-/// A ladder with its keys. The keys prove nothing to anybody, and are dropped at the end.
+/// A ladder with its keys, which are used for measurements only and dropped at the end.
 struct Keyed {
     ladder: Ladder,
     keys: ProverKeys,
@@ -95,8 +95,8 @@ impl Keyed {
             let encode = repeated(|| {
                 let since = thread();
                 for instance in 0..jobs {
-                    let job = coordinator.prove_job(instance, randomness);
-                    let job = job.map_err(failed("jobs"))?;
+                    let job =
+                        (coordinator.prove_job(instance, randomness)).map_err(failed("jobs"))?;
                     std::hint::black_box(encoded_job(&job, circuit).map_err(failed("jobs"))?);
                 }
                 Ok::<_, CalibrateError>((thread() - since) / jobs as f64)
@@ -104,8 +104,9 @@ impl Keyed {
             let commit = repeated(|| {
                 let mut seconds = 0.0;
                 for instance in 0..jobs {
-                    let job = coordinator.commit_job(instance, randomness);
-                    let job = job.map_err(failed("commitments"))?;
+                    let job = (coordinator.commit_job(instance, randomness))
+                        .map_err(failed("commitments"))?;
+                    // After the job was made, which is measured apart.
                     let since = thread();
                     std::hint::black_box(worker.commit(job).map_err(failed("commitments"))?);
                     seconds += thread() - since;
@@ -130,7 +131,7 @@ impl Keyed {
         })
     }
 
-    /// Seconds per wire on ranks, and per subcircuit on rank 0, for what ranks report about slices.
+    /// Seconds per wire on ranks, and per subcircuit on rank 0, for the reports of ranks about slices.
     fn slices(&self, engine: &LocalEngine) -> Result<[Measurement; 2], CalibrateError> {
         let (x, why) = (input(), "slices");
         let circuit = PreparedCircuit::with_input(&self.ladder, &x).map_err(failed(why))?;
@@ -162,6 +163,7 @@ impl Keyed {
     fn aggregation(&self, engine: &LocalEngine) -> Result<Measurement, CalibrateError> {
         repeated(|| {
             let times = Mutex::new([0.0; 2]);
+            // Read at the events of the phase, so that execution and rounds do not count.
             let recorder = Recorder::new("calibration", |record| {
                 let index = match &record.event {
                     Event::PhaseStart { phase: Phase::Aggregate, .. } => 0,
@@ -184,6 +186,7 @@ impl Keyed {
         let why = "the log of a run";
         let directory = tempfile::tempdir().map_err(failed(why))?;
         let identity = RunIdentity::new(&self.keys.verifying, [0; 32]);
+        // A real run directory: appending checks the lease, as in a run.
         let run: RunDirectory = RunDirectoryOptions::new()
             .begin(&directory.path().join("run"), &identity)
             .map_err(failed(why))?;
@@ -224,6 +227,7 @@ impl Keyed {
 /// Layout and execution.
 pub(super) fn layout(out: &mut Constants) -> Result<(), CalibrateError> {
     let ladder = Ladder { subcircuits: MOST, width: WIDE / 2, private_bytes: 0 };
+    // Mask wires have addresses and are hashed, too.
     let masked = ladder.occurrences() + 2.0 * MOST as f64;
     let layout = repeated(|| {
         let since = thread();
@@ -256,8 +260,7 @@ pub(super) fn layout(out: &mut Constants) -> Result<(), CalibrateError> {
 
 /// Jobs, commitments, answers and the aggregation.
 pub(super) fn protocol(out: &mut Constants) -> Result<(), CalibrateError> {
-    let engine = LocalEngine::new(NonZeroUsize::new(1)).map_err(failed("the threads"))?;
-    let engine = Arc::new(engine);
+    let engine = Arc::new(LocalEngine::new(NonZeroUsize::new(1)).map_err(failed("the threads"))?);
     let narrow = Keyed::new(MANY, NARROW, 0, &engine)?;
     jobs(&narrow, &engine, out)?;
     answers(&narrow, &engine, out)?;
@@ -275,6 +278,7 @@ fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<(),
     let (wires, more) = (2.0 * NARROW as f64, 2.0 * (WIDE - NARROW) as f64);
     let wire = commit_wide.minus(commit).per(more);
     put(out, C::CommitWire, wire, "commitments to 8 and to 1,024 wires, per wire");
+    // The difference of two widths has the slope; the rest of one of them is the constant part.
     let fixed = commit.minus(wire * wires);
     put(out, C::CommitFixed, fixed, "the commitment to 8 wires, less its wires");
     let occurrence = encode_wide.minus(encode).per(more);
@@ -301,9 +305,9 @@ fn answers(
     out: &mut Constants,
 ) -> Result<(), CalibrateError> {
     use Constant as C;
-    // What a round does once for each rank is in both numbers of jobs.
-    let (most, half) = (MOST, MOST / 2);
-    let (most, half) = (Keyed::new(most, NARROW, 0, engine)?, Keyed::new(half, NARROW, 0, engine)?);
+    // The difference of two numbers of jobs leaves out the work that a round does once for each rank.
+    let (most, half) =
+        (Keyed::new(MOST, NARROW, 0, engine)?, Keyed::new(MOST / 2, NARROW, 0, engine)?);
     let job = |ranks| -> Result<Measurement, CalibrateError> {
         Ok(most.round(engine, ranks)?.minus(half.round(engine, ranks)?).per(half.jobs()))
     };

@@ -2,7 +2,7 @@
 
 use super::process::{self, Ended, Helper, Program};
 use super::{Backend, Outcome, Output, Rejected, Work};
-use crate::runner::Progress;
+use crate::dispatch::Progress;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

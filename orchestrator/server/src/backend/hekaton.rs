@@ -3,7 +3,7 @@
 use super::command::{Exits, outcome};
 use super::process::{self, Helper, Program};
 use super::{Backend, Outcome, Rejected, Work};
-use crate::runner::Progress;
+use crate::dispatch::Progress;
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom};

@@ -1,7 +1,7 @@
 //! Provers that are Rust code in this process.
 
 use super::{Backend, Outcome, Output, Rejected, Work};
-use crate::runner::Progress;
+use crate::dispatch::Progress;
 use async_trait::async_trait;
 use std::fmt;
 use std::path::Path;
@@ -112,7 +112,7 @@ mod tests {
     use crate::Blobs;
     use crate::backend::Workshop;
     use crate::clock::Clock;
-    use crate::runner::{Attempt, Claimed, Report, Runner};
+    use crate::dispatch::{Attempt, Claimed, Report, Runner};
     use crate::tests::records::task;
     use std::collections::BTreeMap;
 

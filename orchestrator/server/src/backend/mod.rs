@@ -14,8 +14,8 @@ pub use process::Helper;
 pub use slurm::Slurm;
 pub(crate) use workshop::Workshop;
 
+use crate::dispatch::Progress;
 use crate::record::Task;
-use crate::runner::Progress;
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;

@@ -5,6 +5,7 @@
 //! Each has a process group of its own, which is killed as a whole: when the program ends, when the attempt is given up, and, as the
 //! group is noted in the task's folder, by the next process on the same machine that takes the task over.
 
+use hekaton_files::process::start_time;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, kill_process_group, setrlimit, waitid,
 };
@@ -278,19 +279,6 @@ fn last_of(stream: impl Read, line: impl Fn(&str)) -> String {
     String::from_utf8_lossy(&kept[kept.len().saturating_sub(MAX_PRINTED)..]).into_owned()
 }
 
-/// Returns the time at which a process was started, in ticks since the boot, which tells it from a later one with the same number.
-fn started(process: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name is in parentheses and may contain anything.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    // A zombie is dead already.
-    if fields.first() == Some(&"Z") {
-        return None;
-    }
-    fields.get(19).map(|ticks| (*ticks).to_owned())
-}
-
 /// The note of a process group: the boot that it is of, its number and when it was started.
 struct Note {
     path: PathBuf,
@@ -299,8 +287,9 @@ struct Note {
 
 impl Note {
     fn write(folder: &Path, group: u32) -> Self {
-        let text =
-            format!("{} {group} {}", crate::host::boot(), started(group).unwrap_or_default());
+        // A leader that has ended already has no time, and `kill_left_over` leaves its group alone: nothing tells it from another.
+        let started = start_time(group).map_or(String::new(), |ticks| ticks.to_string());
+        let text = format!("{} {group} {started}", crate::host::boot());
         let path = folder.join(GROUP);
         if let Err(error) = std::fs::write(&path, &text) {
             tracing::warn!(%error, path = %path.display(), "a process group is not noted");
@@ -326,7 +315,7 @@ fn kill_left_over(folder: &Path) {
     if let [boot, group, ticks] = text.split_whitespace().collect::<Vec<_>>()[..]
         && boot == crate::host::boot()
         && let Ok(group) = group.parse()
-        && started(group).is_none_or(|found| found == ticks)
+        && start_time(group).is_none_or(|found| found.to_string() == ticks)
         && kill(group).is_ok()
     {
         tracing::warn!(group, folder = %folder.display(), "processes of an earlier attempt are killed");

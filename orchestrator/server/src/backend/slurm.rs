@@ -9,11 +9,10 @@ use super::hekaton::{Events, Hekaton, only_input};
 use super::process::{self, Ended, Program};
 use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::clock::Clock;
-use crate::runner::Progress;
+use crate::dispatch::Progress;
 use async_trait::async_trait;
+use hekaton_orchestrator_client::slurm::{self, Call, JobState, ProofJob};
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -76,12 +75,7 @@ impl Note {
 
     /// Writes the note, which is on disk when this returns.
     fn write(&self, folder: &Path) -> std::io::Result<()> {
-        let (path, new) = (folder.join(NOTE), folder.join(format!("{NOTE}.new")));
-        let mut file = std::fs::File::create(&new)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.sync_all()?;
-        std::fs::rename(&new, &path)?;
-        std::fs::File::open(folder)?.sync_all()
+        hekaton_files::write(&folder.join(NOTE), &serde_json::to_vec(self)?)
     }
 
     /// Reports whether it is still the note of the folder: another process may have taken the task since, and have submitted a job of
@@ -98,45 +92,17 @@ impl Note {
     }
 }
 
-/// The state of a job according to SLURM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
-    /// It waits, or is between two attempts; or SLURM does not answer now.
-    Waiting,
-    Running,
-    /// It has ended like this.
-    Ended(String),
-}
-
-impl State {
-    fn of(word: &str) -> Self {
-        /// The states that a job may have before its end, in addition to running.
-        const WAITING: [&str; 12] = [
-            "PENDING",
-            "CONFIGURING",
-            "SUSPENDED",
-            "REQUEUED",
-            "REQUEUE_FED",
-            "REQUEUE_HOLD",
-            "RESIZING",
-            "RESV_DEL_HOLD",
-            "SIGNALING",
-            "SPECIAL_EXIT",
-            "STAGE_OUT",
-            "STOPPED",
-        ];
-        match word {
-            "RUNNING" | "COMPLETING" => Self::Running,
-            word if WAITING.contains(&word) => Self::Waiting,
-            word => Self::Ended(word.to_owned()),
-        }
-    }
-}
-
 impl Slurm {
     /// Runs a program of SLURM, and returns what it prints.
-    async fn ask(&self, folder: &Path, program: Program) -> Result<String, String> {
-        let name = program.program.to_string_lossy().into_owned();
+    async fn ask(&self, folder: &Path, call: Call) -> Result<String, String> {
+        let name = call.program;
+        let environment = call.environment.into_iter();
+        let program = Program {
+            program: name.into(),
+            arguments: call.arguments,
+            environment: environment.map(|(name, value)| (name.into(), value)).collect(),
+            memory: None,
+        };
         let run = process::run(&self.hekaton.helper, &program, folder);
         let ended: Ended = tokio::time::timeout(TIME, run)
             .await
@@ -150,15 +116,8 @@ impl Slurm {
 
     /// The last job with a name, from the queue or else from the accounts.
     async fn find(&self, folder: &Path, name: &str) -> Result<Option<u64>, String> {
-        let by_name = format!("--name={name}");
-        let queue = call("squeue", ["--noheader", "--states=all", "--format=%A", &by_name]);
-        let queue = self.ask(folder, queue).await?;
-        // A queue forgets what has ended.
-        let accounts = call(
-            "sacct",
-            ["--noheader", "--parsable2", "--allocations", "--format=JobIDRaw", &by_name],
-        );
-        let accounts = match self.ask(folder, accounts).await {
+        let queue = self.ask(folder, slurm::find_in_queue(name)).await?;
+        let accounts = match self.ask(folder, slurm::find_in_accounts(name)).await {
             // Without accounts, the queue and the note must do.
             Err(why) if why.contains("disabled") || why.contains("No such file") => String::new(),
             answer => answer?,
@@ -168,27 +127,18 @@ impl Slurm {
     }
 
     /// Returns the state of a job.
-    async fn state(&self, folder: &Path, number: u64) -> State {
-        let job = format!("--jobs={number}");
-        let queue = call("squeue", ["--noheader", "--states=all", "--format=%T", &job]);
-        match self.ask(folder, queue).await {
-            Ok(said) => {
-                if let Some(word) = said.split_whitespace().next() {
-                    return State::of(word);
-                }
+    async fn state(&self, folder: &Path, number: u64) -> JobState {
+        match slurm::state_in_queue(self.ask(folder, slurm::ask_queue(number)).await) {
+            Ok(Some(state)) => state,
+            Ok(None) => {
+                let answer = self.ask(folder, slurm::ask_accounts(number)).await;
+                slurm::state_in_accounts(&answer)
             }
-            Err(why) if why.contains("Invalid job id") => {}
+            // A controller that restarts must not end the task: the job runs on.
             Err(why) => {
-                tracing::warn!(job = number, %why, "SLURM does not say how the job is");
-                return State::Waiting;
+                tracing::warn!(job = number, %why, "SLURM does not report the state of the job");
+                JobState::Waiting
             }
-        }
-        let accounts =
-            call("sacct", ["--noheader", "--parsable2", "--allocations", "--format=State", &job]);
-        let said = self.ask(folder, accounts).await.unwrap_or_default();
-        match said.lines().last().and_then(|line| line.split_whitespace().next()) {
-            Some(word) => State::of(word),
-            None => State::Ended("unknown".into()),
         }
     }
 
@@ -253,58 +203,30 @@ impl Slurm {
     }
 
     async fn submit(&self, work: &Work<'_>, input: &Path, name: &str) -> Result<u64, String> {
-        let folder = &*work.folder;
-        let arguments: Vec<OsString> = vec![
-            "--parsable".into(),
-            "--export=ALL".into(),
-            format!("--job-name={name}").into(),
-            "--output".into(),
-            folder.join("log").into(),
-            self.script.clone().into(),
-        ];
-        let mut sbatch = call("sbatch", arguments);
-        let hekaton = &self.hekaton;
-        let variables: [(&str, OsString); 7] = [
-            ("FILE", input.into()),
-            ("KEYS", hekaton.keys.clone().into()),
-            ("RUN", folder.join("run").into()),
-            ("HEKATON", hekaton.program.clone().into()),
-            ("OPTIONS", hekaton.options.join(" ").into()),
-            // What else the script takes from the environment is not this task's.
-            ("PROGRAM", OsString::new()),
-            ("PROOF", folder.join("run/proof").into()),
-        ];
-        sbatch.environment = variables.map(|(name, value)| (name.into(), value)).into();
-        let said = self.ask(folder, sbatch).await?;
-        // NUMBER or NUMBER;CLUSTER
-        let number = said.trim().split(';').next().and_then(|number| number.parse().ok());
-        number.ok_or_else(|| format!("sbatch printed no number of a job: {}", said.trim()))
+        let (folder, hekaton) = (&*work.folder, &self.hekaton);
+        let job = ProofJob {
+            script: &self.script,
+            name: Some(name),
+            log: &folder.join("log"),
+            input,
+            keys: &hekaton.keys,
+            run: &folder.join("run"),
+            hekaton: &hekaton.program,
+            options: &hekaton.options,
+        };
+        slurm::job_number(&self.ask(folder, job.submit()).await?)
     }
-}
-
-fn call(program: &str, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
-    let arguments = arguments.into_iter().map(Into::into).collect();
-    Program { program: program.into(), arguments, environment: vec![], memory: None }
 }
 
 /// Returns the outcome of a job that ended without a proof. If others or the machine ended the job, the task is not at fault.
 fn ended(how: &str, number: u64, log: &Path) -> Outcome {
-    const NOT_OURS: [&str; 7] = [
-        "CANCELLED",
-        "NODE_FAIL",
-        "BOOT_FAIL",
-        "LAUNCH_FAILED",
-        "PREEMPTED",
-        "REVOKED",
-        "RECONFIG_FAIL",
-    ];
     let said = std::fs::read_to_string(log).unwrap_or_default();
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it is empty");
     let why = format!("SLURM job {number} ended as {how}; its log {}: {last}", log.display());
     // The job was stopped from outside, it lost a machine, or another job held the run directory.
     let code = said.lines().rev().find_map(|line| line.split_once("hekaton exited with "));
     let again = code.is_some_and(|(_, code)| ["5", "6"].contains(&code.trim()));
-    match again || NOT_OURS.contains(&how) {
+    match again || slurm::is_ended_by_others(how) {
         true => Outcome::Again(why),
         false => Outcome::Failed(why),
     }
@@ -331,14 +253,14 @@ impl Backend for Slurm {
         let how = loop {
             match self.state(folder, number).await {
                 // A job that is requeued looks as if it had ended, for an instant.
-                State::Ended(how) if over => break how,
-                State::Ended(_) => over = true,
-                State::Waiting => {
+                JobState::Ended(how) if over => break how,
+                JobState::Ended(_) => over = true,
+                JobState::Waiting => {
                     over = false;
                     // Time in the queue is not a stall.
                     progress.report(events.part());
                 }
-                State::Running => over = false,
+                JobState::Running => over = false,
             }
             events.report(progress);
             tokio::time::sleep(self.poll).await;
@@ -364,9 +286,7 @@ impl Backend for Slurm {
             None => self.find(folder, &note.name).await,
         };
         let cancelled = match number {
-            Ok(Some(number)) => {
-                self.ask(folder, call("scancel", [number.to_string()])).await.map(drop)
-            }
+            Ok(Some(number)) => self.ask(folder, slurm::cancel(number)).await.map(drop),
             Ok(None) => {
                 let age = Clock::system().wall().saturating_sub(note.submitted);
                 match Duration::from_millis(age) > self.doubt + TIME {
@@ -390,17 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_slurm_mean_what_they_say() {
-        for (word, state) in [
-            ("PENDING", State::Waiting),
-            ("REQUEUED", State::Waiting),
-            ("RUNNING", State::Running),
-            ("COMPLETING", State::Running),
-            ("COMPLETED", State::Ended("COMPLETED".into())),
-            ("OUT_OF_MEMORY", State::Ended("OUT_OF_MEMORY".into())),
-        ] {
-            assert_eq!(State::of(word), state);
-        }
+    fn the_log_says_who_is_at_fault() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         std::fs::write(&log, "one\ntwo\n\n").unwrap();

@@ -1,13 +1,12 @@
 //! Runs tasks with back-ends: finds their inputs, watches their progress, verifies and stores what they make.
 
 use super::{Backend, Outcome, Output, Rejected, Work};
-use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
-use crate::id::Name;
+use crate::dispatch::{Attempt, Claimed, Progress, Report, Runner};
 use crate::record::{Task, TaskKey, TaskState, read};
-use crate::runner::{Attempt, Claimed, Progress, Report, Runner};
 use crate::store::Store;
 use async_trait::async_trait;
+use hekaton_orchestrator_client::{BlobError, Blobs, Name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

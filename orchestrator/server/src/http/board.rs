@@ -1,11 +1,12 @@
 //! Jobs with their tasks, and the processes that run them, for the live page.
 
-use super::body::{JobStatus, JobView, WorkerView};
+use super::body::job_status;
 use super::offers::Offers;
 use crate::feed::{Event, is_newer};
-use crate::id::{Digest, Name};
 use crate::record::{Job, JobKey, JobState, Order, Session, Stored, Task, TaskKey, TaskState};
 use crate::store::Rev;
+use hekaton_orchestrator_client::body::{JobStatus, JobView, WorkerView};
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,7 +71,7 @@ impl Row {
             wanted.extend(&task.wanted);
         }
         let missing = if job.is_live() { offers.missing(wanted) } else { vec![] };
-        Some(JobView { job: JobStatus { missing, ..JobStatus::from(job) }, tasks, running })
+        Some(JobView { job: JobStatus { missing, ..job_status(job) }, tasks, running })
     }
 }
 

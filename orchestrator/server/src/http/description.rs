@@ -1,6 +1,6 @@
 //! The description of the API, completed with what all operations have in common.
 
-use super::problem::Problem;
+use hekaton_service::Problem;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, OpenApi as Api, Ref, RefOr, Response};
 use utoipa::{PartialSchema, ToSchema};

@@ -1,7 +1,9 @@
 //! The service over HTTP: what clients send and get, and who they are.
 
+pub use hekaton_service::Problem;
+
 pub(crate) mod board;
-pub(crate) mod body;
+mod body;
 mod description;
 mod offers;
 mod problem;
@@ -10,13 +12,12 @@ mod routes;
 mod tenants;
 
 pub(crate) use board::Board;
-pub use body::{
+pub use hekaton_orchestrator_client::body::{
     BlobBody, BundlesBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView,
     JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, StandstillBody, WorkerView,
     WorkflowBody,
 };
 pub(crate) use offers::Offers;
-pub use problem::Problem;
 pub(crate) use ready::Readiness;
 pub use routes::open_api;
 pub(crate) use routes::{Api, router};

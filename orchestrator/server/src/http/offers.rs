@@ -1,10 +1,10 @@
 //! The back-ends that live processes have, so that a job that none of them can run says so.
 
-use crate::alive::{Gone, LOOK, Observer};
+use crate::alive::{LOOK, LivenessProbe, Observer};
 use crate::clock::Clock;
-use crate::id::Name;
 use crate::record::SessionId;
 use crate::store::Store;
+use hekaton_orchestrator_client::Name;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ impl Offers {
         sessions: Arc<dyn Store>,
         clock: Clock,
         own: SessionId,
-        gone: Gone,
+        gone: LivenessProbe,
     ) {
         let mut observer = Observer::default();
         loop {

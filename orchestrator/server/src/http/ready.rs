@@ -1,12 +1,13 @@
 //! Readiness, which `/readyz` reports: the service can do its work now.
 
 use super::board::Board;
-use super::problem::{Problem, UNAVAILABLE};
+use super::problem::UNAVAILABLE;
 use super::tenants::Tenants;
 use crate::alive::Pulse;
-use crate::blobs::Blobs;
 use crate::standstill::Watched;
 use crate::store::Store;
+use hekaton_orchestrator_client::Blobs;
+use hekaton_service::Problem;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 

@@ -6,22 +6,20 @@ mod jobs;
 mod live;
 
 use super::board::Board;
-use super::body::HealthBody;
 use super::description::completed;
 use super::offers::Offers;
 use super::problem::{
-    BAD_REQUEST, CODING, HOST, INTERNAL, METHOD, NOT_FOUND, OPERATOR, ORIGIN, Problem,
+    BAD_REQUEST, CODING, HOST, INTERNAL, METHOD, NOT_FOUND, OPERATOR, ORIGIN, Rejection,
 };
 use super::ready::{Parts, Readiness};
 use super::tenants::Tenants;
-use crate::alive::Own;
-use crate::blobs::Blobs;
+use crate::alive::SharedSession;
 use crate::clock::Clock;
-use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::record::SessionId;
 use crate::standstill::Watched;
 use crate::store::Store;
+use crate::submissions::Submissions;
 use crate::workflows::Workflows;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request, State};
 use axum::http::{StatusCode, header};
@@ -29,6 +27,9 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use hekaton_orchestrator_client::Blobs;
+use hekaton_orchestrator_client::body::HealthBody;
+use hekaton_service::{Problem, check_same_site};
 use std::sync::{Arc, PoisonError};
 use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
@@ -40,13 +41,13 @@ const MAX_BODY: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Api {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) intake: Intake,
+    pub(crate) submissions: Submissions,
     pub(crate) blobs: Blobs,
     pub(crate) workflows: Workflows,
     pub(crate) metrics: Metrics,
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) session: SessionId,
-    pub(crate) own: Own,
+    pub(crate) own: SharedSession,
     pub(crate) drain: CancellationToken,
     /// The limit on blobs that are on their way in.
     pub(crate) transfers: tokio::sync::Semaphore,
@@ -64,15 +65,15 @@ pub(crate) struct Api {
 type Shared = State<Arc<Api>>;
 
 #[derive(FromRequestParts)]
-#[from_request(via(axum::extract::Path), rejection(Problem))]
+#[from_request(via(axum::extract::Path), rejection(Rejection))]
 struct Path<T>(T);
 
 #[derive(FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(Problem))]
+#[from_request(via(axum::extract::Query), rejection(Rejection))]
 struct Query<T>(T);
 
 #[derive(FromRequest)]
-#[from_request(via(Json), rejection(Problem))]
+#[from_request(via(Json), rejection(Rejection))]
 struct JsonBody<T>(T);
 
 /// A body that is read and not used: with an unread one, the connection would be closed behind the answer.
@@ -187,12 +188,10 @@ async fn other_method() -> Problem {
 /// Pages in a browser must not act for the person looking at them. Without tokens, the same holds for pages whose host name
 /// resolves to this machine (DNS rebinding).
 async fn same_site(State(api): Shared, request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    if headers.contains_key(header::ORIGIN) {
-        let why = "the request comes from a page of another site";
-        return Problem::new(ORIGIN, why).into_response();
+    if let Err(problem) = check_same_site(ORIGIN, &request) {
+        return problem.into_response();
     }
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
     if !api.tenants.are_several() && !host.is_some_and(is_this_machine) {
         let why = "without tenants, the service is asked by the address of this machine alone";
         return Problem::new(HOST, why).into_response();

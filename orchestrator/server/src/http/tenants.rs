@@ -1,12 +1,13 @@
 //! Tenants: who sends a request, and how much they may.
 
-use super::problem::{BYTES, FULL, Problem, RATE, TOKEN, UNAUTHORIZED};
+use super::problem::{BYTES, FULL, RATE, TOKEN, UNAUTHORIZED};
 use crate::feed::{Event, is_newer};
-use crate::id::{Digest, Name};
 use crate::record::{Chain, JobKey};
 use crate::settings::{Settings, Tenant};
 use crate::store::Rev;
 use axum::http::{HeaderMap, header};
+use hekaton_orchestrator_client::{Digest, Name};
+use hekaton_service::{Problem, bearer_token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -115,12 +116,9 @@ impl Tenants {
             let (name, tenant) = self.tenants.first_key_value().ok_or_else(wrong_token)?;
             return Ok((name.clone(), tenant));
         }
-        let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        // Schemes are the same in capital letters (RFC 9110, 11.1).
-        let token = token.and_then(|value| value.trim().split_once(' '));
-        let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
-        let (_, token) = token.ok_or_else(no_token)?;
-        let name = self.by_token.get(&Digest::of(token.trim().as_bytes()));
+        let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = value.and_then(bearer_token).ok_or_else(no_token)?;
+        let name = self.by_token.get(&Digest::of(token.as_bytes()));
         let name = name.ok_or_else(wrong_token)?;
         let tenant = self.tenants.get(name).ok_or_else(wrong_token)?;
         Ok((name.clone(), tenant))

@@ -1,18 +1,8 @@
 //! Chains, what they have published, and who looks after a partition.
 
 use super::SessionId;
-use crate::id::{Digest, Name};
+use hekaton_orchestrator_client::{Digest, Name, Order};
 use serde::{Deserialize, Serialize};
-
-/// The order in which the blocks of a chain are published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// Each after its parent.
-    Strict,
-    /// As they are finished.
-    None,
-}
 
 /// A chain of blocks, each with a job. Never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! Jobs: one block of one chain.
 
 use super::Order;
-use crate::id::{BadId, Digest, Name, PARTITIONS};
+use crate::id::PARTITIONS;
+use hekaton_orchestrator_client::{BadId, Digest, Name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -8,8 +8,9 @@ mod session;
 mod task;
 
 pub use chain::{
-    Bundles, Chain, Order, Owner, Publication, chain_key, log_name, owner_key, publication_key,
+    Bundles, Chain, Owner, Publication, chain_key, log_name, owner_key, publication_key,
 };
+pub use hekaton_orchestrator_client::Order;
 pub use job::{Handle, Job, JobKey, JobState};
 pub use session::{Session, SessionId, session_key};
 pub use task::{BadKey, Limits, Refused, Task, TaskKey, TaskState};

@@ -1,6 +1,6 @@
 //! Sessions: proof that a process is alive.
 
-use crate::id::{BadId, Digest, Name};
+use hekaton_orchestrator_client::{BadId, Digest, Name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -7,7 +7,7 @@
 //! fail nor return the task.
 
 use super::{JobKey, SessionId};
-use crate::id::{Digest, Name};
+use hekaton_orchestrator_client::{Digest, Name, Stage};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -70,6 +70,13 @@ pub struct Limits {
     pub seconds: u32,
     /// The time that an attempt may go without progress, in seconds.
     pub stall_seconds: u32,
+}
+
+impl From<&Stage> for Limits {
+    fn from(stage: &Stage) -> Self {
+        let Stage { attempts, seconds, stall_seconds, .. } = *stage;
+        Self { attempts, seconds, stall_seconds }
+    }
 }
 
 impl Limits {

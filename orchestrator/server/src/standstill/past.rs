@@ -2,11 +2,11 @@
 
 use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
 use crate::history::History;
-use crate::id::Name;
 use crate::order::Tail;
 use crate::record::{
     self, Job, JobKey, JobState, Publication, Stored, Task, TaskKey, chain_key, decode, log_name,
 };
+use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

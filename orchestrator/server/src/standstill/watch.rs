@@ -3,7 +3,6 @@
 use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
-use crate::id::Name;
 use crate::metrics::Metrics;
 use crate::order::Tail;
 use crate::record::{
@@ -12,6 +11,7 @@ use crate::record::{
 };
 use crate::store::{Rev, Store};
 use crate::surroundings::Surroundings;
+use hekaton_orchestrator_client::Name;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

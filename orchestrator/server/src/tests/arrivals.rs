@@ -7,11 +7,12 @@ use super::simulation::{
 };
 use super::world::{Node, Provers, Shape, World, name};
 use crate::history::History;
-use crate::id::{Digest, PARTITIONS};
-use crate::intake::{Intake, IntakeError, Reversal, Submission};
+use crate::id::PARTITIONS;
 use crate::record::{Job, JobState, decode};
 use crate::standstill::PATIENCE;
 use crate::store::{Durability, SqliteStore, Store};
+use crate::submissions::{Reversal, Submission, SubmissionError, Submissions};
+use hekaton_orchestrator_client::Digest;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use std::sync::Arc;
@@ -55,11 +56,11 @@ fn paced(world: &mut World, blocks: Vec<Submission>, most: u64) -> Vec<(Submissi
 }
 
 /// Submits blocks in the given order, each once or twice.
-async fn client(intake: Intake, blocks: Vec<(Submission, u64)>) -> Vec<String> {
+async fn client(submissions: Submissions, blocks: Vec<(Submission, u64)>) -> Vec<String> {
     let mut refused = Vec::new();
     for (block, pause) in blocks {
         sleep(Duration::from_millis(pause)).await;
-        if let Err(error) = submit(&intake, &block).await {
+        if let Err(error) = submit(&submissions, &block).await {
             refused.push(format!("{}: {error}", block.id));
         }
     }
@@ -83,7 +84,7 @@ async fn submit_in_any_order(world: &mut World) -> (Vec<String>, Vec<String>, Ve
     let workflows = [world.workflow(SINGLE), world.workflow(JOIN)];
     world.provers =
         Provers { most_millis: [50, 2_000][world.random.gen_range(0..2)], ..Provers::GOOD };
-    insist(async || world.intake().make_chain(strict("strict")).await).await.unwrap();
+    insist(async || world.submissions().make_chain(strict("strict")).await).await.unwrap();
     let count = world.random.gen_range(2..14);
     let workflow = workflows[world.random.gen_range(0..2)];
     let blocks = branch("b", 1, "genesis", count, workflow);
@@ -96,7 +97,7 @@ async fn submit_in_any_order(world: &mut World) -> (Vec<String>, Vec<String>, Ve
         own.extend(again);
         own.shuffle(&mut world.random);
         let own = paced(world, own, 1_500);
-        clients.push(tokio::spawn(client(world.intake(), own)));
+        clients.push(tokio::spawn(client(world.submissions(), own)));
     }
     let mut nodes: Vec<Option<Node>> = Vec::new();
     for _ in 0..2 {
@@ -204,7 +205,7 @@ fn cancelled(history: &History, letter: &str) -> Vec<String> {
 async fn reorg(seed: u64) -> (World, Vec<String>) {
     let mut world = World::new(seed, Bug::None);
     let workflow = world.workflow(SINGLE);
-    insist(async || world.intake().make_chain(strict("strict")).await).await.unwrap();
+    insist(async || world.submissions().make_chain(strict("strict")).await).await.unwrap();
     let faults = faults(&mut world);
     world.core.set_faults(faults);
     let node = world.start(Shape::default());
@@ -218,27 +219,27 @@ async fn reorg(seed: u64) -> (World, Vec<String>) {
     let mut mixed = old.clone();
     mixed.shuffle(&mut world.random);
     let stream = paced(&mut world, mixed, 900);
-    let stream = tokio::spawn(client(world.intake(), stream));
+    let stream = tokio::spawn(client(world.submissions(), stream));
     // All blocks of the new branch but the first one, which takes the place of another block.
     let mut early = new[1..].to_vec();
     early.shuffle(&mut world.random);
     early.truncate(world.random.gen_range(0..=early.len()));
     let early = paced(&mut world, early, 900);
-    let early = tokio::spawn(client(world.intake(), early));
+    let early = tokio::spawn(client(world.submissions(), early));
     let refused = stream.await.unwrap();
     assert_eq!(refused, [""; 0], "{seed}");
     sleep(Duration::from_millis(world.random.gen_range(0..4_000))).await;
     // Two clients that follow the new branch do the same.
     let mut followers = Vec::new();
     for _ in 0..2 {
-        let (intake, new) = (world.intake(), new.clone());
+        let (submissions, new) = (world.submissions(), new.clone());
         let to = Reversal { next: Some(new[0].id.clone()), ..reversal(&last, fork) };
         let pause = Duration::from_millis(world.random.gen_range(0..2_000));
         followers.push(tokio::spawn(async move {
             sleep(pause).await;
-            revert(&intake, &to).await.unwrap();
+            revert(&submissions, &to).await.unwrap();
             for block in &new {
-                submit(&intake, block).await.unwrap();
+                submit(&submissions, block).await.unwrap();
             }
         }));
     }
@@ -266,7 +267,7 @@ fn a_new_branch_may_come_before_the_old_one_is_torn_off() {
     }
 }
 
-fn is_refused<T: std::fmt::Debug>(answer: Result<T, IntakeError>, why: &str) {
+fn is_refused<T: std::fmt::Debug>(answer: Result<T, SubmissionError>, why: &str) {
     let error = answer.unwrap_err().to_string();
     assert!(error.contains(why), "{error}");
 }
@@ -276,31 +277,32 @@ fn is_refused<T: std::fmt::Debug>(answer: Result<T, IntakeError>, why: &str) {
 fn a_revert_takes_its_own_branch() {
     simulate(async || {
         let mut world = World::new(1, Bug::None);
-        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
+        let (workflow, submissions, tenant) =
+            (world.workflow(SINGLE), world.submissions(), name("tenant"));
         let chain = name("strict");
-        intake.make_chain(strict("strict")).await.unwrap();
+        submissions.make_chain(strict("strict")).await.unwrap();
         let node = world.start(Shape::default());
         let old = branch("a", 1, "genesis", 4, workflow);
         // b3 follows b2, which is not there yet; c6 hangs from a4 by way of a5, which is not there either.
         let new = branch("b", 2, "a1", 3, workflow);
         for block in old.iter().chain(&new[1..]) {
-            submit(&intake, block).await.unwrap();
+            submit(&submissions, block).await.unwrap();
         }
         let far = submission("strict", 6, "c6", Some("a5"), workflow);
-        submit(&intake, &far).await.unwrap();
+        submit(&submissions, &far).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["a1", "a2", "a3", "a4"]);
-        is_refused(intake.submit(new[0].clone()).await, "'a2' follows 'a1' and is done");
+        is_refused(submissions.submit(new[0].clone()).await, "'a2' follows 'a1' and is done");
         world.core.listed();
-        let unknown = intake.revert(&tenant, &chain, &reversal("x", 9)).await;
+        let unknown = submissions.revert(&tenant, &chain, &reversal("x", 9)).await;
         is_refused(unknown, "neither one that the chain has published");
         // Only blocks of its own chain are considered.
         let listed = world.core.listed();
         let own = listed.iter().filter(|prefix| prefix.ends_with("/tenant/strict/")).count();
         let all = listed.iter().filter(|prefix| prefix.starts_with("job/")).count();
         assert_eq!((own, all), (PARTITIONS.into(), PARTITIONS.into()), "{listed:?}");
-        intake.revert(&tenant, &chain, &reversal("a1", 1)).await.unwrap();
-        submit(&intake, &new[0]).await.unwrap();
+        submissions.revert(&tenant, &chain, &reversal("a1", 1)).await.unwrap();
+        submit(&submissions, &new[0]).await.unwrap();
         settle(&world).await;
         let history = world.core.history();
         assert_eq!(published(&history, "strict"), ["a1", "b2", "b3", "b4"]);
@@ -309,18 +311,18 @@ fn a_revert_takes_its_own_branch() {
         // Repeated with the name of the next block, a revert changes nothing; without that name, it tears off the blocks that are there.
         let to = Reversal { next: Some(name("b2")), ..reversal("a1", 1) };
         let before = world.core.history().logs.len();
-        intake.revert(&tenant, &chain, &to).await.unwrap();
+        submissions.revert(&tenant, &chain, &to).await.unwrap();
         assert_eq!(world.core.history().logs.len(), before);
-        intake.revert(&tenant, &chain, &reversal("a1", 1)).await.unwrap();
+        submissions.revert(&tenant, &chain, &reversal("a1", 1)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["a1"]);
         // Of a branch that is not published yet, a revert takes the blocks that follow, and no others.
         let dead = submission("strict", 9, "d9", Some("d8"), workflow);
-        submit(&intake, &dead).await.unwrap();
+        submit(&submissions, &dead).await.unwrap();
         for block in &new {
-            submit(&intake, block).await.unwrap();
+            submit(&submissions, block).await.unwrap();
         }
-        intake.revert(&tenant, &chain, &reversal("b3", 3)).await.unwrap();
+        submissions.revert(&tenant, &chain, &reversal("b3", 3)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["a1", "b2", "b3"]);
         assert_eq!(cancelled(&world.core.history(), "d"), [""; 0]);
@@ -333,36 +335,37 @@ fn a_revert_takes_its_own_branch() {
 fn what_does_not_fit_is_told() {
     simulate(async || {
         let mut world = World::new(2, Bug::None);
-        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions, tenant) =
+            (world.workflow(SINGLE), world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
         let node = world.start(Shape::default());
         let block = |block: u64, id: &str, parent: &str| {
             submission("strict", block, id, Some(parent), workflow)
         };
-        let low = submit(&intake, &block(2, "low", "two")).await.unwrap().job;
+        let low = submit(&submissions, &block(2, "low", "two")).await.unwrap().job;
         // A child exists whose height is not greater. It can be cancelled, although it is done.
-        is_refused(intake.submit(block(2, "two", "one")).await, "heights must rise");
+        is_refused(submissions.submit(block(2, "two", "one")).await, "heights must rise");
         settle(&world).await;
-        let done = intake.job(&tenant, &low.handle()).await.unwrap().value;
+        let done = submissions.job(&tenant, &low.handle()).await.unwrap().value;
         assert!(matches!(done.state, JobState::Done { .. }), "{done:?}");
-        let gone = intake.cancel(&tenant, &low.handle(), "too low").await.unwrap();
+        let gone = submissions.cancel(&tenant, &low.handle(), "too low").await.unwrap();
         assert!(matches!(gone.state, JobState::Cancelled { .. }), "{gone:?}");
-        submit(&intake, &block(2, "two", "one")).await.unwrap();
-        let one = submit(&intake, &block(1, "one", "genesis")).await.unwrap().job;
+        submit(&submissions, &block(2, "two", "one")).await.unwrap();
+        let one = submit(&submissions, &block(1, "one", "genesis")).await.unwrap().job;
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["one", "two"]);
-        is_refused(intake.cancel(&tenant, &one.handle(), "no").await, "reverting its chain");
+        is_refused(submissions.cancel(&tenant, &one.handle(), "no").await, "reverting its chain");
 
         // A published name comes again, and so does another height that does not rise.
-        is_refused(intake.submit(block(3, "one", "two")).await, "heights must rise");
-        let three = submit(&intake, &block(2, "three", "two")).await.unwrap().job;
+        is_refused(submissions.submit(block(3, "one", "two")).await, "heights must rise");
+        let three = submit(&submissions, &block(2, "three", "two")).await.unwrap().job;
         settle(&world).await;
-        let dead = intake.job(&tenant, &three.handle()).await.unwrap().value;
+        let dead = submissions.job(&tenant, &three.handle()).await.unwrap().value;
         let JobState::Dead { reason, .. } = &dead.state else { panic!("{dead:?}") };
         assert!(reason.contains("is not above 2"), "{reason}");
-        is_refused(intake.skip(&tenant, &three.handle()).await, "cancel it instead");
-        intake.cancel(&tenant, &three.handle(), "wrong").await.unwrap();
-        submit(&intake, &block(3, "three", "two")).await.unwrap();
+        is_refused(submissions.skip(&tenant, &three.handle()).await, "cancel it instead");
+        submissions.cancel(&tenant, &three.handle(), "wrong").await.unwrap();
+        submit(&submissions, &block(3, "three", "two")).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["one", "two", "three"]);
         assert_eq!(world.core.history().violations(), []);
@@ -375,25 +378,26 @@ fn what_does_not_fit_is_told() {
 fn a_name_that_comes_again_is_not_published_again() {
     simulate(async || {
         let mut world = World::new(3, Bug::None);
-        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions, tenant) =
+            (world.workflow(SINGLE), world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
         let block = |block: u64, id: &str, parent: &str| {
             submission("strict", block, id, Some(parent), workflow)
         };
         // The second block arrives while the name has no follower.
-        let again = submit(&intake, &block(4, "x", "c")).await.unwrap().job;
+        let again = submit(&submissions, &block(4, "x", "c")).await.unwrap().job;
         for wanted in [block(1, "x", "genesis"), block(2, "b", "x"), block(3, "c", "b")] {
-            submit(&intake, &wanted).await.unwrap();
+            submit(&submissions, &wanted).await.unwrap();
         }
         let node = world.start(Shape::default());
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["x", "b", "c"]);
-        let dead = intake.job(&tenant, &again.handle()).await.unwrap().value;
+        let dead = submissions.job(&tenant, &again.handle()).await.unwrap().value;
         let JobState::Dead { reason, .. } = &dead.state else { panic!("{dead:?}") };
         assert!(reason.contains("has published a block of this name"), "{reason}");
-        is_refused(intake.skip(&tenant, &again.handle()).await, "cancel it instead");
-        intake.cancel(&tenant, &again.handle(), "wrong").await.unwrap();
-        submit(&intake, &block(4, "d", "c")).await.unwrap();
+        is_refused(submissions.skip(&tenant, &again.handle()).await, "cancel it instead");
+        submissions.cancel(&tenant, &again.handle(), "wrong").await.unwrap();
+        submit(&submissions, &block(4, "d", "c")).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["x", "b", "c", "d"]);
         assert_eq!(world.core.history().violations(), []);
@@ -408,17 +412,17 @@ fn cancelled_blocks_are_not_published() {
         simulate(async || {
             let mut world = World::new(seed, Bug::None);
             let (workflow, tenant) = (world.workflow(SINGLE), name("tenant"));
-            let intake = world.intake();
-            intake.make_chain(strict("strict")).await.unwrap();
+            let submissions = world.submissions();
+            submissions.make_chain(strict("strict")).await.unwrap();
             let node = world.start(Shape::default());
             let blocks = branch("b", 1, "genesis", 3, workflow);
-            submit(&intake, &blocks[2]).await.unwrap();
-            let two = submit(&intake, &blocks[1]).await.unwrap().job.handle();
+            submit(&submissions, &blocks[2]).await.unwrap();
+            let two = submit(&submissions, &blocks[1]).await.unwrap().job.handle();
             settle(&world).await;
             let faults = faults(&mut world);
             world.core.set_faults(faults);
             let pause = world.random.gen_range(0..4_000);
-            let (one, other) = (world.intake(), world.intake());
+            let (one, other) = (world.submissions(), world.submissions());
             let parent = blocks[0].clone();
             let submitting = tokio::spawn(async move { submit(&one, &parent).await.map(drop) });
             sleep(Duration::from_millis(pause)).await;
@@ -430,7 +434,7 @@ fn cancelled_blocks_are_not_published() {
             let out = published(&world.core.history(), "strict");
             match cancelled {
                 Ok(_) => assert_eq!(out, ["b1"], "HEKATON_SIMULATION_SEED={seed}"),
-                Err(IntakeError::Taken(_)) => assert_eq!(out, ["b1", "b2", "b3"], "{seed}"),
+                Err(SubmissionError::Taken(_)) => assert_eq!(out, ["b1", "b2", "b3"], "{seed}"),
                 Err(error) => panic!("{error}"),
             }
             assert_eq!(world.core.history().violations(), [], "HEKATON_SIMULATION_SEED={seed}");

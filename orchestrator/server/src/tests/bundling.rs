@@ -15,12 +15,12 @@ fn the_first_bundle_of_a_new_chain_is_made_at_once() {
         for seed in 0..20 {
             let mut world = World::new(seed, Bug::None);
             let (single, join) = (world.workflow(SINGLE), world.workflow(JOIN));
-            let intake = world.intake();
-            intake.make_chain(strict("strict")).await.unwrap();
+            let submissions = world.submissions();
+            submissions.make_chain(strict("strict")).await.unwrap();
             let _nodes = [(); 2].map(|()| world.start(Shape::default()));
             for (block, id, parent) in [(1, "one", "genesis"), (2, "two", "one")] {
                 let wanted = submission("strict", block, id, Some(parent), single);
-                submit(&intake, &wanted).await.unwrap();
+                submit(&submissions, &wanted).await.unwrap();
             }
             settle(&world).await;
             // Anywhere between two sweeps.
@@ -33,7 +33,7 @@ fn the_first_bundle_of_a_new_chain_is_made_at_once() {
                 lane: 0,
             };
             let chain = Chain { bundles: Some(spec), ..strict("bundles") };
-            intake.make_chain(chain).await.unwrap();
+            submissions.make_chain(chain).await.unwrap();
             let begun = Instant::now();
             while published(&world.core.history(), "bundles").is_empty() {
                 sleep(Duration::from_millis(10)).await;

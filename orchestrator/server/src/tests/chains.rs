@@ -2,10 +2,10 @@
 //! a branch back and may die while doing so; their steps may interleave in any way. The rules are the real ones.
 
 use super::world::name;
-use crate::id::{Digest, Name};
 use crate::order::{self, Next, Tail};
 use crate::record::{Job, JobState, Order, Publication};
 use crate::standstill::{Cause, Chain, Now, Place, Standstill, Waiting};
+use hekaton_orchestrator_client::{Digest, Name};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,8 +2,8 @@
 //! late or never. The transitions are the real ones.
 
 use super::records::task;
-use crate::id::Digest;
 use crate::record::{Limits, SessionId, Task, TaskState};
+use hekaton_orchestrator_client::Digest;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::collections::BTreeSet;
 

@@ -2,10 +2,9 @@
 
 use super::records::job;
 use super::world::name;
-use crate::id::Digest;
-use crate::plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
+use crate::collect::{Groups, Situation, Sources, Step, Strategies, Strategy};
 use crate::record::{Job, JobState, Task, TaskKey};
-use crate::workflow::Workflow;
+use hekaton_orchestrator_client::{Digest, Workflow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

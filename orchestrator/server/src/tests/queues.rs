@@ -2,7 +2,7 @@
 
 use super::records::task;
 use super::world::name;
-use crate::queue::Queue;
+use crate::dispatch::queue::Queue;
 use crate::record::{SessionId, Task, TaskKey};
 use crate::store::Rev;
 use std::collections::BTreeMap;

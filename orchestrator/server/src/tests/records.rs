@@ -1,8 +1,8 @@
 //! Records that tests start from.
 
 use super::world::name;
-use crate::id::Digest;
 use crate::record::{Job, JobKey, JobState, Limits, Order, Task, TaskKey, TaskState};
+use hekaton_orchestrator_client::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn task(tenant: &str, chain: &str, block: u64, lane: u8) -> (TaskKey, Task) {

@@ -5,10 +5,10 @@ use super::simulation::{
     JOIN, SINGLE, broken, published, reversal, settle, simulate, strict, submission, submit,
 };
 use super::world::{Node, Provers, Shape, World, name};
-use crate::id::Digest;
-use crate::intake::IntakeError;
 use crate::record::{Bundles, Chain, Handle, JobState, Order, Publication, TaskState, decode};
 use crate::standstill::{Cause, PATIENCE};
+use crate::submissions::SubmissionError;
+use hekaton_orchestrator_client::Digest;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -17,10 +17,10 @@ use tokio::time::sleep;
 async fn done_world() -> (World, Handle) {
     let mut world = World::new(7, Bug::None);
     let workflow = world.workflow(SINGLE);
-    let intake = world.intake();
-    intake.make_chain(strict("strict")).await.unwrap();
+    let submissions = world.submissions();
+    submissions.make_chain(strict("strict")).await.unwrap();
     let wanted = submission("strict", 1, "one", Some("genesis"), workflow);
-    let handle = submit(&intake, &wanted).await.unwrap().job.handle();
+    let handle = submit(&submissions, &wanted).await.unwrap().job.handle();
     let node = world.start(Shape::default());
     settle(&world).await;
     drop(node);
@@ -78,28 +78,28 @@ fn nothing_cancelled_is_published_after_a_reversal() {
     use crate::record::encode;
     simulate(async || {
         let (mut world, _) = done_world().await;
-        let (store, intake) = (world.store(), world.intake());
+        let (store, submissions) = (world.store(), world.submissions());
         let workflow = world.workflow(SINGLE);
         let node = world.start(Shape::default());
         let log = "out/tenant/strict";
         // The publisher's view of the tail, before the next block is out.
         let before = store.tail(log).await.unwrap().unwrap();
-        intake.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
+        submissions.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
         let late = Publication::Skip { block: 2, id: name("two"), parent: name("one") };
         let append = store.append(log, encode(&late, 0), Some(before.rev)).await;
         assert!(append.is_err(), "the reversal to the tail itself must stop it, too");
 
         // A, B, A: the first branch is live again, and its tasks are not run again.
         let a = submission("strict", 2, "a", Some("one"), workflow);
-        submit(&intake, &a).await.unwrap();
+        submit(&submissions, &a).await.unwrap();
         settle(&world).await;
         let runs = world.runs.lock().unwrap().values().sum::<u32>();
-        intake.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
-        submit(&intake, &submission("strict", 2, "b", Some("one"), workflow)).await.unwrap();
+        submissions.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
+        submit(&submissions, &submission("strict", 2, "b", Some("one"), workflow)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["one", "b"]);
-        intake.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
-        let again = submit(&intake, &a).await.unwrap();
+        submissions.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
+        let again = submit(&submissions, &a).await.unwrap();
         assert_eq!((again.new, again.job.generation), (true, 2));
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["one", "a"]);
@@ -123,11 +123,11 @@ fn a_place_is_free_only_once_publishers_are_stopped() {
     for (state, id) in [(cancelled.clone(), Some("x")), (cancelled, None), (dead, Some("x"))] {
         simulate(async || {
             let (mut world, _) = done_world().await;
-            let (store, intake) = (world.store(), world.intake());
+            let (store, submissions) = (world.store(), world.submissions());
             let (workflow, log, tenant) =
                 (world.workflow(SINGLE), "out/tenant/strict", name("tenant"));
             let two = submission("strict", 2, "two", Some("one"), workflow);
-            let two = submit(&intake, &two).await.unwrap().job;
+            let two = submit(&submissions, &two).await.unwrap().job;
             // A publisher, or a client that skips, has read the tail and the job.
             let before = store.tail(log).await.unwrap().unwrap();
             let key = two.key().to_string();
@@ -137,9 +137,9 @@ fn a_place_is_free_only_once_publishers_are_stopped() {
             match id {
                 Some(id) => {
                     let other = submission("strict", 2, id, Some("one"), workflow);
-                    assert!(submit(&intake, &other).await.unwrap().new);
+                    assert!(submit(&submissions, &other).await.unwrap().new);
                 }
-                None => drop(intake.requeue(&tenant, &two.handle()).await.unwrap()),
+                None => drop(submissions.requeue(&tenant, &two.handle()).await.unwrap()),
             }
             let late = Publication::Skip { block: 2, id: name("two"), parent: name("one") };
             let late = store.append(log, encode(&late, 0), Some(before.rev)).await;
@@ -160,15 +160,15 @@ fn what_was_published_of_a_cancelled_job_is_taken_back_before_its_place_is_used(
     use crate::record::{Job, encode};
     simulate(async || {
         let (mut world, one) = done_world().await;
-        let (store, intake) = (world.store(), world.intake());
+        let (store, submissions) = (world.store(), world.submissions());
         let workflow = world.workflow(SINGLE);
-        let job = intake.job(&name("tenant"), &one).await.unwrap();
+        let job = submissions.job(&name("tenant"), &one).await.unwrap();
         let state = JobState::Cancelled { reason: "half".into(), at: 1 };
         let ended = Job { state, ..job.value.clone() };
         store.update(&job.value.key().to_string(), encode(&ended, 0), job.rev).await.unwrap();
         assert_eq!(published(&world.core.history(), "strict"), ["one"]);
         let other = submission("strict", 1, "other", Some("genesis"), workflow);
-        submit(&intake, &other).await.unwrap();
+        submit(&submissions, &other).await.unwrap();
         assert_eq!(published(&world.core.history(), "strict"), [""; 0]);
         let node = world.start(Shape::default());
         settle(&world).await;
@@ -185,13 +185,13 @@ fn bundles_follow_what_is_published() {
     simulate(async || {
         let mut world = World::new(5, Bug::None);
         let (single, join) = (world.workflow(SINGLE), world.workflow(JOIN));
-        let (intake, tenant) = (world.intake(), name("tenant"));
+        let (submissions, tenant) = (world.submissions(), name("tenant"));
         let spec =
             Bundles { of: name("strict"), blocks: 2, workflow: join, input: name("a"), lane: 0 };
         let bundled = Chain { bundles: Some(spec.clone()), ..strict("bundles") };
-        let early = intake.make_chain(bundled.clone()).await;
-        assert!(matches!(early, Err(IntakeError::NoChain(_))), "{early:?}");
-        intake.make_chain(strict("strict")).await.unwrap();
+        let early = submissions.make_chain(bundled.clone()).await;
+        assert!(matches!(early, Err(SubmissionError::NoChain(_))), "{early:?}");
+        submissions.make_chain(strict("strict")).await.unwrap();
         for (wrong, why) in [
             (Bundles { blocks: 0, ..spec.clone() }, "0 blocks"),
             (Bundles { blocks: 513, ..spec.clone() }, "1 to 512"),
@@ -200,26 +200,26 @@ fn bundles_follow_what_is_published() {
             (Bundles { workflow: Digest::of(b"none"), ..spec.clone() }, "workflow"),
         ] {
             let chain = Chain { bundles: Some(wrong), ..strict("bundles") };
-            let refused = intake.make_chain(chain).await.unwrap_err().to_string();
+            let refused = submissions.make_chain(chain).await.unwrap_err().to_string();
             assert!(refused.contains(why), "{refused}");
         }
-        intake.make_chain(bundled).await.unwrap();
+        submissions.make_chain(bundled).await.unwrap();
         let own = submission("bundles", 1, "own", Some("genesis"), join);
-        let refused = intake.submit(own).await;
-        assert!(matches!(refused, Err(IntakeError::Taken(_))), "{refused:?}");
+        let refused = submissions.submit(own).await;
+        assert!(matches!(refused, Err(SubmissionError::Taken(_))), "{refused:?}");
 
         let node = world.start(Shape::default());
         let block = |block: u64, id: &str, parent: &str| {
             submission("strict", block, id, Some(parent), single)
         };
         for wanted in [block(1, "a1", "genesis"), block(2, "a2", "a1"), block(3, "a3", "a2")] {
-            submit(&intake, &wanted).await.unwrap();
+            submit(&submissions, &wanted).await.unwrap();
         }
         settle(&world).await;
         let first = published(&world.core.history(), "bundles");
         assert_eq!(first.len(), 1, "the third block waits for a fourth");
         for wanted in [block(4, "a4", "a3"), block(5, "a5", "a4")] {
-            submit(&intake, &wanted).await.unwrap();
+            submit(&submissions, &wanted).await.unwrap();
         }
         settle(&world).await;
         let both = published(&world.core.history(), "bundles");
@@ -227,18 +227,18 @@ fn bundles_follow_what_is_published() {
 
         // Another branch from the third block on: the first bundle stays.
         let chain = name("strict");
-        intake.revert(&tenant, &chain, &reversal("a3", 3)).await.unwrap();
+        submissions.revert(&tenant, &chain, &reversal("a3", 3)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles"), first);
-        submit(&intake, &block(4, "b4", "a3")).await.unwrap();
+        submit(&submissions, &block(4, "b4", "a3")).await.unwrap();
         settle(&world).await;
         let other = published(&world.core.history(), "bundles");
         assert_eq!((other.len(), &other[..1]), (2, &first[..]));
         assert_ne!(other, both);
         // And back.
         let runs = world.runs.lock().unwrap().values().sum::<u32>();
-        intake.revert(&tenant, &chain, &reversal("a3", 3)).await.unwrap();
-        submit(&intake, &block(4, "a4", "a3")).await.unwrap();
+        submissions.revert(&tenant, &chain, &reversal("a3", 3)).await.unwrap();
+        submit(&submissions, &block(4, "a4", "a3")).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles"), both);
         assert_eq!(world.runs.lock().unwrap().values().sum::<u32>(), runs, "all was done before");
@@ -277,21 +277,21 @@ fn bundles_that_do_not_fit_hold_nothing_up_but_their_chain() {
         let narrow = narrow.replace("\"single\"", "\"narrow\"");
         let (one, three, narrow) =
             (world.workflow(JOIN), world.workflow(SINGLE), world.workflow(&narrow));
-        let (intake, tenant) = (world.intake(), name("tenant"));
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (submissions, tenant) = (world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
         let spec =
             Bundles { of: name("strict"), blocks: 1, workflow: narrow, input: name("a"), lane: 0 };
         let bundled = Chain { bundles: Some(spec), ..strict("bundles") };
-        intake.make_chain(bundled).await.unwrap();
+        submissions.make_chain(bundled).await.unwrap();
         // The chain would go round and round.
-        let round = intake.submit(submission("strict", 0, "genesis", Some("x"), one)).await;
+        let round = submissions.submit(submission("strict", 0, "genesis", Some("x"), one)).await;
         assert!(round.unwrap_err().to_string().contains("name of the genesis"));
         let node = world.start(Shape::default());
         // The first two have one output each, the third has three.
         for (block, id, parent, workflow) in
             [(0, "a", "genesis", one), (1, "b", "a", one), (2, "c", "b", three), (3, "d", "c", one)]
         {
-            submit(&intake, &submission("strict", block, id, Some(parent), workflow))
+            submit(&submissions, &submission("strict", block, id, Some(parent), workflow))
                 .await
                 .unwrap();
         }
@@ -304,14 +304,14 @@ fn bundles_that_do_not_fit_hold_nothing_up_but_their_chain() {
         let dead = dead.unwrap();
         let JobState::Dead { reason, .. } = &dead.state else { unreachable!() };
         assert!(reason.contains("3 files"), "{reason}");
-        intake.skip(&tenant, &dead.handle()).await.unwrap();
+        submissions.skip(&tenant, &dead.handle()).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles").len(), 4);
         // Back to the block of height 0, whose bundle has height 0, too.
-        intake.revert(&tenant, &name("strict"), &reversal("a", 0)).await.unwrap();
+        submissions.revert(&tenant, &name("strict"), &reversal("a", 0)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles"), out[..1]);
-        intake.revert(&tenant, &name("strict"), &reversal("genesis", 0)).await.unwrap();
+        submissions.revert(&tenant, &name("strict"), &reversal("genesis", 0)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles"), [""; 0]);
         assert_eq!(broken(&world, &[]), [""; 0]);
@@ -325,13 +325,13 @@ fn leases_that_nobody_runs_are_given_back() {
     simulate(async || {
         let mut world = World::new(3, Bug::None);
         let workflow = world.workflow(SINGLE);
-        let intake = world.intake();
-        intake
+        let submissions = world.submissions();
+        submissions
             .make_chain(Chain { order: Order::None, genesis: None, ..strict("free") })
             .await
             .unwrap();
         let collector = world.start(Shape { slots: 0, ..Shape::default() });
-        submit(&intake, &submission("free", 1, "one", None, workflow)).await.unwrap();
+        submit(&submissions, &submission("free", 1, "one", None, workflow)).await.unwrap();
         sleep(Duration::from_secs(5)).await;
         // From here on, every write takes effect, and no answer arrives.
         world.core.set_faults(Faults { lost_answers: 1_000, ..Faults::NONE });
@@ -352,10 +352,10 @@ fn work_stops_behind_a_dead_block() {
         let mut world = World::new(5, Bug::None);
         world.provers = Provers { impossible: 1_000, ..Provers::GOOD };
         let workflow = world.workflow(SINGLE);
-        let intake = world.intake();
-        intake.make_chain(strict("strict")).await.unwrap();
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
         let dying = world.start(Shape::default());
-        let first = submit(&intake, &submission("strict", 1, "b1", Some("genesis"), workflow))
+        let first = submit(&submissions, &submission("strict", 1, "b1", Some("genesis"), workflow))
             .await
             .unwrap();
         settle(&world).await;
@@ -364,7 +364,7 @@ fn work_stops_behind_a_dead_block() {
         let node = world.start(Shape { slots: 8, ..Shape::default() });
         for block in 2..80 {
             let (id, parent) = (format!("b{block}"), format!("b{}", block - 1));
-            submit(&intake, &submission("strict", block, &id, Some(&parent), workflow))
+            submit(&submissions, &submission("strict", block, &id, Some(&parent), workflow))
                 .await
                 .unwrap();
         }
@@ -385,7 +385,7 @@ fn work_stops_behind_a_dead_block() {
 
         // With the block skipped, the chain continues, and all of it is published.
         let (tenant, handle) = (name("tenant"), first.job.handle());
-        intake.skip(&tenant, &handle).await.unwrap();
+        submissions.skip(&tenant, &handle).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict").len(), 79);
         assert_eq!(broken(&world, &[]), [""; 0]);
@@ -399,11 +399,11 @@ fn a_dead_block_beside_the_chain_is_in_nobodys_way() {
     simulate(async || {
         let mut world = World::new(6, Bug::None);
         world.provers = Provers { impossible: 1_000, ..Provers::GOOD };
-        let (workflow, intake) = (world.workflow(SINGLE), world.intake());
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions) = (world.workflow(SINGLE), world.submissions());
+        submissions.make_chain(strict("strict")).await.unwrap();
         let dying = world.start(Shape::default());
         let beside = submission("strict", 2, "beside", Some("nowhere"), workflow);
-        submit(&intake, &beside).await.unwrap();
+        submit(&submissions, &beside).await.unwrap();
         settle(&world).await;
         drop(dying);
         world.provers = Provers::GOOD;
@@ -411,7 +411,7 @@ fn a_dead_block_beside_the_chain_is_in_nobodys_way() {
         // Heights may have gaps: the first one is far above the dead one.
         for (block, id, parent) in [(1_000, "b1", "genesis"), (1_001, "b2", "b1")] {
             let wanted = submission("strict", block, id, Some(parent), workflow);
-            submit(&intake, &wanted).await.unwrap();
+            submit(&submissions, &wanted).await.unwrap();
         }
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2"]);

@@ -2,12 +2,12 @@
 
 use super::memory::{Bug, Faults};
 use super::world::{Node, Provers, Shape, World, name, output};
-use crate::bundler::bundles;
+use crate::bundle::bundles;
 use crate::history::{History, Violation};
-use crate::id::{Digest, Name};
-use crate::intake::{Accepted, Intake, IntakeError, Path, Reversal, Submission};
 use crate::record::{Bundles, Chain, Handle, JobState, Order, Publication, TaskState, decode};
 use crate::standstill::Cause;
+use crate::submissions::{Accepted, Path, Reversal, Submission, SubmissionError, Submissions};
+use hekaton_orchestrator_client::{Digest, Name};
 use rand::Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -84,14 +84,17 @@ pub(super) fn reversal(to: &str, block: u64) -> Reversal {
 
 const AGAIN: Duration = Duration::from_millis(100);
 
-fn is_to_be_repeated(error: &IntakeError) -> bool {
-    matches!(error, IntakeError::Unknown(_) | IntakeError::Read(_) | IntakeError::Store(_))
+fn is_to_be_repeated(error: &SubmissionError) -> bool {
+    matches!(
+        error,
+        SubmissionError::Unknown(_) | SubmissionError::Read(_) | SubmissionError::Store(_)
+    )
 }
 
 /// Asks until there is an answer.
 pub(super) async fn insist<T>(
-    mut ask: impl AsyncFnMut() -> Result<T, IntakeError>,
-) -> Result<T, IntakeError> {
+    mut ask: impl AsyncFnMut() -> Result<T, SubmissionError>,
+) -> Result<T, SubmissionError> {
     loop {
         match ask().await {
             Err(error) if is_to_be_repeated(&error) => sleep(AGAIN).await,
@@ -101,12 +104,12 @@ pub(super) async fn insist<T>(
 }
 
 pub(super) async fn submit(
-    intake: &Intake,
+    submissions: &Submissions,
     submission: &Submission,
-) -> Result<Accepted, IntakeError> {
+) -> Result<Accepted, SubmissionError> {
     // Retries by itself, not with `insist`, so that it can be spawned.
     loop {
-        match intake.submit(submission.clone()).await {
+        match submissions.submit(submission.clone()).await {
             Err(error) if is_to_be_repeated(&error) => sleep(AGAIN).await,
             other => return other,
         }
@@ -114,10 +117,13 @@ pub(super) async fn submit(
 }
 
 /// Reverts the chain `strict`.
-pub(super) async fn revert(intake: &Intake, to: &Reversal) -> Result<(), IntakeError> {
+pub(super) async fn revert(
+    submissions: &Submissions,
+    to: &Reversal,
+) -> Result<(), SubmissionError> {
     let (tenant, chain) = (name("tenant"), name("strict"));
     loop {
-        match intake.revert(&tenant, &chain, to).await {
+        match submissions.revert(&tenant, &chain, to).await {
             Err(error) if is_to_be_repeated(&error) => sleep(AGAIN).await,
             other => return other,
         }
@@ -157,7 +163,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
         dead_watches: [0, 300][world.random.gen_range(0..2)],
         max_delay: Duration::from_millis([2, 30, 400][world.random.gen_range(0..3)]),
     });
-    let intake = world.intake();
+    let submissions = world.submissions();
     let tenant = name("tenant");
     let bundles = Bundles {
         of: name("strict"),
@@ -169,7 +175,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
     let bundled = Chain { bundles: Some(bundles), ..strict("bundles") };
     let free = Chain { order: Order::None, genesis: None, ..strict("free") };
     for chain in [strict("strict"), free, bundled] {
-        insist(async || intake.make_chain(chain.clone()).await).await.unwrap();
+        insist(async || submissions.make_chain(chain.clone()).await).await.unwrap();
     }
     let shape = |world: &mut World| Shape {
         slots: world.random.gen_range(1..4),
@@ -195,7 +201,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 let height = path.len() as u64;
                 let wanted = submission("strict", height, &id, Some(&parent), workflow);
                 // Something else may be in its place, left from before a re-org that was not one.
-                if let Ok(accepted) = submit(&intake, &wanted).await {
+                if let Ok(accepted) = submit(&submissions, &wanted).await {
                     handles.push(accepted.job.handle());
                     path.push(id);
                 }
@@ -204,7 +210,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 let id = format!("f{}", world.random.gen_range(0..6));
                 let height = world.random.gen_range(0..200);
                 let wanted = submission("free", height, &id, None, workflow);
-                if let Ok(accepted) = submit(&intake, &wanted).await {
+                if let Ok(accepted) = submit(&submissions, &wanted).await {
                     handles.push(accepted.job.handle());
                 }
             }
@@ -238,7 +244,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 let keep = world.random.gen_range(0..path.len());
                 let to = reversal(&path[keep], keep as u64);
                 let chain = name("strict");
-                let revert = async || intake.revert(&tenant, &chain, &to).await;
+                let revert = async || submissions.revert(&tenant, &chain, &to).await;
                 if insist(revert).await.is_ok() {
                     path.truncate(keep + 1);
                     branch = world.random.gen_range(0..2);
@@ -246,11 +252,11 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
             }
             10 if !handles.is_empty() => {
                 let at = world.random.gen_range(0..handles.len());
-                let _ = insist(async || intake.requeue(&tenant, &handles[at]).await).await;
+                let _ = insist(async || submissions.requeue(&tenant, &handles[at]).await).await;
             }
             12 if !handles.is_empty() => {
                 let at = world.random.gen_range(0..handles.len());
-                let cancel = async || intake.cancel(&tenant, &handles[at], "enough").await;
+                let cancel = async || submissions.cancel(&tenant, &handles[at], "enough").await;
                 if world.random.r#gen() {
                     let _ = insist(cancel).await;
                 } else {
@@ -262,7 +268,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                     if let (Some(parent), "strict") = (found, chain) {
                         let (id, height) = (format!("o{parent}-{branch}"), parent as u64 + 1);
                         let wanted = submission(chain, height, &id, Some(&path[parent]), workflow);
-                        if let Ok(accepted) = submit(&intake, &wanted).await {
+                        if let Ok(accepted) = submit(&submissions, &wanted).await {
                             handles.push(accepted.job.handle());
                             path.truncate(parent + 1);
                             path.push(id);
@@ -275,7 +281,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 let to = reversal(&path[1], 1);
                 let workflow = workflows[0];
                 let again = submission("strict", 2, &path[2], Some(&path[1]), workflow);
-                let (one, two) = (world.intake(), world.intake());
+                let (one, two) = (world.submissions(), world.submissions());
                 let (patience, other) =
                     (world.random.gen_range(1..400), world.random.r#gen::<bool>());
                 let chain = name("strict");
@@ -291,7 +297,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                     let _ = tokio::time::timeout(Duration::from_millis(patience), both).await;
                 }
                 // The operator repeats it, whatever became of it.
-                let revert = async || intake.revert(&tenant, &chain, &to).await;
+                let revert = async || submissions.revert(&tenant, &chain, &to).await;
                 if insist(revert).await.is_ok() {
                     path.truncate(2);
                     branch = world.random.gen_range(0..2);
@@ -314,7 +320,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
             }
             11 if !handles.is_empty() => {
                 let at = world.random.gen_range(0..handles.len());
-                let _ = insist(async || intake.skip(&tenant, &handles[at]).await).await;
+                let _ = insist(async || submissions.skip(&tenant, &handles[at]).await).await;
             }
             _ => {}
         }

@@ -6,10 +6,10 @@ use super::simulation::{
 };
 use super::world::{Provers, Shape, World, name};
 use crate::history::{History, Liveness};
-use crate::intake::{Intake, Submission};
 use crate::record::{Job, JobKey, JobState, decode};
 use crate::standstill::{Cause, Standstill};
-use crate::workflow::Workflow;
+use crate::submissions::{Submission, Submissions};
+use hekaton_orchestrator_client::Workflow;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -30,7 +30,12 @@ fn impatient(seed: u64) -> World {
     world
 }
 
-fn block(workflow: crate::id::Digest, block: u64, id: &str, parent: &str) -> Submission {
+fn block(
+    workflow: hekaton_orchestrator_client::Digest,
+    block: u64,
+    id: &str,
+    parent: &str,
+) -> Submission {
     submission("strict", block, id, Some(parent), workflow)
 }
 
@@ -56,23 +61,24 @@ fn none(world: &World) {
 fn a_block_without_its_parent_is_named_with_it() {
     simulate(async || {
         let mut world = impatient(1);
-        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions, tenant) =
+            (world.workflow(SINGLE), world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
         let node = world.start(Shape::default());
         for wanted in [block(workflow, 1, "b1", "genesis"), block(workflow, 3, "b3", "b2")] {
-            submit(&intake, &wanted).await.unwrap();
+            submit(&submissions, &wanted).await.unwrap();
         }
-        submit(&intake, &block(workflow, 4, "b4", "b3")).await.unwrap();
+        submit(&submissions, &block(workflow, 4, "b4", "b3")).await.unwrap();
         settle(&world).await;
         let one = only(&world, "block 3 'b3' waits for its parent 'b2', which was never submitted");
         assert!(one.halts && one.cause.is_submitters());
 
         // A parent that was cancelled is distinguished from one that was never submitted.
-        let two = submit(&intake, &block(workflow, 2, "b2", "b1")).await.unwrap().job.handle();
-        intake.cancel(&tenant, &two, "by mistake").await.unwrap();
+        let two = submit(&submissions, &block(workflow, 2, "b2", "b1")).await.unwrap().job.handle();
+        submissions.cancel(&tenant, &two, "by mistake").await.unwrap();
         settle(&world).await;
         only(&world, "waits for its parent 'b2', which was cancelled after 'b1' (by mistake)");
-        submit(&intake, &block(workflow, 2, "other", "b1")).await.unwrap();
+        submit(&submissions, &block(workflow, 2, "other", "b1")).await.unwrap();
         settle(&world).await;
         only(&world, "waits for its parent 'b2', which was cancelled after 'b1' (by mistake)");
         drop(node);
@@ -84,33 +90,34 @@ fn causes_are_told_apart() {
     simulate(async || {
         // Two blocks that are each other's ancestors.
         let mut world = impatient(2);
-        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions, tenant) =
+            (world.workflow(SINGLE), world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
         let node = world.start(Shape::default());
-        let two = submit(&intake, &block(workflow, 2, "x", "y")).await.unwrap().job.handle();
-        submit(&intake, &block(workflow, 1, "y", "x")).await.unwrap();
+        let two = submit(&submissions, &block(workflow, 2, "x", "y")).await.unwrap().job.handle();
+        submit(&submissions, &block(workflow, 1, "y", "x")).await.unwrap();
         settle(&world).await;
         only(&world, "which waits for this one: cancel one of them");
-        intake.cancel(&tenant, &two, "a circle").await.unwrap();
+        submissions.cancel(&tenant, &two, "a circle").await.unwrap();
         settle(&world).await;
         only(&world, "waits for its parent 'x', which was cancelled");
         drop(node);
 
         // A dead block; behind it, nothing else is named.
         let mut world = impatient(3);
-        let (workflow, intake) = (world.workflow(SINGLE), world.intake());
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions) = (world.workflow(SINGLE), world.submissions());
+        submissions.make_chain(strict("strict")).await.unwrap();
         world.provers = Provers { impossible: 1_000, ..Provers::GOOD };
         let node = world.start(Shape::default());
-        let dead = submit(&intake, &block(workflow, 1, "b1", "genesis")).await.unwrap().job;
+        let dead = submit(&submissions, &block(workflow, 1, "b1", "genesis")).await.unwrap().job;
         settle(&world).await;
         drop(node);
         world.provers = Provers::GOOD;
         let node = world.start(Shape::default());
-        submit(&intake, &block(workflow, 2, "b2", "b1")).await.unwrap();
+        submit(&submissions, &block(workflow, 2, "b2", "b1")).await.unwrap();
         settle(&world).await;
         only(&world, "block 1 'b1' is dead: task");
-        intake.skip(&tenant, &dead.handle()).await.unwrap();
+        submissions.skip(&tenant, &dead.handle()).await.unwrap();
         settle(&world).await;
         none(&world);
         drop(node);
@@ -119,10 +126,10 @@ fn causes_are_told_apart() {
         let mut world = impatient(4);
         let foreign = Workflow::parse(&SINGLE.replace("backend = \"prove\"", "backend = \"gpu\""));
         let foreign = world.workflows.put(foreign.unwrap()).unwrap();
-        let intake = world.intake();
-        intake.make_chain(strict("strict")).await.unwrap();
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
         let node = world.start(Shape::default());
-        submit(&intake, &block(foreign, 1, "b1", "genesis")).await.unwrap();
+        submit(&submissions, &block(foreign, 1, "b1", "genesis")).await.unwrap();
         settle(&world).await;
         let found = world.watched.standstills();
         assert!(found[0].to_string().contains("no live process has: 'gpu'"), "{found:?}");
@@ -134,7 +141,7 @@ fn causes_are_told_apart() {
         none(&world);
         // A block that was published and is gone can only be brought back by the operator.
         drop(worker);
-        submit(&intake, &block(foreign, 2, "b2", "b1")).await.unwrap();
+        submit(&submissions, &block(foreign, 2, "b2", "b1")).await.unwrap();
         settle(&world).await;
         let found = world.watched.standstills();
         assert!(
@@ -160,11 +167,12 @@ fn what_hangs_from_what_was_torn_off_is_named() {
     for replaced in [false, true] {
         simulate(async || {
             let mut world = impatient(8);
-            let (workflow, intake, store) = (world.workflow(SINGLE), world.intake(), world.store());
-            intake.make_chain(strict("strict")).await.unwrap();
+            let (workflow, submissions, store) =
+                (world.workflow(SINGLE), world.submissions(), world.store());
+            submissions.make_chain(strict("strict")).await.unwrap();
             let node = world.start(Shape::default());
             for (height, id, parent) in [(1, "b1", "genesis"), (2, "b2", "b1"), (3, "b3", "b2")] {
-                submit(&intake, &block(workflow, height, id, parent)).await.unwrap();
+                submit(&submissions, &block(workflow, height, id, parent)).await.unwrap();
             }
             settle(&world).await;
             none(&world);
@@ -187,7 +195,9 @@ fn what_hangs_from_what_was_torn_off_is_named() {
             store.update(&slot.to_string(), encode(&job, 0), found.rev).await.unwrap();
             match replaced {
                 // This tears them off, too; and the place of the block is taken before any process has looked.
-                true => drop(submit(&intake, &block(workflow, 2, "other", "b1")).await.unwrap()),
+                true => {
+                    drop(submit(&submissions, &block(workflow, 2, "other", "b1")).await.unwrap())
+                }
                 false => tear().await,
             }
             settle(&world).await;
@@ -195,7 +205,7 @@ fn what_hangs_from_what_was_torn_off_is_named() {
             assert_eq!(out, if replaced { vec!["b1", "other"] } else { vec!["b1"] });
             only(&world, "block 3 'b3' waits for its parent 'b2', which was");
             if !replaced {
-                submit(&intake, &block(workflow, 2, "b2", "b1")).await.unwrap();
+                submit(&submissions, &block(workflow, 2, "b2", "b1")).await.unwrap();
                 settle(&world).await;
                 assert_eq!(published(&world.core.history(), "strict"), ["b1", "b2", "b3"]);
                 none(&world);
@@ -210,12 +220,13 @@ fn what_hangs_from_what_was_torn_off_is_named() {
 fn a_chain_that_is_only_reverted_stands_still() {
     simulate(async || {
         let mut world = impatient(9);
-        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions, tenant) =
+            (world.workflow(SINGLE), world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
         let node = world.start(Shape { backends: &["other"], ..Shape::default() });
-        submit(&intake, &block(workflow, 1, "b1", "genesis")).await.unwrap();
+        submit(&submissions, &block(workflow, 1, "b1", "genesis")).await.unwrap();
         for _ in 0..12 {
-            intake.revert(&tenant, &name("strict"), &reversal("b1", 1)).await.unwrap();
+            submissions.revert(&tenant, &name("strict"), &reversal("b1", 1)).await.unwrap();
             sleep(Duration::from_secs(10)).await;
         }
         let found = world.watched.standstills();
@@ -231,14 +242,15 @@ fn a_chain_that_is_only_reverted_stands_still() {
 fn a_place_whose_blocks_come_and_go_stands_still() {
     simulate(async || {
         let mut world = impatient(10);
-        let (workflow, intake, tenant) = (world.workflow(SINGLE), world.intake(), name("tenant"));
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions, tenant) =
+            (world.workflow(SINGLE), world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
         world.provers = Provers { least_millis: 40_000, most_millis: 40_000, ..Provers::GOOD };
         let node = world.start(Shape::default());
         let mut told = 0;
         for round in 0..20 {
             let id = ["one", "other"][round % 2];
-            let job = submit(&intake, &block(workflow, 1, id, "genesis")).await.unwrap().job;
+            let job = submit(&submissions, &block(workflow, 1, id, "genesis")).await.unwrap().job;
             sleep(Duration::from_secs(10)).await;
             for found in
                 [world.watched.standstills().to_vec(), after_the_end(&world, Duration::ZERO)]
@@ -249,12 +261,12 @@ fn a_place_whose_blocks_come_and_go_stands_still() {
                 // Not before its time.
                 assert!(found.is_empty() || round >= 5, "{found:?}");
             }
-            intake.cancel(&tenant, &job.handle(), "again").await.unwrap();
+            submissions.cancel(&tenant, &job.handle(), "again").await.unwrap();
             sleep(Duration::from_secs(1)).await;
         }
         assert!(told >= 20, "told {told} times of 40");
         // Left alone, the block is proven and published, and is not reported.
-        submit(&intake, &block(workflow, 1, "one", "genesis")).await.unwrap();
+        submit(&submissions, &block(workflow, 1, "one", "genesis")).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["one"]);
         none(&world);
@@ -267,18 +279,19 @@ fn a_place_whose_blocks_come_and_go_stands_still() {
 fn a_log_that_cannot_be_read_hides_no_other_chain() {
     simulate(async || {
         let mut world = impatient(11);
-        let (workflow, intake, store) = (world.workflow(SINGLE), world.intake(), world.store());
+        let (workflow, submissions, store) =
+            (world.workflow(SINGLE), world.submissions(), world.store());
         for chain in ["first", "strict"] {
-            intake.make_chain(strict(chain)).await.unwrap();
+            submissions.make_chain(strict(chain)).await.unwrap();
         }
         let node = world.start(Shape::default());
         let lost = submission("first", 2, "b2", Some("b1"), workflow);
-        submit(&intake, &lost).await.unwrap();
+        submit(&submissions, &lost).await.unwrap();
         settle(&world).await;
         only(&world, "block 2 'b2' waits for its parent 'b1'");
         let broken = bytes::Bytes::from_static(b"no publication");
         store.append("out/tenant/first", broken, None).await.unwrap();
-        submit(&intake, &block(workflow, 2, "c2", "c1")).await.unwrap();
+        submit(&submissions, &block(workflow, 2, "c2", "c1")).await.unwrap();
         settle(&world).await;
         let found = world.watched.standstills();
         let named: Vec<(&str, &str)> =
@@ -293,12 +306,12 @@ fn a_log_that_cannot_be_read_hides_no_other_chain() {
 fn what_runs_does_not_stand_still() {
     simulate(async || {
         let mut world = impatient(5);
-        let (workflow, intake) = (world.workflow(SINGLE), world.intake());
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions) = (world.workflow(SINGLE), world.submissions());
+        submissions.make_chain(strict("strict")).await.unwrap();
         world.provers = Provers { least_millis: 600_000, most_millis: 600_000, ..Provers::GOOD };
         let node = world.start(Shape { slots: 1, ..Shape::default() });
         for (height, id, parent) in [(1, "b1", "genesis"), (2, "b2", "b1"), (3, "b3", "b2")] {
-            submit(&intake, &block(workflow, height, id, parent)).await.unwrap();
+            submit(&submissions, &block(workflow, height, id, parent)).await.unwrap();
         }
         // Each has three tasks, one after the other.
         for _ in 0..95 {
@@ -313,7 +326,7 @@ fn what_runs_does_not_stand_still() {
 }
 
 /// Submits by the former rule: a block that another block already names as its parent was refused, and its client gave up.
-async fn submit_as_before(world: &World, intake: &Intake, wanted: &Submission) {
+async fn submit_as_before(world: &World, submissions: &Submissions, wanted: &Submission) {
     let key = JobKey {
         tenant: wanted.tenant.clone(),
         chain: wanted.chain.clone(),
@@ -322,7 +335,7 @@ async fn submit_as_before(world: &World, intake: &Intake, wanted: &Submission) {
     let follower = world.store().get(&key.to_string()).await.unwrap();
     let follower = follower.map(|entry| decode::<Job>(&entry).unwrap().value);
     if follower.is_none_or(|job| matches!(job.state, JobState::Cancelled { .. })) {
-        submit(intake, wanted).await.unwrap();
+        submit(submissions, wanted).await.unwrap();
     }
 }
 
@@ -331,11 +344,11 @@ async fn submit_as_before(world: &World, intake: &Intake, wanted: &Submission) {
 fn mistakes_that_make_chains_stand_still_are_found() {
     simulate(async || {
         let mut world = impatient(6);
-        let (workflow, intake) = (world.workflow(SINGLE), world.intake());
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions) = (world.workflow(SINGLE), world.submissions());
+        submissions.make_chain(strict("strict")).await.unwrap();
         let node = world.start(Shape::default());
         for (height, id, parent) in [(1, "b1", "genesis"), (3, "b3", "b2"), (2, "b2", "b1")] {
-            submit_as_before(&world, &intake, &block(workflow, height, id, parent)).await;
+            submit_as_before(&world, &submissions, &block(workflow, height, id, parent)).await;
         }
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["b1"]);
@@ -346,10 +359,10 @@ fn mistakes_that_make_chains_stand_still_are_found() {
         // No component is notified of jobs that are done.
         let mut world = World::new(7, Bug::LostEvents);
         world.patience = PATIENCE;
-        let (workflow, intake) = (world.workflow(SINGLE), world.intake());
-        intake.make_chain(strict("strict")).await.unwrap();
+        let (workflow, submissions) = (world.workflow(SINGLE), world.submissions());
+        submissions.make_chain(strict("strict")).await.unwrap();
         let node = world.start(Shape::default());
-        submit(&intake, &block(workflow, 1, "b1", "genesis")).await.unwrap();
+        submit(&submissions, &block(workflow, 1, "b1", "genesis")).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), [""; 0]);
         let law = broken_law(&world.core.history());

@@ -21,15 +21,15 @@ fn faults() -> [(&'static str, Provers); 4] {
 /// Starts a collector without slots, and a strict chain of the given number of blocks.
 async fn world_with(seed: u64, count: u64) -> (World, Node, Vec<Handle>) {
     let mut world = World::new(seed, Bug::None);
-    let (workflow, intake) = (world.workflow(SINGLE), world.intake());
-    intake.make_chain(strict("strict")).await.unwrap();
+    let (workflow, submissions) = (world.workflow(SINGLE), world.submissions());
+    submissions.make_chain(strict("strict")).await.unwrap();
     let collector = world.start(Shape { slots: 0, ..Shape::default() });
     let mut handles = Vec::new();
     for block in 1..=count {
         let (id, parent) = (format!("b{block}"), format!("b{}", block - 1));
         let parent = if block == 1 { "genesis" } else { &parent };
         let wanted = submission("strict", block, &id, Some(parent), workflow);
-        handles.push(submit(&intake, &wanted).await.unwrap().job.handle());
+        handles.push(submit(&submissions, &wanted).await.unwrap().job.handle());
     }
     (world, collector, handles)
 }
@@ -166,8 +166,8 @@ fn deaths_of_processes_have_a_limit_of_their_own() {
         let dead = job(&world, "b1");
         let JobState::Dead { reason, .. } = &dead.state else { panic!("{dead:?}") };
         assert!(reason.contains("20 processes with the back-end 'prove' died of it"), "{reason}");
-        let intake = world.intake();
-        intake.requeue(&name("tenant"), &handles[0]).await.unwrap();
+        let submissions = world.submissions();
+        submissions.requeue(&name("tenant"), &handles[0]).await.unwrap();
         let good = worker(&mut world, Provers::GOOD);
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["b1"]);
@@ -191,14 +191,14 @@ fn tasks_spoil_no_back_end() {
         simulate(async || {
             let mut world = World::new(6, Bug::None);
             let limited = SINGLE.to_owned() + &format!("seconds = {seconds}\n");
-            let (workflow, intake) = (world.workflow(&limited), world.intake());
-            intake.make_chain(strict("strict")).await.unwrap();
+            let (workflow, submissions) = (world.workflow(&limited), world.submissions());
+            submissions.make_chain(strict("strict")).await.unwrap();
             let bad = worker(&mut world, provers);
             let collector = world.start(Shape { slots: 0, ..Shape::default() });
             for block in 1..=jobs {
                 let (id, parent) = (format!("b{block}"), format!("b{}", block - 1));
                 let parent = if block == 1 { "genesis" } else { &parent };
-                submit(&intake, &submission("strict", block, &id, Some(parent), workflow))
+                submit(&submissions, &submission("strict", block, &id, Some(parent), workflow))
                     .await
                     .unwrap();
             }

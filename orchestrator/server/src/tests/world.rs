@@ -1,20 +1,19 @@
 //! Processes in a simulated world: time is virtual, everything random comes from one seed.
 
 use super::memory::{Bug, Core, Frozen, MemoryStore};
-use crate::alive::{Gone, Own, Pulse, beat};
+use crate::alive::{LivenessProbe, Pulse, SharedSession, beat};
 use crate::clock::{Clock, Time};
-use crate::id::{Digest, Name};
-use crate::intake::Intake;
+use crate::collect::Strategies;
+use crate::dispatch::{Attempt, Claimed, Progress, Runner};
 use crate::metrics::Metrics;
-use crate::plan::Strategies;
 use crate::process::Process;
 use crate::record::{Session, SessionId, Task, decode};
-use crate::runner::{Attempt, Claimed, Progress, Runner};
 use crate::standstill::{PATIENCE, Watched};
 use crate::store::Store;
-use crate::workflow::Workflow;
+use crate::submissions::Submissions;
 use crate::workflows::Workflows;
 use async_trait::async_trait;
+use hekaton_orchestrator_client::{Digest, Name, Workflow};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -241,8 +240,8 @@ impl World {
     }
 
     /// Returns the intake that clients use.
-    pub(super) fn intake(&mut self) -> Intake {
-        Intake::new(self.store(), self.clock(1.0), self.workflows.clone())
+    pub(super) fn submissions(&mut self) -> Submissions {
+        Submissions::new(self.store(), self.clock(1.0), self.workflows.clone())
     }
 
     /// Returns the store without any process in between.
@@ -266,7 +265,7 @@ impl World {
         let (records, sessions, beats) =
             (store(&self.core), store(&self.sessions), store(&self.sessions));
         let session = SessionId::from_number(self.random.r#gen());
-        let own: Own = Arc::new(Mutex::new(Session {
+        let own: SharedSession = Arc::new(Mutex::new(Session {
             counter: 0,
             host: "simulated".into(),
             pid: 1,
@@ -277,7 +276,7 @@ impl World {
             draining: false,
             running: BTreeMap::new(),
         }));
-        let gone: Gone = Arc::new(|_, _| false);
+        let gone: LivenessProbe = Arc::new(|_, _| false);
         let clock = self.clock(shape.rate);
         let runner = Sleeper {
             random: Mutex::new(self.seed()),

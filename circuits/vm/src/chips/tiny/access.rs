@@ -24,6 +24,7 @@ impl Access {
         let step = step(b);
         step.next(b, &step.after_tiny());
         let [rs1, imm] = [rs1(b), imm(b)];
+        // No carry here: one of the two is zero, so the sum is a word already.
         let place = step.x(b, &rs1) + &imm;
         let offset = offset(b);
         let address = aligned_address(b, place, Some(&offset));
@@ -109,13 +110,17 @@ pub(in crate::chips) fn read(b: &mut Builder) {
     let ended = b.commit("x", |op| op.x.into());
     let ends = b.bit("end", "end bit", |op| (op.bits & END != 0).into());
     step.tape(b, &ended, &ends);
+    // The end of the tape is final: a prover who could take it back would choose which reads see a word.
     b.row("ended", &ended, &(constant(1) - &ends), &constant(0));
+    // Reads of other tapes leave the register as it was.
     b.row("other tape", &(constant(1) - &is_tape), &(&ends - &ended), &constant(0));
     let gets = b.product("select", &is_tape, &(constant(1) - &ends));
     let value = b.commit("tv", |op| got(op).into());
     b.word_range("tape range", &value, "tl", |op| low(got(op)));
+    // Without a word, the result is 0 and not a value of the prover's choice.
     b.row("no value", &value, &(constant(1) - &gets), &constant(0));
     step.write(b, &rd, &value);
+    // The flag says that there was no word.
     step.write_flag(b, &(constant(1) - gets));
     let fields = Fields { rs2: Some(rs2), rd: Some(rd), imm: Some(imm), rs1: None };
     step.fetch(b, Chip::TinyRead, &constant(0), &fields);

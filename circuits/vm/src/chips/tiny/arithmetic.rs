@@ -56,6 +56,8 @@ pub(in crate::chips) fn add(b: &mut Builder) {
     let subtract = b.bit("s", "variant", |op| op.is(1));
     let binary = Binary::new(b, true);
     let carry = b.bit("c", "carry", |op| add_of(op).1.into());
+    // Sum and difference differ in the sign of y - 2^32 c, so the variant selects once, and not y and the
+    // carry each.
     let other = &binary.y - &carry * b.word().modulus();
     let negative = b.product("select", &subtract, &other);
     let z = &binary.x + other - negative * 2;
@@ -75,9 +77,9 @@ pub(in crate::chips) fn shift(b: &mut Builder) {
     let binary = Binary::new(b, true);
     let x = &binary.x;
     let [factor, rest] = by_amount(b, &binary.y, &right);
-    let values: [(&'static str, OfOp); 2] =
+    let of_rest: [(&'static str, OfOp); 2] =
         [("zf", |op| (op.operand() < 32).into()), ("iv", |op| (op.operand() >> 5).into())];
-    let is_small = is_zero(b, &rest, values);
+    let is_small = is_zero(b, &rest, of_rest);
     let values: [OfOp; 2] = [|op| halves(op)[0].into(), |op| halves(op)[1].into()];
     let [lo, hi] =
         product(b, x, &factor, values, [|op| low(halves(op)[0]), |op| low(halves(op)[1])]);
@@ -91,6 +93,7 @@ pub(in crate::chips) fn shift(b: &mut Builder) {
     b.range("outer", part, &m0);
     let m1 = b.rest(&(x - &upper * power(upper_place) - &m0 * 2), &lowest, part + 1);
     b.range("outer", part, &m1);
+    // The flag is the bit that a shift by one pushes out, whatever the amount is (BCTV14b).
     let flag = b.select(&right, &lowest, &upper);
     binary.finish(b, Chip::TinyShift, &right, Some(&z), &flag);
 }

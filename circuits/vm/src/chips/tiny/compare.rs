@@ -52,6 +52,8 @@ pub(crate) fn greater_of(op: &Op) -> bool {
 
 /// The flag is such that the difference plus 2^32 (1 - f) is a word.
 fn check(b: &mut Builder, difference: &Form, flag: &Form, value: OfOp) {
+    // The difference is between -2^32 and 2^32 - 1, so one value of the flag makes it a word, and the other
+    // does not.
     let word = difference + (constant(1) - flag) * b.word().modulus();
     b.word_range("lt range", &word, "dl", value);
 }
@@ -61,6 +63,7 @@ pub(in crate::chips) fn above(b: &mut Builder) {
     let or_equal = b.bit("oe", "variant", |op| op.is(1));
     let binary = Binary::new(b, false);
     let flag = b.bit("t", "lt bit", |op| above_of(op).into());
+    // x > y is x - y - 1 >= 0, and x >= y is x - y >= 0.
     let difference = &binary.x - &binary.y - constant(1) + &or_equal;
     check(b, &difference, &flag, |op| low_of(unsigned(op)));
     binary.finish(b, Chip::TinyAbove, &or_equal, None, &flag);

@@ -34,6 +34,8 @@ pub(in crate::chips) fn move_if(b: &mut Builder) {
     let [rs2, rd, imm] = [rs2(b), rd(b), imm(b)];
     let y = step.y(b, &rs2) + &imm;
     let flag = step.flag(b);
+    // The register is written in both cases: an access that depends on the flag would need an enable bit of
+    // its own.
     step.update(b, &rd, |b, old| b.select(&flag, &y, old));
     let fields = Fields { rs2: Some(rs2), rd: Some(rd), imm: Some(imm), rs1: None };
     step.fetch(b, Chip::TinyMoveIf, &constant(0), &fields);
@@ -75,6 +77,7 @@ pub(in crate::chips) fn branch_register(b: &mut Builder) {
     target(b, &y, |op| low(op.operand()));
     let flag = step.flag(b);
     let both = b.product("select", &unless, &flag);
+    // The exclusive or of the flag and the variant: cjmp jumps on 1, cnjmp on 0.
     let taken = flag + &unless - both * 2;
     let next = b.select(&taken, &y, &step.after_tiny());
     step.next(b, &next);

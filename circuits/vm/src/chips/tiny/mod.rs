@@ -24,9 +24,12 @@ struct Binary {
 impl Binary {
     fn new(b: &mut Builder, writes: bool) -> Self {
         let step = step(b);
+        // TinyRAM's instructions have two words, and jumps have chips of their own.
         step.next(b, &step.after_tiny());
         let [rs1, rs2, imm] = [rs1(b), rs2(b), imm(b)];
         let rd = writes.then(|| rd(b));
+        // The operand A is a register or an immediate; the other one of the two is zero by the row of the
+        // program, so their sum is A.
         let (x, y) = (step.x(b, &rs1), step.y(b, &rs2) + &imm);
         let fields = Fields { rs1: Some(rs1), rs2: Some(rs2), rd, imm: Some(imm) };
         Self { step, x, y, fields }
@@ -46,6 +49,7 @@ impl Binary {
 /// their functions return the bit, and the integer to invert.
 fn is_zero(b: &mut Builder, form: &Form, [bit, inverse]: [(&'static str, OfOp); 2]) -> Form {
     let is_zero = b.commit(bit.0, bit.1);
+    // Of zero, the inverse is any number: the first row makes the bit 1 whatever it is.
     let inverse = b.commit_inverse(inverse.0, inverse.1);
     b.row("eq", form, &inverse, &(constant(1) - &is_zero));
     b.row("eq", form, &is_zero, &constant(0));

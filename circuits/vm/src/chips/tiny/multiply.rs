@@ -19,6 +19,7 @@ pub(in crate::chips) fn multiply(b: &mut Builder) {
     let binary = Binary::new(b, true);
     let lo = b.commit("lo", |op| unsigned(op)[0].into());
     let hi = b.commit("hi", |op| unsigned(op)[1].into());
+    // As in RV32IM: both sides are below 2^64, so the halves are unique once they have their ranges.
     b.row("product", &binary.x, &binary.y, &(&lo + &hi * b.word().modulus()));
     let z = b.select(&high, &hi, &lo);
     b.word_range("product range", &lo, "lol", |op| low(unsigned(op)[0]));
@@ -105,6 +106,7 @@ pub(in crate::chips) fn divide(b: &mut Builder) {
         low(op.operand().wrapping_sub(1).wrapping_sub(remainder(op)))
     });
     let result = b.select(&is_remainder, &rest, &times);
+    // TinyRAM defines the result of a division by 0 as 0, where RV32IM has all bits set.
     let z = b.product("select", &(constant(1) - &by_zero), &result);
     binary.finish(b, Chip::TinyDivide, &is_remainder, Some(&z), &by_zero);
 }

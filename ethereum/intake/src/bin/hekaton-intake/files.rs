@@ -1,6 +1,6 @@
 //! Files with witnesses, in SSZ or in JSON: checked here, or sent to a service.
 
-use crate::output::{Failure, bad_file, failure, print, runtime, secret, show};
+use crate::output::{bad_file, runtime, secret, show};
 use clap::Args;
 use hekaton_intake::canonical::{Admitted, Options, admit};
 use hekaton_intake::check::{CheckError, check_block, check_keys, parent_of};
@@ -10,6 +10,7 @@ use hekaton_intake::codec::json::{JsonPush, Parameters, witness_from_json, witne
 use hekaton_intake::node::{MAX_WITNESS, Node, NodeError};
 use hekaton_intake::record::Record;
 use hekaton_intake::{Problem, Push as Body};
+use hekaton_service::program::{Failure, exit, failure, print};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io::Read;
@@ -64,7 +65,8 @@ pub(crate) struct Push {
 
 /// Reads a file of at most `limit` bytes.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
-    let too_long = || failure(3, format!("{}: it has more than {limit} bytes", path.display()));
+    let too_long =
+        || failure(exit::BAD_FILE, format!("{}: it has more than {limit} bytes", path.display()));
     let file = std::fs::File::open(path).map_err(bad_file(path))?;
     if file.metadata().map_err(bad_file(path))?.len() > limit {
         return Err(too_long());
@@ -81,7 +83,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
 pub(crate) fn parameters(path: &Path) -> Result<Parameters, Failure> {
     let text = read(path, MAX_FILE)?;
     Parameters::decode(&text)
-        .map_err(|(_, error)| failure(3, format!("{}: {error}", path.display())))
+        .map_err(|(_, error)| failure(exit::BAD_FILE, format!("{}: {error}", path.display())))
 }
 
 /// A file that was read.
@@ -101,7 +103,7 @@ struct Found {
 impl Found {
     fn read(path: &Path, block: Option<&Parameters>) -> Result<Self, Failure> {
         let text = read(path, MAX_FILE)?;
-        let wrong = |why: String| failure(1, format!("{}: {why}", path.display()));
+        let wrong = |why: String| failure(exit::REFUSED, format!("{}: {why}", path.display()));
         let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         let is_json = first == Some(&b'{');
         if let (true, None, true) = (is_json, block, has_parameters(&text)) {
@@ -141,15 +143,15 @@ fn has_parameters(text: &[u8]) -> bool {
 
 pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
     if arguments.output.is_some() && arguments.files.files.len() > 1 {
-        return Err(failure(2, "--output takes the witness of one file: name one"));
+        return Err(failure(exit::USAGE, "--output takes the witness of one file: name one"));
     }
     let block = arguments.files.parameters.as_deref().map(parameters).transpose()?;
     for path in &arguments.files.files {
         let found = Found::read(path, block.as_ref())?;
         let options = Options { lenient: arguments.lenient || found.is_json };
         let checked = check_one(&found, options);
-        let (number, admitted) =
-            checked.map_err(|error| failure(1, format!("{}: {error}", path.display())))?;
+        let (number, admitted) = checked
+            .map_err(|error| failure(exit::REFUSED, format!("{}: {error}", path.display())))?;
         let Admitted { summary, changed, left_out } = admitted;
         if let Some(path) = &arguments.output {
             let witness = changed.as_ref().unwrap_or(&found.witness);
@@ -196,7 +198,7 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
     let service = Node::new(&arguments.to, secret, false, MAX_WITNESS);
     let runtime = runtime()?;
     for path in &arguments.files.files {
-        let wrong = |why: String| failure(1, format!("{}: {why}", path.display()));
+        let wrong = |why: String| failure(exit::REFUSED, format!("{}: {why}", path.display()));
         let Found { is_json, block: own, witness, text, .. } = Found::read(path, block.as_ref())?;
         let body = match (&own, &block) {
             (None, _) => {
@@ -217,13 +219,15 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
                 NodeError::Refused { status, body, .. } => {
                     let problem = serde_json::from_str::<Problem>(&body);
                     let why = problem.map_or(body, |problem| problem.detail);
-                    let code = if [400, 413, 415, 422].contains(&status) { 1 } else { 4 };
+                    let is_wrong = [400, 413, 415, 422].contains(&status);
+                    let code = if is_wrong { exit::REFUSED } else { exit::FAILED };
                     failure(code, format!("{}: {why} (status {status})", path.display()))
                 }
-                error => failure(4, error),
+                error => failure(exit::FAILED, error),
             })?;
-        let record: Record = serde_json::from_slice(&answer)
-            .map_err(|error| failure(4, format!("{}: the answer: {error}", arguments.to)))?;
+        let record: Record = serde_json::from_slice(&answer).map_err(|error| {
+            failure(exit::FAILED, format!("{}: the answer: {error}", arguments.to))
+        })?;
         show(json, &record)?;
     }
     Ok(())

@@ -14,12 +14,12 @@ use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
 use hekaton_intake::record::{Origin, Source};
 use hekaton_intake::service::{Service, serve};
 use hekaton_intake::stand_in::{Block, StandIn};
-use hekaton_orchestrator::Client;
-use output::{Failure, bad_file, failure, print, runtime, secret, show};
+use hekaton_orchestrator_client::Client;
+use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note, on_stop, print};
+use output::{bad_file, runtime, secret, show};
 use serde::Serialize;
-use std::io::{IsTerminal, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -184,10 +184,7 @@ const MAX_TOKEN: u64 = 4_096;
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| "warn,hekaton_intake=info".into());
-    // Files and pipes get no colors; nor do users who opt out (https://no-color.org).
-    let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colors = std::io::stderr().is_terminal() && !wants_none;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colors);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colors());
     log.with_writer(std::io::stderr).init();
     let Arguments { json, command } = Arguments::parse();
     let done = match command {
@@ -198,13 +195,7 @@ fn main() -> ExitCode {
         Command::StandIn(arguments) => make(&arguments, json),
         Command::StandInNode(arguments) => make_node(&arguments, json),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { code, message }) => {
-            let _ = writeln!(std::io::stderr(), "error: {message}");
-            ExitCode::from(code)
-        }
-    }
+    finish(done.map(|()| 0))
 }
 
 /// Reads a hash as records and jobs name it.
@@ -216,22 +207,23 @@ fn block_hash(text: &str) -> Result<String, String> {
     }
 }
 
+/// Reads the token of a tenant.
+fn token(path: &Path) -> Result<String, Failure> {
+    let bad = |_| failure(exit::BAD_FILE, format!("{}: it is not text", path.display()));
+    let text = String::from_utf8(read(path, MAX_TOKEN)?).map_err(bad)?;
+    Ok(text.trim().to_owned())
+}
+
 fn desk(place: &Place) -> Result<Desk, Failure> {
     let options = Options { lenient: place.lenient };
-    let token = place.token.as_deref().map(|path| {
-        let text = read(path, MAX_TOKEN)?;
-        let text = String::from_utf8(text);
-        let text = text.map_err(|_| failure(3, format!("{}: it is not text", path.display())))?;
-        Ok(text.trim().to_owned())
-    });
-    let token = token.transpose()?;
+    let token = place.token.as_deref().map(token).transpose()?;
     let jobs = place.orchestrator.as_ref().map(|address| Jobs {
         client: Client::new(address, token),
         chain: place.chain.clone(),
         genesis: place.genesis.clone(),
         backend: place.backend.clone(),
     });
-    Desk::open(&place.data, options, jobs).map_err(|error| failure(3, error))
+    Desk::open(&place.data, options, jobs).map_err(|error| failure(exit::BAD_FILE, error))
 }
 
 fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
@@ -246,7 +238,7 @@ fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
 
 /// Listens at an address; `open` says whether other machines may send requests.
 fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
-    let bad = |why: String| failure(2, format!("--listen {address}: {why}"));
+    let bad = |why: String| failure(exit::USAGE, format!("--listen {address}: {why}"));
     let listener = TcpListener::bind(address).map_err(|error| bad(error.to_string()))?;
     let bound = listener.local_addr().map_err(|error| bad(error.to_string()))?;
     if !open && !bound.ip().is_loopback() {
@@ -260,19 +252,15 @@ fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
 
 /// Returns a channel that turns `true` once the process is asked to stop.
 fn stop() -> Result<tokio::sync::watch::Receiver<bool>, Failure> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
-    let mut signals = signals.map_err(|error| failure(4, error))?;
     let (asked, end) = tokio::sync::watch::channel(false);
-    std::thread::spawn(move || {
-        for at in signals.forever().enumerate().map(|(at, _)| at) {
-            if at > 0 {
-                std::process::exit(4);
-            }
-            let _ = writeln!(std::io::stderr(), "stopping; a second signal stops at once");
-            asked.send_replace(true);
+    let ask = move |is_first: bool| {
+        if !is_first {
+            std::process::exit(exit::FAILED.into());
         }
-    });
+        note("stopping; a second signal stops at once");
+        asked.send_replace(true);
+    };
+    on_stop(ask).map_err(|error| failure(exit::FAILED, error))?;
     Ok(end)
 }
 
@@ -301,8 +289,8 @@ fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
     (service.codec, service.proxy) = (node_arguments.codec, arguments.proxy);
     let end = stop()?;
     runtime()?.block_on(async {
-        let listener =
-            tokio::net::TcpListener::from_std(listener).map_err(|error| failure(4, error))?;
+        let listener = tokio::net::TcpListener::from_std(listener)
+            .map_err(|error| failure(exit::FAILED, error))?;
         started(json, address)?;
         if let Some(node) = service.node.clone() {
             tokio::spawn(async move { name(&node).await });
@@ -331,21 +319,23 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
     for path in &arguments.blocks {
         let parameters = files::parameters(path)?;
         let fetched = runtime.block_on(node.fetch(&parameters, codec));
-        let fetched = fetched.map_err(|error| failure(4, error))?;
-        let answer = fetched.answer().map_err(|error| failure(4, error))?;
+        let fetched = fetched.map_err(|error| failure(exit::FAILED, error))?;
+        let answer = fetched.answer().map_err(|error| failure(exit::FAILED, error))?;
         let hashes = Some(&parameters.blob_hashes[..]);
         let origin = Origin { json: fetched.is_json(), ..Source::Fetch.into() };
         let record = desk.answer(origin, &parameters.envelope, hashes, &answer);
         let record = record.map_err(|error| {
             let code = match error {
-                DeskError::Blob(_) | DeskError::Record { .. } | DeskError::Full(_) => 3,
-                _ => 1,
+                DeskError::Blob(_) | DeskError::Record { .. } | DeskError::Full(_) => {
+                    exit::BAD_FILE
+                }
+                _ => exit::REFUSED,
             };
             failure(code, format!("{}: {error}", path.display()))
         })?;
         show(json, &record)?;
     }
-    desk.submit().map_err(|error| failure(4, error))?;
+    desk.submit().map_err(|error| failure(exit::FAILED, error))?;
     Ok(())
 }
 
@@ -357,7 +347,8 @@ fn make(arguments: &Make, json: bool) -> Result<(), Failure> {
         std::fs::write(path, block.parameters.encode()).map_err(bad_file(path))?;
     }
     if let Some(path) = &arguments.witness {
-        let witness = Witness::decode(&block.witness).map_err(|error| failure(1, error))?;
+        let witness =
+            Witness::decode(&block.witness).map_err(|error| failure(exit::REFUSED, error))?;
         std::fs::write(path, witness_to_json(&witness)).map_err(bad_file(path))?;
     }
     let made = serde_json::json!({ "bytes": body.len(), "witness": block.witness.len() });
@@ -371,8 +362,8 @@ fn make_node(arguments: &MakeNode, json: bool) -> Result<(), Failure> {
     let (listener, address) = listen(&arguments.listen, false)?;
     let end = stop()?;
     runtime()?.block_on(async {
-        let listener =
-            tokio::net::TcpListener::from_std(listener).map_err(|error| failure(4, error))?;
+        let listener = tokio::net::TcpListener::from_std(listener)
+            .map_err(|error| failure(exit::FAILED, error))?;
         started(json, address)?;
         node.serve(listener, end).await;
         Ok(())

@@ -1,7 +1,7 @@
 //! Repeats requests to a service where that may help.
 
-use crate::output::note;
 use hekaton_orchestrator::ClientError;
+use hekaton_service::program::note;
 use std::time::Duration;
 
 /// Repeats a request that may be repeated, for a minute.

@@ -19,9 +19,9 @@ use hekaton_orchestrator::http::{
 use hekaton_orchestrator::record::{JobState, Order};
 use hekaton_orchestrator::service::{BLOBS, RECORDS, open_records};
 use hekaton_orchestrator::{Blobs, Client, Clock, Digest, Workflow};
-use output::{Failure, client, exit, failure, missing, print, say, show, text_of};
+use hekaton_service::program::{Failure, exit, failure, finish, has_colors, print, say};
+use output::{client, missing, show, text_of};
 use serve::serve;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,20 +31,12 @@ fn main() -> ExitCode {
     let Arguments { json, command } = Arguments::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| "info".into());
-    // Colors are for terminals, unless users opt out (https://no-color.org).
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal() && !is_plain)
+        .with_ansi(has_colors())
         .with_writer(std::io::stderr)
         .init();
-    match run(command, json) {
-        Ok(code) => code.into(),
-        Err(Failure { code, message }) => {
-            let _ = writeln!(std::io::stderr(), "error: {message}");
-            code.into()
-        }
-    }
+    finish(run(command, json))
 }
 
 fn run(command: Command, json: bool) -> Result<u8, Failure> {

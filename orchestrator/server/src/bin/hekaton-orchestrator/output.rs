@@ -1,66 +1,10 @@
-//! Exit codes, errors and results.
+//! The texts that several commands print.
 
 use crate::arguments::ToService;
+use hekaton_orchestrator::Client;
 use hekaton_orchestrator::http::JobStatus;
-use hekaton_orchestrator::{Client, ClientError};
-use serde::Serialize;
-use std::io::Write;
+use hekaton_service::program::{Failure, exit, failure, print};
 use std::path::Path;
-
-/// The exit codes, which are those of `hekaton`.
-pub(crate) mod exit {
-    pub(crate) const REFUSED: u8 = 1;
-    pub(crate) const USAGE: u8 = 2;
-    pub(crate) const BAD_FILE: u8 = 3;
-    pub(crate) const FAILED: u8 = 4;
-}
-
-/// The reason for which the program ends.
-pub(crate) struct Failure {
-    pub(crate) code: u8,
-    pub(crate) message: String,
-}
-
-pub(crate) fn failure(code: u8, message: impl std::fmt::Display) -> Failure {
-    Failure { code, message: message.to_string() }
-}
-
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Self {
-        let code = match error {
-            ClientError::File { .. } => exit::BAD_FILE,
-            _ => exit::FAILED,
-        };
-        failure(code, error)
-    }
-}
-
-pub(crate) fn say(text: impl std::fmt::Display) -> Result<(), Failure> {
-    // A reader that has seen enough is not a failure.
-    match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(failure(exit::FAILED, format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Prints a value as JSON, or as text.
-pub(crate) fn print(
-    json: bool,
-    value: &impl Serialize,
-    text: impl std::fmt::Display,
-) -> Result<(), Failure> {
-    match json {
-        true => say(serde_json::to_string(value).expect("results are JSON")),
-        false => say(text),
-    }
-}
-
-/// Prints a note on standard error. A closed standard error must not end anything.
-pub(crate) fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
 
 /// Explains that a job waits for back-ends that no process has.
 pub(crate) fn missing(backends: &[String]) -> String {

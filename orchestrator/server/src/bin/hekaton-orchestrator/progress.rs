@@ -1,9 +1,10 @@
 //! Reports on standard error the progress of a job that a command waits for.
 
 use crate::insist::insist;
-use crate::output::{Failure, missing, note};
+use crate::output::missing;
 use hekaton_orchestrator::Client;
 use hekaton_orchestrator::http::{JobStatus, JobView};
+use hekaton_service::program::{Failure, note};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 

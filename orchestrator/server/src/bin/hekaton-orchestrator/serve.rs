@@ -1,15 +1,14 @@
 //! Starts a process.
 
 use crate::arguments::Place;
-use crate::output::{Failure, exit, failure, print};
 use hekaton_orchestrator::backend::Helper;
 use hekaton_orchestrator::service::{self, Options, ServiceError, Stop};
 use hekaton_orchestrator::settings::{BackendSettings, Settings};
 #[cfg(feature = "nats")]
 use hekaton_orchestrator::{Name, store::NatsSettings};
 use hekaton_orchestrator::{Strategies, Traces};
+use hekaton_service::program::{Failure, exit, failure, note, on_stop, print};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -77,22 +76,15 @@ pub(crate) fn serve(
         }
     };
     let stop = Stop::default();
-    let mut signals = signal_hook::iterator::Signals::new([
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-    ])
-    .map_err(|error| failure(exit::FAILED, error))?;
     let asked = stop.clone();
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            let how = match asked.is_asked() {
-                true => "stopping at once",
-                false => "stopping: tasks that run may end; a second signal stops at once",
-            };
-            let _ = writeln!(std::io::stderr(), "{how}");
-            asked.ask();
-        }
-    });
+    let ask = move |_| {
+        note(match asked.is_asked() {
+            true => "stopping at once",
+            false => "stopping: tasks that run may end; a second signal stops at once",
+        });
+        asked.ask();
+    };
+    on_stop(ask).map_err(|error| failure(exit::FAILED, error))?;
     #[cfg(feature = "traces")]
     let traces = match &place.otlp {
         Some(address) => Traces::to(address)

@@ -2,11 +2,12 @@
 
 use crate::arguments::Submit;
 use crate::insist::insist;
-use crate::output::{Failure, client, exit, failure, missing, note, print, show, text_of};
+use crate::output::{client, missing, show, text_of};
 use crate::progress::Progress;
 use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{Client, ClientError, Digest};
+use hekaton_service::program::{Failure, exit, failure, note, print};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -1,17 +1,17 @@
 //! Blobs.
 
 use super::{Path, Shared, blocking, parse};
-use crate::blobs::{BlobError, Blobs};
-use crate::http::body::{BlobBody, example};
-use crate::http::problem::{BAD_REQUEST, Problem, TOO_LARGE};
+use crate::http::problem::{BAD_REQUEST, TOO_LARGE, of_blob};
 use crate::http::tenants::Quota;
-use crate::id::Digest;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt};
+use hekaton_orchestrator_client::body::{BlobBody, example};
+use hekaton_orchestrator_client::{BlobError, Blobs, Digest};
+use hekaton_service::Problem;
 use std::fs::File;
 use std::io::Read;
 
@@ -51,7 +51,7 @@ pub(super) async fn put_blob(
     // Each has files open.
     let _turn = api.transfers.acquire().await;
     let mut left = announced;
-    let mut incoming = blocking(move || Ok(blobs.begin(limit)?)).await?;
+    let mut incoming = blocking(move || blobs.begin(limit).map_err(of_blob)).await?;
     let mut stream = body.into_data_stream();
     while let Some(part) = stream.next().await {
         let part = part.map_err(|error| Problem::new(BAD_REQUEST, format!("the body: {error}")))?;
@@ -59,7 +59,7 @@ pub(super) async fn put_blob(
         count(&mut counted, length.saturating_sub(left))?;
         left = left.saturating_sub(length);
         incoming = blocking(move || {
-            incoming.write(&part)?;
+            incoming.write(&part).map_err(of_blob)?;
             Ok(incoming)
         })
         .await?;
@@ -70,7 +70,7 @@ pub(super) async fn put_blob(
             let why = format!("the body has digest {found}, but the path names {digest}");
             return Err(Problem::new(BAD_REQUEST, why));
         }
-        let blob = incoming.finish()?;
+        let blob = incoming.finish().map_err(of_blob)?;
         // Here, since the caller may be gone by now.
         counted.keep();
         Ok(Json(BlobBody { blob: blob.to_string(), bytes }))
@@ -97,7 +97,7 @@ pub(super) async fn blob(
     api.tenants.of(&headers)?;
     let digest: Digest = parse("digest", &digest)?;
     let (blobs, tag) = (api.blobs.clone(), format!("\"{digest}\""));
-    let found = blocking(move || Ok(Found::open(&blobs, digest)?)).await?;
+    let found = blocking(move || Found::open(&blobs, digest).map_err(of_blob)).await?;
     if is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }

@@ -1,16 +1,17 @@
 //! Chains, and what they have published.
 
 use super::{Api, JsonBody, Path, Query, Shared, parse};
-use crate::http::body::{
-    BundlesBody, ChainBody, ChainState, ProofBody, ProofsBody, ReorgBody, example,
-};
-use crate::http::problem::Problem;
-use crate::id::Name;
-use crate::intake::Reversal;
+use crate::http::body;
 use crate::record::{Bundles, Chain, Order};
+use crate::submissions::Reversal;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use hekaton_orchestrator_client::Name;
+use hekaton_orchestrator_client::body::{
+    BundlesBody, ChainBody, ChainState, ProofsBody, ReorgBody, example,
+};
+use hekaton_service::Problem;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -48,20 +49,21 @@ pub(super) async fn make_chain(
     let bundles = bundles.transpose()?;
     let wanted =
         Chain { tenant: tenant.clone(), chain: chain.clone(), order: body.order, genesis, bundles };
-    let others = api.intake.chains(&tenant).await?;
+    let others = api.submissions.chains(&tenant).await?;
     if !others.iter().any(|other| other.chain == chain) {
         limits.admit_chain(&others, &wanted)?;
     }
-    api.intake.make_chain(wanted).await?;
+    api.submissions.make_chain(wanted).await?;
     state_of(&api, &tenant, &chain).await
 }
 
 async fn state_of(api: &Api, tenant: &Name, chain: &Name) -> Result<Json<ChainState>, Problem> {
-    let found = api.intake.chain(tenant, chain).await?;
+    let found = api.submissions.chain(tenant, chain).await?;
     let (tail, tip) = match found.order {
-        Order::Strict => {
-            (api.intake.last_published(tenant, chain).await?, api.intake.tip(&found).await?)
-        }
+        Order::Strict => (
+            api.submissions.last_published(tenant, chain).await?,
+            api.submissions.tip(&found).await?,
+        ),
         Order::None => (None, None),
     };
     Ok(Json(ChainState {
@@ -121,9 +123,9 @@ pub(super) async fn proofs(
 ) -> Result<Json<ProofsBody>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
     let chain = parse("chain", &chain)?;
-    let found = api.intake.published(&tenant, &chain, from, MAX_PROOFS).await?;
+    let found = api.submissions.published(&tenant, &chain, from, MAX_PROOFS).await?;
     let next = found.last().map_or(from, |(rev, _)| rev.number);
-    let proofs = found.iter().map(|(rev, publication)| ProofBody::new(rev.number, publication));
+    let proofs = found.iter().map(|(rev, publication)| body::proof(rev.number, publication));
     Ok(Json(ProofsBody { proofs: proofs.collect(), next }))
 }
 
@@ -145,6 +147,6 @@ pub(super) async fn revert(
     let chain: Name = parse("chain", &chain)?;
     let next = body.next.as_deref().map(|next| parse("next", next)).transpose()?;
     let to = Reversal { to: parse("to", &body.to)?, block: body.block, next };
-    api.intake.revert(&tenant, &chain, &to).await?;
+    api.submissions.revert(&tenant, &chain, &to).await?;
     state_of(&api, &tenant, &chain).await
 }

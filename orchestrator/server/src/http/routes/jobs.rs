@@ -2,20 +2,21 @@
 
 use super::{Api, JsonBody, Path, Query, Shared, Unused, blocking, parse};
 use crate::clock::Clock;
-use crate::dispatcher::BLOCKS_BEHIND_DEAD;
-use crate::http::body::{JobBody, JobStatus, JobView, WorkflowBody, example};
-use crate::http::problem::{BAD_REQUEST, MISFIT, Problem};
-use crate::id::{Digest, Name};
-use crate::intake::{IntakeError, Submission};
+use crate::dispatch::BLOCKS_BEHIND_DEAD;
+use crate::http::body::job_status;
+use crate::http::problem::{BAD_REQUEST, MISFIT, Rejection, of_blob};
 use crate::record::{Handle, Job, JobKey, JobState, decode};
 use crate::settings::Tenant;
+use crate::submissions::{Submission, SubmissionError};
 use crate::traces::{is_traceparent, new_traceparent};
-use crate::workflow::Workflow;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
+use hekaton_orchestrator_client::body::{JobBody, JobStatus, JobView, WorkflowBody, example};
+use hekaton_orchestrator_client::{Digest, Name, Workflow};
+use hekaton_service::Problem;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,11 +50,11 @@ pub(super) async fn submit(
     let from = Clock::system().wall();
     let submission = submission(&api, name, body, &headers).await?;
     admit(&api, tenant, &submission).await?;
-    let accepted = api.intake.submit(submission).await?;
+    let accepted = api.submissions.submit(submission).await?;
     let to = Clock::system().wall();
     api.metrics.traces().job("enqueue", &accepted.job, from, to);
     let code = if accepted.new { StatusCode::CREATED } else { StatusCode::OK };
-    let mut status = JobStatus::from(&accepted.job);
+    let mut status = job_status(&accepted.job);
     if accepted.job.is_live()
         && let Ok(workflow) = api.workflows.get(&accepted.job.workflow)
     {
@@ -76,7 +77,7 @@ async fn submission(
         (None, Some(backend)) => {
             let workflow = Workflow::single(parse("backend", backend)?);
             let workflows = api.workflows.clone();
-            blocking(move || Ok(workflows.put(workflow)?)).await?
+            blocking(move || workflows.put(workflow).map_err(of_blob)).await?
         }
         _ => return Err(Problem::new(BAD_REQUEST, "name either a 'workflow' or a 'backend'")),
     };
@@ -126,15 +127,15 @@ async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<()
     if submission.parent.is_some()
         && api.tenants.dead(name, chain, None).is_some_and(|dead| is_behind(&dead))
     {
-        let genesis = api.intake.chain(name, chain).await?.genesis;
-        let last = api.intake.last_published(name, chain).await?;
+        let genesis = api.submissions.chain(name, chain).await?.genesis;
+        let last = api.submissions.last_published(name, chain).await?;
         let next = last.as_ref().map(|last| last.tail()).or(genesis.as_ref());
         let height = last.as_ref().map(|last| last.height());
         // The next one is let in whatever is dead elsewhere: without it, the chain would never get past that.
         if submission.parent.as_ref() != next
             && let Some(dead) = api.tenants.dead(name, chain, height).filter(is_behind)
         {
-            return Err(IntakeError::BehindDead { chain: chain.clone(), dead }.into());
+            return Err(SubmissionError::BehindDead { chain: chain.clone(), dead }.into());
         }
     }
     api.tenants.admit(&submission.tenant, tenant)
@@ -164,7 +165,7 @@ pub(super) async fn job(
     let handle: Handle = parse("job", &handle)?;
     let until = tokio::time::Instant::now() + Duration::from_secs(wait.min(MAX_WAIT).into());
     loop {
-        let found = api.intake.job(&tenant, &handle).await?;
+        let found = api.submissions.job(&tenant, &handle).await?;
         if !found.value.is_live() || tokio::time::Instant::now() >= until {
             return Ok(Json(view(&api, &found.value)));
         }
@@ -178,7 +179,7 @@ pub(super) async fn job(
 /// A job with its tasks, as far as they are in memory.
 fn view(api: &Api, job: &Job) -> JobView {
     let shown = api.board.some(&job.tenant, &BTreeSet::from([job.key()])).pop();
-    let status = JobStatus::from(job);
+    let status = job_status(job);
     match shown.filter(|shown| shown.job.job == status.job) {
         // The record is what counts, and may be newer.
         Some(JobView { job: JobStatus { missing, .. }, tasks, running }) => match job.is_live() {
@@ -200,8 +201,8 @@ pub(super) async fn cancel(
     Path(handle): Path<String>,
 ) -> Result<Json<JobStatus>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    let job = api.intake.cancel(&tenant, &parse("job", &handle)?, "it was cancelled").await?;
-    Ok(Json(JobStatus::from(&job)))
+    let job = api.submissions.cancel(&tenant, &parse("job", &handle)?, "it was cancelled").await?;
+    Ok(Json(job_status(&job)))
 }
 
 /// Makes a dead or cancelled job live again.
@@ -220,11 +221,11 @@ pub(super) async fn requeue(
 ) -> Result<Json<JobStatus>, Problem> {
     let (tenant, limits) = api.tenants.of(&headers)?;
     let handle = parse("job", &handle)?;
-    if !api.intake.job(&tenant, &handle).await?.value.is_live() {
+    if !api.submissions.job(&tenant, &handle).await?.value.is_live() {
         api.tenants.admit(&tenant, limits)?;
     }
-    let job = api.intake.requeue(&tenant, &handle).await?;
-    Ok(Json(JobStatus::from(&job)))
+    let job = api.submissions.requeue(&tenant, &handle).await?;
+    Ok(Json(job_status(&job)))
 }
 
 /// Makes a chain continue without its dead next block.
@@ -239,7 +240,7 @@ pub(super) async fn skip(
     _: Unused,
 ) -> Result<StatusCode, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    api.intake.skip(&tenant, &parse("job", &handle)?).await?;
+    api.submissions.skip(&tenant, &parse("job", &handle)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -257,7 +258,7 @@ pub(super) async fn workflow(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<WorkflowBody>, Problem> {
     let (name, tenant) = api.tenants.of(&headers)?;
-    let body = body?;
+    let body = body.map_err(Rejection::from)?;
     let mut counted = api.tenants.bytes(&name, tenant);
     let (workflows, blobs) = (api.workflows.clone(), api.blobs.clone());
     blocking(move || {
@@ -268,7 +269,7 @@ pub(super) async fn workflow(
         if !blobs.path(&Digest::of(&bytes)).exists() {
             counted.take(bytes.len() as u64)?;
         }
-        let digest = workflows.put(workflow)?;
+        let digest = workflows.put(workflow).map_err(of_blob)?;
         counted.keep();
         Ok(Json(WorkflowBody { workflow: digest.to_string(), name }))
     })

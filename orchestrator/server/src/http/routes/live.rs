@@ -3,9 +3,8 @@
 use super::{Api, Shared};
 use crate::feed::patiently;
 use crate::http::board::worker;
-use crate::http::body::{JobView, JobsBody, StandstillBody, WorkerView};
-use crate::http::problem::{FULL, Problem};
-use crate::id::Name;
+use crate::http::body;
+use crate::http::problem::FULL;
 use crate::record::{JobKey, Session, decode};
 use axum::Json;
 use axum::extract::State;
@@ -13,6 +12,9 @@ use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
+use hekaton_orchestrator_client::Name;
+use hekaton_orchestrator_client::body::{JobView, JobsBody, StandstillBody, WorkerView};
+use hekaton_service::Problem;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -72,7 +74,7 @@ pub(super) async fn jobs(
 /// The blocks of a tenant that wait in vain.
 fn standing_still(api: &Api, tenant: &Name) -> Vec<StandstillBody> {
     let found = api.watched.standstills();
-    found.iter().filter(|one| one.tenant == *tenant).map(StandstillBody::from).collect()
+    found.iter().filter(|one| one.tenant == *tenant).map(body::standstill).collect()
 }
 
 /// Sends what changes, as server-sent events, until the connection is closed (five minutes).
@@ -216,7 +218,7 @@ impl Live {
     async fn heights(&mut self) -> Option<BTreeMap<String, u64>> {
         let mut heights = BTreeMap::new();
         for chain in self.api.board.chains(&self.tenant) {
-            let tail = self.api.intake.last_published(&self.tenant, &chain).await.ok()?;
+            let tail = self.api.submissions.last_published(&self.tenant, &chain).await.ok()?;
             heights.extend(tail.map(|tail| (chain.to_string(), tail.height())));
         }
         let is_new = self.published.as_ref() != Some(&heights);

@@ -1,8 +1,6 @@
 //! A note in a folder that names the store of its records: a server that has lost them must not pass for a new one.
 
 use crate::store::OpenError;
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The facts that are known about a store before it is opened.
@@ -54,13 +52,7 @@ impl Known {
     /// If that cannot be written.
     pub(crate) fn write(folder: &Path, namespace: &str, store: u64) -> Result<(), OpenError> {
         let path = Self::path(folder, namespace);
-        let part = path.with_extension(format!("{}.part", crate::id::random()));
-        let written = File::create(&part).and_then(|mut file| {
-            writeln!(file, "{store:016x}")?;
-            file.sync_all()?;
-            std::fs::rename(&part, &path)?;
-            File::open(folder)?.sync_all()
-        });
+        let written = hekaton_files::write(&path, format!("{store:016x}\n").as_bytes());
         written.map_err(|error| refused(&path, error))
     }
 }

@@ -1,0 +1,63 @@
+//! The prover of epochs, from the options of a command.
+
+use crate::options::Proving;
+use hekaton_directory_prover::{EpochKeys, EpochProver, Orchestrator, ProverOptions, Site, Slurm};
+use hekaton_orchestrator_client::Client;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use std::path::{Path, PathBuf};
+
+/// The program that makes proofs.
+const PROVER: &str = "hekaton";
+
+/// A prover that keeps its runs in a folder.
+pub(crate) fn prover(
+    keys: EpochKeys,
+    folder: &Path,
+    proving: &Proving,
+) -> Result<EpochProver, Failure> {
+    let site = site(proving)?;
+    let hekaton = match &site {
+        Site::Orchestrator(_) => PathBuf::from(PROVER),
+        _ => find_prover()?,
+    };
+    let (threads, memory_limit) = (proving.threads.threads, proving.memory_limit);
+    EpochProver::new(keys, folder, site, ProverOptions { hekaton, threads, memory_limit })
+        .map_err(|e| format!("cannot use {}: {e}", folder.display()))
+        .or_fail(exit::FAILED)
+}
+
+fn site(proving: &Proving) -> Result<Site, Failure> {
+    if let Some(script) = &proving.slurm {
+        let slurm = Slurm::new(script).map_err(|why| format!("--slurm: {why}"));
+        return slurm.map(Site::Slurm).or_fail(exit::USAGE);
+    }
+    let options = &proving.orchestrator;
+    let Some(service) = &options.orchestrator else { return Ok(Site::Here) };
+    let token = options.orchestrator_token.as_deref().map(read_token).transpose()?;
+    let (chain, backend) = (&options.orchestrator_chain, &options.orchestrator_backend);
+    Ok(Site::Orchestrator(Orchestrator::new(Client::new(service, token), chain, backend)))
+}
+
+fn read_token(path: &Path) -> Result<String, Failure> {
+    let bytes = exit::read_limited(path, 1 << 12, ": not a token")?;
+    let token = String::from_utf8(bytes).map_err(|_| format!("{}: not a token", path.display()));
+    token.map(|token| token.trim().to_owned()).or_fail(exit::BAD_FILE)
+}
+
+/// The program that proves, of the same installation: beside this one, or else in `PATH`.
+fn find_prover() -> Result<PathBuf, Failure> {
+    let this = std::env::current_exe().or_fail(exit::FAILED)?;
+    let beside = this.with_file_name(PROVER);
+    let path = std::env::var_os("PATH").into_iter();
+    let in_path = path.flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    std::iter::once(beside)
+        .chain(in_path.map(|folder| folder.join(PROVER)))
+        .find(|program| program.is_file())
+        .ok_or_else(|| {
+            format!(
+                "epochs are proven by the program {PROVER}, which is neither beside {} nor in PATH; install hekaton-cli",
+                this.display()
+            )
+        })
+        .or_fail(exit::USAGE)
+}

@@ -1,0 +1,211 @@
+//! The sources that a client asks: a service, or a folder.
+
+use crate::failure::{HasCode, OrFailure};
+use crate::folder::{Folder, is_there, read_parameters};
+use crate::options::Asked;
+use hekaton_directory::{Checked, Parameters, SIGNED_LENGTH, SignedRecord};
+use hekaton_directory_http::body::{
+    EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
+    RecordsBody,
+};
+use hekaton_directory_http::{AnswerError, Client, ClientError, Refusal, answer, follow};
+use hekaton_directory_server::Server;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use std::path::{Path, PathBuf};
+
+/// A source that a client asks.
+pub(crate) enum Source {
+    /// A service.
+    Service(Client),
+    /// A folder that no service has open.
+    Folder(Box<Server>),
+}
+
+/// Returns what a service says, shortened to a maximum length, without characters that could control a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    const LONGEST: usize = 1000;
+    let mut out: String = text.chars().take(LONGEST).map(shown).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        out += "...";
+    }
+    out
+}
+
+/// Reports whether a character could change how others look: controls, and marks of direction.
+pub(crate) fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A character as it is, or a sign for one that could change how others look.
+fn shown(c: char) -> char {
+    if is_control(c) { char::REPLACEMENT_CHARACTER } else { c }
+}
+
+/// Reports whether that is the address of a service, and not a folder.
+pub(crate) fn is_address(directory: &str) -> bool {
+    directory.contains("://")
+}
+
+impl Source {
+    fn ask<T>(
+        &self,
+        service: impl FnOnce(&Client) -> Result<T, ClientError>,
+        folder: impl FnOnce(&Server) -> Result<T, Refusal>,
+    ) -> Result<T, Failure> {
+        match self {
+            Self::Service(client) => service(client).or_failure(),
+            Self::Folder(server) => folder(server).or_failure(),
+        }
+    }
+
+    pub(crate) fn key(&self, label: &str, epoch: Option<u32>) -> Result<KeyBody, Failure> {
+        self.ask(|c| c.key(label, epoch), |s| answer::key(s, label.as_bytes(), epoch))
+    }
+
+    pub(crate) fn history(&self, label: &str, epoch: Option<u32>) -> Result<HistoryBody, Failure> {
+        self.ask(|c| c.history(label, epoch), |s| answer::history(s, label.as_bytes(), epoch))
+    }
+
+    pub(crate) fn epochs(&self) -> Result<EpochsBody, Failure> {
+        self.ask(Client::epochs, answer::epochs)
+    }
+
+    /// Reports whether somebody proves epochs, and how many attempts have failed.
+    pub(crate) fn proves(&self) -> Result<(bool, u64), Failure> {
+        match self {
+            Self::Service(client) => {
+                let HealthBody { proves, proof_failures, .. } = client.health().or_failure()?;
+                Ok((proves, proof_failures))
+            }
+            Self::Folder(_) => Ok((false, 0)),
+        }
+    }
+
+    pub(crate) fn epoch(&self, epoch: u32) -> Result<EpochBody, Failure> {
+        self.ask(|c| c.epoch(epoch), |s| answer::epoch(s, epoch))
+    }
+
+    pub(crate) fn records(&self, from: u32, to: u32) -> Result<RecordsBody, Failure> {
+        self.ask(|c| c.records(from, to), |s| answer::records(s, from, to))
+    }
+
+    pub(crate) fn proofs(&self, from: u32) -> Result<ProofsBody, Failure> {
+        self.ask(|c| c.proofs(from), |s| answer::proofs(s, from))
+    }
+
+    pub(crate) fn proof(&self, range: ProofRange) -> Result<ProofBody, Failure> {
+        self.ask(|c| c.proof(range), |s| answer::proof(s, range))
+    }
+}
+
+/// The reason why a record does not continue another one.
+struct Rejected(Failure);
+
+impl From<AnswerError> for Rejected {
+    fn from(error: AnswerError) -> Self {
+        Self(error.failure())
+    }
+}
+
+/// The source that a client asks, with the data that it holds.
+pub(crate) struct Asking {
+    pub(crate) source: Source,
+    pub(crate) parameters: Parameters,
+    seen: Option<PathBuf>,
+}
+
+impl Asking {
+    pub(crate) fn open(asked: &Asked) -> Result<Self, Failure> {
+        let seen = asked.seen.clone();
+        if let Some(path) = &seen {
+            output::check_output(path, "--seen", &output::Inputs::default())?;
+        }
+        let given = asked.parameters.as_deref().map(read_parameters).transpose()?;
+        if is_address(&asked.directory) {
+            let Some(parameters) = given else {
+                let why = "--parameters FILE is needed to verify what a service answers; it must not come from the service";
+                return Err(Failure::new(exit::USAGE, why));
+            };
+            let source = Source::Service(Client::new(&asked.directory).or_failure()?);
+            return Ok(Self { source, parameters, seen });
+        }
+        let folder = Folder::read(Path::new(&asked.directory))?;
+        if given.is_some_and(|given| given != folder.parameters) {
+            let why = "the directory in the folder has other parameters than --parameters";
+            return Err(Failure::new(exit::REFUSED, why));
+        }
+        let parameters = folder.parameters;
+        let source = Source::Folder(Box::new(folder.open_to_read()?));
+        Ok(Self { source, parameters, seen })
+    }
+
+    /// Continues from the last record that was seen to one that is verified, and keeps that. The record may be an older one, a
+    /// part of the history that was seen, only if an epoch was asked for.
+    pub(crate) fn continued(
+        &self,
+        record: &Checked,
+        bytes: &[u8],
+        was_asked: bool,
+    ) -> Result<(), Failure> {
+        let Some(path) = &self.seen else { return Ok(()) };
+        let seen = match is_there(path)? {
+            true => Some(self.read_seen(path)?),
+            false => None,
+        };
+        let epoch = record.record().epoch;
+        let followed = match &seen {
+            Some(seen) if epoch < seen.record().epoch && was_asked => {
+                return evidence(path, (record, bytes), self.follow(record, seen));
+            }
+            Some(seen) if epoch < seen.record().epoch => Err(Failure::new(
+                exit::REFUSED,
+                format!(
+                    "the directory answers with epoch {epoch}, but epoch {} was seen before: it hides what came after",
+                    seen.record().epoch
+                ),
+            )),
+            Some(seen) => self.follow(seen, record),
+            None => Ok(()),
+        };
+        evidence(path, (record, bytes), followed)?;
+        output::write(path, bytes)
+    }
+
+    fn read_seen(&self, path: &Path) -> Result<Checked, Failure> {
+        let seen = exit::read_at_most(path, SIGNED_LENGTH as u64)?;
+        let seen = SignedRecord::decode(&seen)
+            .map_err(|e| e.to_string())
+            .and_then(|seen| seen.verify(&self.parameters).map_err(|e| e.to_string()));
+        seen.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
+    }
+
+    /// Verifies that all records from one to another continue each other.
+    pub(crate) fn follow(&self, from: &Checked, to: &Checked) -> Result<(), Failure> {
+        let records = |after: u32| -> Result<_, Rejected> {
+            let records = self.source.records(after.saturating_add(1), to.record().epoch);
+            Ok(records.map_err(Rejected)?.records.into_iter().map(|record| record.0).collect())
+        };
+        follow(&self.parameters, from, to, records).map_err(|Rejected(failure)| failure)
+    }
+}
+
+/// Keeps a record that was rejected next to the one that was seen: both are signed, and together they are evidence.
+fn evidence(
+    seen: &Path,
+    (record, bytes): (&Checked, &[u8]),
+    followed: Result<(), Failure>,
+) -> Result<(), Failure> {
+    let Err(mut failure) = followed else { return Ok(()) };
+    if failure.code == exit::REFUSED {
+        // Each record has a file of its own: a later one must not take its place.
+        let name = hex::encode(&record.record().digest()[..4]);
+        let mut path = seen.as_os_str().to_owned();
+        path.push(format!(".rejected-{}-{name}", record.record().epoch));
+        let path = PathBuf::from(path);
+        output::write(&path, bytes)?;
+        failure.message += &format!("; its signed record is kept in {}", path.display());
+    }
+    Err(failure)
+}

@@ -1,0 +1,297 @@
+//! Checking a whole database.
+
+use super::compute::{load, tile};
+use super::damaged::Damaged;
+use super::error::Error;
+use super::proofs;
+use super::rows::{self, Format, LAST, LogPlace, Value, Written};
+use super::store::{Store, StoreError, Table};
+use super::update::{Accepted, Outcome};
+use super::view::{View, changes, witness};
+use hekaton_directory::{
+    Change, Checked, Commitment, Digest, Entry, Index, Leaf, Parameters, Place, Record,
+    SignedRecord, Tree, log, log::Frontier,
+};
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+
+/// The contents of a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The last epoch; all records up to it are checked.
+    pub epochs: u32,
+    /// Leaves, with all their values.
+    pub leaves: u64,
+    /// Entries of the log.
+    pub entries: u64,
+    /// Rows of tiles of the tree, and of all epochs that are not pruned.
+    pub tiles: u64,
+    /// The last epoch up to which there are proofs, which are not verified.
+    pub proven: u32,
+}
+
+/// Checks everything against the record of the last epoch: records and signatures, the log and what epochs have changed,
+/// the tree and all values, that commits have written what they say and tiles are of commits, that proofs leave no epoch
+/// out, and that accepted updates can be read. Epochs that are closed
+/// meanwhile are left alone.
+pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Error> {
+    let store: &dyn Store = &*view.store;
+    let last = view.record;
+    let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
+
+    // Records, the log, and the leaves that epochs have written, which are its entries.
+    let mut leaves: HashMap<Index, Leaf> = HashMap::new();
+    let mut frontier = Frontier::default();
+    let mut digests: Vec<Digest> = Vec::new();
+    let mut before: Option<Checked> = None;
+    for epoch in 0..=last.epoch {
+        let at = epoch.to_be_bytes();
+        let damaged = |table, why: String| Damaged::new(table, &at, why);
+        let record: Record = rows::get(store, Table::Epoch, &at)?;
+        let signature = rows::get(store, Table::Signature, &at)?;
+        let signed = SignedRecord::of(record, signature);
+        let checked = signed.verify(parameters);
+        let checked = checked.map_err(|error| damaged(Table::Epoch, error.to_string()))?;
+        if let Some(before) = &before {
+            let after = checked.check_after(before);
+            after.map_err(|error| damaged(Table::Epoch, error.to_string()))?;
+        }
+        before = Some(checked);
+        let new = changes(store, epoch)?;
+        for leaf in &new {
+            let old = leaves.get(&leaf.index);
+            let version = old.map_or(Some(0), |old| old.version.checked_add(1));
+            if Some(leaf.version) != version || leaf.epoch.checked_add(1) != Some(epoch) {
+                let why = format!("a leaf of version {} that was not next", leaf.version);
+                return Err(damaged(Table::Changes, why).into());
+            }
+            check_value(store, leaf, leaves.get(&leaf.index))?;
+            leaves.insert(leaf.index, *leaf);
+        }
+        let entries: Vec<Digest> = new.iter().map(|leaf| log::entry(&leaf.encode())).collect();
+        frontier.append(&entries);
+        digests.extend(entries);
+        if (frontier.size(), frontier.root()) != (record.log_size, record.log_root) {
+            let why = "the log of the record is not that of what the epochs have changed";
+            return Err(damaged(Table::Changes, why.into()).into());
+        }
+    }
+    if before.is_none_or(|checked| *checked.record() != last) {
+        let why = "it is not the record that was signed last";
+        return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
+    }
+    let log = Log::new(digests);
+    for (level, digests) in (0..).zip(&log.0) {
+        for number in 0..digests.len().div_ceil(256) as u64 {
+            log.check(store, LogPlace { level, number }, (last.epoch, last.log_size))?;
+        }
+    }
+
+    // All that epochs have written of trees.
+    for epoch in format.pruned..=last.epoch {
+        let record: Record = rows::get(store, Table::Epoch, &epoch.to_be_bytes())?;
+        let tree = Tree::away(parameters.profile, epoch, record.leaves, record.root);
+        let changes = changes(store, epoch)?;
+        let mut indices: Vec<Index> = changes.iter().map(|leaf| leaf.index).collect();
+        indices.push(Index([0; 16]));
+        indices.sort_unstable();
+        load(store, &tree, &indices, view.levels)?;
+        if epoch > format.pruned
+            && let Some(found) = witness(store, epoch)?
+        {
+            let key = (epoch - 1).to_be_bytes();
+            let record: Record = rows::get(store, Table::Epoch, &key)?;
+            let before = Tree::away(parameters.profile, epoch - 1, record.leaves, record.root);
+            let before = load(store, &before, &indices, view.levels)?;
+            let change = |leaf: &Leaf| Change { index: leaf.index, commitment: leaf.commitment };
+            let changes: Vec<Change> = changes.iter().map(change).collect();
+            if before.steps(&changes)? != found {
+                let why = "it is not that of what the epoch has changed";
+                return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());
+            }
+        }
+    }
+
+    // The last tree has these leaves, and no others.
+    let tree = Tree::away(parameters.profile, last.epoch, last.leaves, last.root);
+    let mut report = Report { epochs: last.epoch, entries: last.log_size, ..Report::default() };
+    let mut indices: Vec<Index> = leaves.keys().copied().collect();
+    indices.sort_unstable();
+    for some in indices.chunks(1 << 12) {
+        let tree = load(store, &tree, some, view.levels)?;
+        for index in some {
+            let found = tree.leaf(index).map_err(hekaton_directory::UpdateError::from)?;
+            if found != leaves.get(index).copied() {
+                let why = "the tree has not the leaf that the epochs have written";
+                return Err(Damaged::new(Table::Node, &index.0, why).into());
+            }
+            report.leaves += 1;
+        }
+    }
+    if report.leaves != last.leaves {
+        let why = format!("{} leaves, and the record says {}", report.leaves, last.leaves);
+        return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
+    }
+    report.proven = proofs::check(store, last.epoch)?;
+    for key in keys(store, Table::Intake)? {
+        let number = rows::number(Table::Intake, &key)?;
+        // One that was there a moment ago may have its outcome now.
+        if let Some(bytes) = store.get(Table::Intake, &key)? {
+            Accepted::decode(number, &bytes)?;
+        }
+    }
+    report.tiles = check_rows(store, &format, (last.epoch, view.commit), &log, report.proven)?;
+    Ok(report)
+}
+
+fn check_value(store: &dyn Store, leaf: &Leaf, before: Option<&Leaf>) -> Result<(), Error> {
+    let key = rows::value_key(&leaf.index, leaf.version);
+    let damaged = |why: &str| -> Error { Damaged::new(Table::Value, &key, why).into() };
+    let value: Value = rows::get(store, Table::Value, &key)?;
+    let digest = match &value.entry {
+        Entry::Erased(digest) => *digest,
+        Entry::Value(opening) => {
+            opening.digest(&value.label).map_err(|error| damaged(&error.to_string()))?
+        }
+    };
+    let index = Index::of(&value.label).map_err(|error| damaged(&error.to_string()))?;
+    let is_right = index == leaf.index
+        && value.before == before.map_or(Commitment::NONE, |leaf| leaf.commitment)
+        && value.before.then(&digest) == leaf.commitment;
+    if is_right { Ok(()) } else { Err(damaged("it is not what its leaf commits to")) }
+}
+
+/// The log: the roots of complete subtrees of its tiles' levels.
+struct Log(Vec<Vec<Digest>>);
+
+impl Log {
+    fn new(mut digests: Vec<Digest>) -> Self {
+        let mut levels = Vec::new();
+        while !digests.is_empty() {
+            let above =
+                digests.as_chunks::<256>().0.iter().map(|tile| log::root_of(tile)).collect();
+            levels.push(std::mem::replace(&mut digests, above));
+        }
+        Self(levels)
+    }
+
+    /// The tile's contents when the log has `size` entries.
+    fn tile(&self, place: LogPlace, size: u64) -> &[Digest] {
+        let digests = self.0.get(usize::from(place.level)).map_or(&[][..], |level| level);
+        let there = size >> (8 * u32::from(place.level));
+        let at = |number: u64| usize::try_from(number.min(there)).unwrap_or(usize::MAX);
+        digests.get(at(place.number << 8)..at((place.number + 1) << 8)).unwrap_or_default()
+    }
+
+    /// Checks a stored tile as of an epoch, when the log had `size` entries.
+    fn check(
+        &self,
+        store: &dyn Store,
+        place: LogPlace,
+        (epoch, size): (u32, u64),
+    ) -> Result<(), Error> {
+        match tile(store, place, epoch)? == self.tile(place, size) {
+            true => Ok(()),
+            false => {
+                let key = rows::at_epoch(&place.encode(), epoch);
+                Err(Damaged::new(Table::Log, &key, "it is not what the epochs have written").into())
+            }
+        }
+    }
+}
+
+/// Every tile is of a commit, and of each commit that is not pruned, all rows are there.
+/// Returns the number of tiles of the tree.
+fn check_rows(
+    store: &dyn Store,
+    format: &Format,
+    (last, commit): (u32, u64),
+    log: &Log,
+    proven: u32,
+) -> Result<u64, Error> {
+    let mut tiles = BTreeSet::new();
+    let foreign = |table, key: &[u8]| Damaged::new(table, key, "it is of no commit");
+    for (table, length) in [(Table::Node, Place::LENGTH), (Table::Log, LogPlace::LENGTH)] {
+        for key in keys(store, table)? {
+            match rows::epoch_of(&key) {
+                Some(epoch) if key.len() == length + 4 => {
+                    if epoch <= last {
+                        tiles.insert((table, key));
+                    }
+                }
+                _ => return Err(foreign(table, &key).into()),
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for key in keys(store, Table::Commit)? {
+        if rows::number(Table::Commit, &key)? > commit {
+            break;
+        }
+        let written: Written = rows::get(store, Table::Commit, &key)?;
+        let (epoch, is_pruned) = (written.epoch, written.epoch < format.pruned);
+        check_outcomes(store, &key, &written)?;
+        if witness(store, epoch)?.is_some() != (written.has_witness && epoch > proven) {
+            let why = "it is missing, or of no commit";
+            return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());
+        }
+        if !is_pruned {
+            let record: Record = rows::get(store, Table::Epoch, &epoch.to_be_bytes())?;
+            for place in &written.log {
+                log.check(store, *place, (epoch, record.log_size))?;
+            }
+        }
+        let nodes = written.places.iter().map(|place| (Table::Node, place.encode().to_vec()));
+        let logs = written.log.iter().map(|place| (Table::Log, place.encode().to_vec()));
+        for (table, place) in nodes.chain(logs) {
+            let key = rows::at_epoch(&place, epoch);
+            if !is_pruned && !tiles.contains(&(table, key.clone())) {
+                return Err(Damaged::new(table, &key, "it is missing").into());
+            }
+            seen.insert((table, key));
+        }
+    }
+    // The commits of pruned epochs are gone; only tiles that later epochs still have are left of them.
+    for (table, key) in &tiles {
+        let epoch = rows::epoch_of(key).unwrap_or_default();
+        if epoch > format.pruned && !seen.contains(&(*table, key.clone())) {
+            return Err(foreign(*table, key).into());
+        }
+    }
+    Ok(tiles.iter().filter(|(table, _)| *table == Table::Node).count() as u64)
+}
+
+/// A commit says which values it has written, and its updates have outcomes.
+fn check_outcomes(store: &dyn Store, key: &[u8], written: &Written) -> Result<(), Error> {
+    let changes = changes(store, written.epoch)?;
+    let mut values = changes.iter().map(|leaf| rows::value_key(&leaf.index, leaf.version));
+    let mut versions = changes.iter().map(|leaf| leaf.version);
+    let mut is_right = values.by_ref().eq(written.values.iter().copied());
+    for number in &written.numbers {
+        let outcome = rows::get(store, Table::Outcome, &number.to_be_bytes())?;
+        is_right &= match outcome {
+            Outcome::Committed { epoch, version } => {
+                epoch == written.epoch && versions.next() == Some(version)
+            }
+            Outcome::Refused(_) => true,
+        };
+    }
+    match is_right && versions.next().is_none() {
+        true => Ok(()),
+        false => {
+            let why = "it is not what its epoch has changed";
+            Err(Damaged::new(Table::Commit, key, why).into())
+        }
+    }
+}
+
+fn keys(store: &dyn Store, table: Table) -> Result<Vec<Vec<u8>>, StoreError> {
+    let mut keys = Vec::new();
+    store.scan(table, &[], &LAST, &mut |key, _| {
+        keys.push(key.to_vec());
+        ControlFlow::Continue(())
+    })?;
+    Ok(keys)
+}

@@ -1,0 +1,394 @@
+//! The first stage of the pipeline: what a commit changes, computed in order, each on the tree of the one before it.
+
+use super::damaged::Damaged;
+use super::error::Error;
+use super::rows::{self, LogPlace, Value, Written};
+use super::store::{Rows, Store, Table};
+use super::update::{Accepted, Outcome, Refusal};
+use ed25519_dalek::SigningKey;
+use hekaton_directory::{
+    Change, Commitment, Digest, Entry, Index, Leaf, Place, Record, STACK, SignedRecord, Step, Tree,
+    UpdateError, log, log::Complete, log::Frontier,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+/// The number of levels of a tile of the log.
+const LOG_LEVELS: u32 = 8;
+
+/// The state from which the next commit is computed. It is never read back from rows that may not be on the disk yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Compute {
+    tiling: Tiling,
+    tree: Tree,
+    log: LogTiles,
+    record: Record,
+    key: SigningKey,
+    /// The number of the next commit.
+    next: u64,
+    memory: Memory,
+}
+
+/// The parts of a tree that are written, and those that stay in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiling {
+    /// The number of levels of a tile of the tree.
+    pub(crate) levels: usize,
+    /// The depth down to which the tree stays in memory.
+    pub(crate) resident: usize,
+    /// `true` if the witness for provers is written, too.
+    pub(crate) has_witness: bool,
+    /// The maximum number of steps of an epoch, then.
+    pub(crate) max_steps: usize,
+}
+
+/// A leaf that an update writes, and the commitment that it continues.
+struct New {
+    leaf: Leaf,
+    before: Commitment,
+}
+
+fn changes_of(judged: &[(Result<New, Refusal>, Accepted)]) -> Vec<Change> {
+    let leaves = judged.iter().filter_map(|(judged, _)| judged.as_ref().ok());
+    leaves
+        .map(|New { leaf: Leaf { index, commitment, .. }, .. }| Change {
+            index: *index,
+            commitment: *commitment,
+        })
+        .collect()
+}
+
+/// A commit that is computed and not written.
+#[derive(Clone, Debug)]
+pub(crate) struct Computed {
+    /// Its number.
+    pub(crate) number: u64,
+    /// The signed record of the epoch that it closes, and its tree; none if all updates are refused.
+    pub(crate) epoch: Option<(SignedRecord, Tree)>,
+    /// The chain of records that it continues.
+    pub(crate) before: Digest,
+    /// The rows that it writes.
+    pub(crate) rows: Rows,
+    /// The updates that have an outcome with it.
+    pub(crate) numbers: Vec<u64>,
+}
+
+impl Compute {
+    /// Begins after a commit, with a record and its tree. The rows of all commits up to there are on the disk.
+    pub(crate) fn new(
+        store: &dyn Store,
+        tiling: Tiling,
+        (record, tree): (Record, Tree),
+        commit: u64,
+        key: &SigningKey,
+    ) -> Result<Self, Error> {
+        let log = LogTiles::read(store, &record)?;
+        let Tiling { levels, resident, .. } = tiling;
+        let resident = resident.next_multiple_of(levels).max(levels);
+        let tiling = Tiling { resident, ..tiling };
+        let memory = Memory::default();
+        let (key, next) = (key.clone(), commit + 1);
+        Ok(Self { tiling, tree, log, record, key, next, memory })
+    }
+
+    /// The next commit: updates of different labels. `confirmed` is the last one that is on the disk. Also returns, in their
+    /// order, updates that must wait for a later commit.
+    pub(crate) fn next(
+        &mut self,
+        store: &dyn Store,
+        updates: Vec<Accepted>,
+        confirmed: u64,
+        now: u64,
+    ) -> Result<(Computed, Vec<Accepted>), Error> {
+        let mut indices: Vec<Index> = updates.iter().map(|update| update.index).collect();
+        indices.sort_unstable();
+        self.forget(confirmed);
+        self.tree = load(store, &self.tree, &indices, self.tiling.levels)?;
+        self.memory.has(self.next, &indices, self.tiling.resident);
+
+        let mut judged = Vec::with_capacity(updates.len());
+        for update in updates {
+            judged.push((self.judge(&update)?, update));
+        }
+        let mut changes = changes_of(&judged);
+        let (mut steps, mut deferred) = (None, Vec::new());
+        if self.tiling.has_witness && !changes.is_empty() {
+            loop {
+                let made = self.tree.steps(&changes)?;
+                let surplus = self.surplus(&made, &changes);
+                if surplus.is_empty() {
+                    steps = Some(made);
+                    break;
+                }
+                deferred.extend(take_out(&mut judged, &surplus));
+                changes = changes_of(&judged);
+            }
+            deferred.sort_unstable_by_key(|update| update.number);
+        }
+
+        let epoch = self.tree.epoch();
+        let (mut values, mut entries) = (Vec::new(), Vec::new());
+        let mut rows = Rows::default();
+        for (judged, update) in &judged {
+            let outcome = match judged {
+                Err(refusal) => Outcome::Refused(*refusal),
+                Ok(New { leaf, before }) => {
+                    entries.push(leaf.encode());
+                    values.push((update, leaf.version, *before));
+                    Outcome::Committed { epoch: epoch + 1, version: leaf.version }
+                }
+            };
+            rows.put(Table::Outcome, update.number.to_be_bytes(), outcome.encode());
+        }
+        let numbers: Vec<u64> = judged.iter().map(|(_, update)| update.number).collect();
+        let mut written = Written { numbers: numbers.clone(), ..Written::default() };
+        let before = self.record.chain;
+        let mut closed = None;
+        if !changes.is_empty() {
+            self.tree = self.tree.update(&changes)?;
+            let mut changed: Vec<Index> = changes.iter().map(|change| change.index).collect();
+            changed.sort_unstable();
+            if let Some(steps) = steps {
+                let key = (epoch + 1).to_be_bytes();
+                rows.put(Table::Witness, key, Step::encode_all(&steps));
+                written.has_witness = true;
+            }
+            let log = self.log.append(&entries);
+            self.record = self.record.next(&self.tree, &self.log.frontier, now);
+            let epoch = self.record.epoch;
+            written.epoch = epoch;
+            for (place, tile) in self.tree.tiles(&changed, self.tiling.levels) {
+                rows.put(Table::Node, rows::at_epoch(&place.encode(), epoch), tile);
+                written.places.push(place);
+            }
+            for (place, tile) in log {
+                rows.put(Table::Log, rows::at_epoch(&place.encode(), epoch), tile);
+                written.log.push(place);
+            }
+            for (update, version, before) in values {
+                let key = rows::value_key(&update.index, version);
+                let entry = Entry::Value(update.opening.clone());
+                let value = Value { before, label: update.label.clone(), entry };
+                rows.put(Table::Value, key, value.encode());
+                written.values.push(key);
+            }
+            rows.put(Table::Changes, epoch.to_be_bytes(), entries.concat());
+            rows.put(Table::Epoch, epoch.to_be_bytes(), self.record.encode());
+            // Nobody sees the signature before the head is beyond it: a commit above the head is removed with it.
+            let signed = self.record.sign(&self.key);
+            rows.put(Table::Signature, epoch.to_be_bytes(), signed.signature());
+            closed = Some((signed, self.tree.clone()));
+        }
+        rows.put(Table::Commit, self.next.to_be_bytes(), written.encode());
+        let number = self.next;
+        self.next += 1;
+        let computed = Computed { number, epoch: closed, before, rows, numbers };
+        Ok((computed, deferred))
+    }
+
+    /// Returns the leaf that an update writes, or why the update is refused.
+    fn judge(&self, update: &Accepted) -> Result<Result<New, Refusal>, Error> {
+        let leaf = self.tree.leaf(&update.index).map_err(UpdateError::from)?;
+        let version = leaf.map(|leaf| leaf.version);
+        if let Err(refusal) = update.check(version) {
+            return Ok(Err(refusal));
+        }
+        let version = version.map_or(0, |version| version + 1);
+        let before = leaf.map_or(Commitment::NONE, |leaf| leaf.commitment);
+        let commitment = before.then(&update.digest);
+        let leaf = Leaf { index: update.index, version, epoch: self.tree.epoch(), commitment };
+        Ok(Ok(New { leaf, before }))
+    }
+
+    /// Changes that the prover of the epoch has no room for, on its stack or in its steps: the latest ones, so that later
+    /// updates never delay earlier ones. What is left may still be too much.
+    fn surplus(&self, steps: &[Step], changes: &[Change]) -> BTreeSet<Index> {
+        let needed = [(Step::height(steps), STACK), (steps.len(), self.tiling.max_steps)];
+        let Some((found, room)) = needed.into_iter().find(|(found, room)| found > room) else {
+            return BTreeSet::new();
+        };
+        // About as many as there is room for; one at least, or nothing would ever be done.
+        let kept = (changes.len() * room / found).clamp(1, changes.len().saturating_sub(1).max(1));
+        changes.iter().skip(kept).map(|change| change.index).collect()
+    }
+
+    /// The tree, as far as it is in memory.
+    #[cfg(test)]
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Forgets what is deep in the tree, on the disk, and of no commit that is not.
+    fn forget(&mut self, confirmed: u64) {
+        let indices = self.memory.forgotten(confirmed);
+        self.tree = self.tree.forget(&indices, self.tiling.resident);
+    }
+}
+
+/// Takes out updates that would be done; they stay accepted.
+fn take_out(
+    judged: &mut Vec<(Result<New, Refusal>, Accepted)>,
+    surplus: &BTreeSet<Index>,
+) -> Vec<Accepted> {
+    let is_surplus = |(judged, update): &mut (Result<New, Refusal>, Accepted)| {
+        judged.is_ok() && surplus.contains(&update.index)
+    };
+    judged.extract_if(.., is_surplus).map(|(_, update)| update).collect()
+}
+
+/// A tree with everything in memory that is on the ways to these indices, which are sorted.
+pub(crate) fn load(
+    store: &dyn Store,
+    tree: &Tree,
+    indices: &[Index],
+    levels: usize,
+) -> Result<Tree, Error> {
+    let mut tree = tree.clone();
+    loop {
+        let places = tree.missing(indices);
+        if places.is_empty() {
+            return Ok(tree);
+        }
+        let mut tiles = BTreeMap::new();
+        for place in places {
+            let key = place.encode();
+            let tile = rows::newest(store, Table::Node, &key, tree.epoch())?
+                .ok_or_else(|| Damaged::new(Table::Node, &key, "it is missing"))?;
+            tiles.insert(place, tile);
+        }
+        tree = tree.load(&tiles, levels).map_err(|(place, error)| {
+            Damaged::new(Table::Node, &rows::at_epoch(&place.encode(), tree.epoch()), error)
+        })?;
+    }
+}
+
+/// The parts of the tree that are in memory only because commits needed them.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// The places that each commit needed, the oldest commit first.
+    commits: VecDeque<(u64, Vec<Place>)>,
+    /// The last commit that needed each place.
+    last: HashMap<Place, u64>,
+}
+
+impl Memory {
+    fn has(&mut self, commit: u64, indices: &[Index], depth: usize) {
+        let mut places: Vec<Place> = indices.iter().map(|index| Place::of(index, depth)).collect();
+        places.dedup();
+        for place in &places {
+            self.last.insert(*place, commit);
+        }
+        self.commits.push_back((commit, places));
+    }
+
+    /// Indices below the places that no commit after this one needed, sorted.
+    fn forgotten(&mut self, confirmed: u64) -> Vec<Index> {
+        let mut indices = Vec::new();
+        while self.commits.front().is_some_and(|(commit, _)| *commit <= confirmed) {
+            let Some((_, places)) = self.commits.pop_front() else { break };
+            for place in places {
+                if self.last.get(&place).is_some_and(|last| *last <= confirmed) {
+                    self.last.remove(&place);
+                    indices.push(place.prefix());
+                }
+            }
+        }
+        indices.sort_unstable();
+        indices
+    }
+}
+
+/// The end of the log, and of each level of its tiles the one that is not full.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LogTiles {
+    frontier: Frontier,
+    tails: Vec<Vec<Digest>>,
+}
+
+impl LogTiles {
+    fn read(store: &dyn Store, record: &Record) -> Result<Self, Error> {
+        let size = record.log_size;
+        let mut tails = Vec::new();
+        for level in 0.. {
+            let digests = size.checked_shr(LOG_LEVELS * u32::from(level)).unwrap_or(0);
+            if digests == 0 {
+                break;
+            }
+            let place = LogPlace { level, number: digests >> LOG_LEVELS };
+            #[allow(clippy::cast_possible_truncation, reason = "below 256")]
+            let count = (digests & 0xff) as usize;
+            let tail = match count {
+                0 => Vec::new(),
+                _ => tile(store, place, record.epoch)?,
+            };
+            if tail.len() != count {
+                let why = format!("it has {} digests, expected {count}", tail.len());
+                return Err(Damaged::new(Table::Log, &place.encode(), why).into());
+            }
+            tails.push(tail);
+        }
+        // A peak is the root of digests at the end of the tile of its level.
+        let peaks = (0..64).map(|level: u32| {
+            if size >> level & 1 == 0 {
+                return None;
+            }
+            let width = 1usize << (level % LOG_LEVELS);
+            let tail = &tails[(level / LOG_LEVELS) as usize];
+            // Smaller peaks are behind it.
+            let behind = tail.len() % width;
+            Some(log::root_of(&tail[tail.len() - behind - width..tail.len() - behind]))
+        });
+        let frontier = Frontier::of(size, peaks.collect());
+        if frontier.root() != record.log_root {
+            let why = "the log's tiles have another root than the record";
+            return Err(Damaged::new(Table::Epoch, &record.epoch.to_be_bytes(), why).into());
+        }
+        Ok(Self { frontier, tails })
+    }
+
+    /// Appends entries, and returns the tiles that have changed.
+    fn append(&mut self, entries: &[[u8; Leaf::LENGTH]]) -> Vec<(LogPlace, Vec<u8>)> {
+        let digests: Vec<Digest> = entries.iter().map(|bytes| log::entry(bytes)).collect();
+        let mut out = Vec::new();
+        let mut changed = Vec::new();
+        for Complete { level, index, digest } in self.frontier.append(&digests) {
+            if !level.is_multiple_of(LOG_LEVELS) {
+                continue;
+            }
+            let at = (level / LOG_LEVELS) as usize;
+            if self.tails.len() <= at {
+                self.tails.push(Vec::new());
+            }
+            let tail = &mut self.tails[at];
+            tail.push(digest);
+            #[allow(clippy::cast_possible_truncation, reason = "at most 8")]
+            let place = LogPlace { level: at as u8, number: index >> LOG_LEVELS };
+            if tail.len() == 1 << LOG_LEVELS {
+                out.push((place, std::mem::take(tail).concat()));
+            } else if changed.last() != Some(&place) {
+                changed.push(place);
+            }
+        }
+        // The last tile of each level is not full, if it was begun.
+        for place in changed {
+            let tail = &self.tails[usize::from(place.level)];
+            let last = self.frontier.size() >> (LOG_LEVELS * (u32::from(place.level) + 1));
+            if place.number == last && !tail.is_empty() {
+                out.push((place, tail.concat()));
+            }
+        }
+        out
+    }
+}
+
+/// The digests of a tile of the log, as an epoch has it.
+pub(crate) fn tile(store: &dyn Store, place: LogPlace, epoch: u32) -> Result<Vec<Digest>, Error> {
+    let key = place.encode();
+    let damaged = |why: &str| Damaged::new(Table::Log, &key, why);
+    let bytes =
+        rows::newest(store, Table::Log, &key, epoch)?.ok_or_else(|| damaged("it is missing"))?;
+    let (digests, rest) = bytes.as_chunks::<32>();
+    match rest.is_empty() && digests.len() <= 1 << LOG_LEVELS {
+        true => Ok(digests.to_vec()),
+        false => Err(damaged("it is no list of digests").into()),
+    }
+}

@@ -1,0 +1,201 @@
+//! The development mode: runs all subcircuits without proving and reports which constraints fail,
+//! and what would make the circuit unsound or unusable later.
+
+pub(crate) mod balance;
+pub(crate) mod error;
+pub(crate) mod fit;
+mod instance;
+pub(crate) mod mutation;
+pub(crate) mod notices;
+pub(crate) mod violation;
+
+use crate::check::balance::{Balance, Unbalanced};
+use crate::check::error::CheckError;
+use crate::check::instance::Instance;
+use crate::check::mutation::{Mutation, Unnoticed, mutate, public_places};
+use crate::check::notices::{Notice, notices};
+use crate::check::violation::{Violation, violations};
+use crate::circuit::Circuit;
+use crate::execution::prepared::PreparedCircuit;
+use crate::interface::Masking;
+use crate::layout::ids::TypeId;
+use crate::synthesis::r1cs::R1cs;
+use hekaton_arith::Fr;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The options of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct CheckOptions {
+    mutate: bool,
+    violations: usize,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CheckOptions {
+    /// Checks the constraints, and reports at most 100 violations.
+    pub const fn new() -> Self {
+        Self { mutate: false, violations: 100 }
+    }
+
+    /// Sets whether the check also changes the value of one slot at a time and reports the slots
+    /// whose change no constraint notices. That synthesizes an instance several times per slot.
+    pub const fn mutate(mut self, mutate: bool) -> Self {
+        self.mutate = mutate;
+        self
+    }
+
+    /// Sets the maximum number of violations in the report.
+    pub const fn violations(mut self, violations: usize) -> Self {
+        self.violations = violations;
+        self
+    }
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// The number of instances checked.
+    pub instances: usize,
+    /// The number of constraints checked.
+    pub constraints: usize,
+    /// The public values computed by the execution.
+    pub public_values: Vec<Fr>,
+    /// The violations found, up to the limit of the options.
+    pub violations: Vec<Violation>,
+    /// The number of violated constraints, also beyond the limit.
+    pub violated: usize,
+    /// The entries of buses that do not cancel, up to the limit of the options.
+    pub unbalanced: Vec<Unbalanced>,
+    /// Findings that are allowed, but probably not meant.
+    pub notices: Vec<Notice>,
+    /// With [`CheckOptions::mutate`]: slots whose change no constraint noticed in any instance.
+    pub unnoticed: Vec<Unnoticed>,
+    /// With [`CheckOptions::mutate`]: the number of slots of types that were not changed, since the
+    /// circuit declares them to be in no constraint.
+    pub not_mutated: usize,
+}
+
+/// Runs all subcircuits on an input without proving and without keys. `progress` receives the
+/// number of instances checked so far and the total.
+///
+/// # Errors
+/// If the circuit itself fails, or has constraints that depend on values. Unsatisfied constraints and
+/// unbalanced buses are not errors: the report lists them.
+pub fn check<C: Circuit>(
+    circuit: &C,
+    input: &C::Input,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<CheckReport, CheckError> {
+    let circuit = PreparedCircuit::with_input(circuit, input)?;
+    check_with(&circuit, &CheckOptions::new(), &mut progress)
+}
+
+/// [`check`] with options, of a circuit that was prepared with its input.
+///
+/// # Errors
+/// As for [`check`].
+pub fn check_with(
+    circuit: &PreparedCircuit<'_>,
+    options: &CheckOptions,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<CheckReport, CheckError> {
+    let layout = circuit.layout();
+    // With masks, as in zero-knowledge keys, so that constraints have the indices that provers
+    // report (spec: memory-check#rows).
+    let wiring = layout.wiring(Masking::Masked);
+    // First without a witness, as setup does: an error there is one for every input.
+    let types: Vec<R1cs> = layout
+        .type_ids()
+        .map(|kind| circuit.r1cs(kind, Masking::Masked).map_err(CheckError::Type))
+        .collect::<Result<_, _>>()?;
+    let execution = circuit.execute()?;
+    let mut report = CheckReport {
+        public_values: execution.public(layout),
+        notices: notices(layout, &types, circuit.stored().is_some()),
+        ..CheckReport::default()
+    };
+    let (mut mutations, mut left_out) = (Vec::new(), BTreeSet::new());
+    let mut balance = Balance::default();
+    let public = if options.mutate { public_places(layout) } else { BTreeMap::new() };
+    for (instance, (kind, slots)) in layout.instance_ids().zip(wiring.by_instance()) {
+        let r1cs = &types[kind as usize];
+        let checked = Instance::new(circuit, &execution, instance, slots, r1cs)?;
+        checked.compare(r1cs)?;
+        // All violations are counted, but only the first are described: one wrong gadget can fail millions
+        // of constraints.
+        let room = options.violations - report.violations.len();
+        let found = violations(layout, instance, r1cs, checked.assignment(), room);
+        report.violated += found.violated;
+        report.violations.extend(checked.with_labels(found.list)?);
+        balance.add(instance.index(), checked.entries());
+        if options.mutate {
+            mutate(&checked, &public, &mut mutations, &mut left_out);
+        }
+        report.instances += 1;
+        report.constraints += r1cs.constraints();
+        progress(report.instances, layout.instances());
+    }
+    report.unbalanced = balance.unbalanced(layout);
+    report.unbalanced.truncate(options.violations);
+    report.unnoticed = Mutation::summarize(layout, mutations);
+    report.not_mutated = left_out.len();
+    Ok(report)
+}
+
+/// The size of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeSize {
+    /// The name of the type.
+    pub name: String,
+    /// The number of slots, without masks.
+    pub slots: usize,
+    /// The number of instances.
+    pub instances: usize,
+    /// The number of constraints, those of the memory check included, without masks.
+    pub constraints: usize,
+    /// The number of constraints with the two masks of zero-knowledge keys.
+    pub with_masks: usize,
+    /// The size of the evaluation domain of zero-knowledge keys, on which memory and time depend.
+    pub domain: usize,
+}
+
+impl TypeSize {
+    /// The part of the domain that zero-knowledge keys fill, at most 1.
+    pub fn filled(&self) -> f64 {
+        self.with_masks as f64 / self.domain as f64
+    }
+}
+
+/// Returns the size of each type, in the order of the layout, without input and without keys. It fails
+/// wherever setup would.
+///
+/// # Errors
+/// If the layout is invalid or synthesis fails.
+pub fn count<C: Circuit>(circuit: &C) -> Result<Vec<TypeSize>, CheckError> {
+    count_prepared(&PreparedCircuit::new(circuit)?)
+}
+
+/// [`count`] of a prepared circuit.
+///
+/// # Errors
+/// If synthesis fails.
+pub fn count_prepared(circuit: &PreparedCircuit<'_>) -> Result<Vec<TypeSize>, CheckError> {
+    let layout = circuit.layout();
+    let mut instances = vec![0; layout.types()];
+    layout.instance_ids().for_each(|id| instances[layout.type_index(id)] += 1);
+    let size = |(kind, instances): (TypeId, usize)| {
+        let r1cs = circuit.r1cs(kind, Masking::Unmasked).map_err(CheckError::Type)?;
+        let constraints = r1cs.constraints();
+        let with_masks = constraints + Masking::Masked.slots();
+        let domain = hekaton_arith::Domain::size_for(with_masks);
+        let (name, slots) = (r1cs.name, layout.slots(kind));
+        Ok(TypeSize { name, slots, instances, constraints, with_masks, domain })
+    };
+    layout.type_ids().zip(instances).map(size).collect()
+}

@@ -1,0 +1,152 @@
+//! The notices of a check: findings that are allowed, but probably not what the author meant.
+
+use crate::layout::Layout;
+use crate::layout::compact::Slot;
+use crate::layout::ids::{TypeId, WireId};
+use crate::synthesis::r1cs::R1cs;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// A finding that is allowed, but probably not what the author meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The circuit has no public wires.
+    NothingPublic,
+    /// A declared type has no instances, and is left out of the keys.
+    TypeWithoutInstances {
+        /// The name of the type.
+        kind: String,
+    },
+    /// A slot is unused in an instance, although constraints of its type use it.
+    UnusedSlot {
+        /// The first such instance.
+        instance: usize,
+        /// The number of such instances.
+        instances: usize,
+        /// The name of the type.
+        kind: String,
+        /// The slot, with its name if it has one.
+        slot: String,
+        /// The first constraint that uses the slot.
+        constraint: usize,
+    },
+    /// An instance reads a wire that it writes; only the first one of each type is pointed out.
+    ReadsOwnWire {
+        /// The instance.
+        instance: usize,
+        /// The name of the wire.
+        wire: String,
+    },
+}
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NothingPublic => f.write_str(
+                "nothing is public: a proof says only that some satisfying witness exists",
+            ),
+            Self::TypeWithoutInstances { kind } => {
+                write!(f, "type '{kind}' has no instances and is left out")
+            }
+            Self::UnusedSlot { instance, instances, kind, slot, constraint } => {
+                write!(
+                    f,
+                    "{slot} of type '{kind}' is unused in instance {instance}, but constraint \
+                     {constraint} uses it: the prover chooses its value there"
+                )?;
+                match instances {
+                    1 => Ok(()),
+                    more => write!(f, " (and in {} more instances)", more - 1),
+                }
+            }
+            Self::ReadsOwnWire { instance, wire } => {
+                write!(f, "instance {instance} reads wire {wire}, which it writes itself")
+            }
+        }
+    }
+}
+
+/// Looks for notices. `types` are the R1CS of the layout's types. In a circuit with stored constraints, an
+/// unused slot is an own variable by another name: another instance of the type shares its wire.
+pub(crate) fn notices(layout: &Layout, types: &[R1cs], are_stored: bool) -> Vec<Notice> {
+    let mut out = Vec::new();
+    if layout.public_wires().next().is_none() {
+        out.push(Notice::NothingPublic);
+    }
+    let without = layout.types_without_instances();
+    out.extend(without.map(|kind| Notice::TypeWithoutInstances { kind: kind.to_owned() }));
+    if !are_stored {
+        out.extend(unused_slots(layout, types));
+    }
+    out.extend(own_wires(layout));
+    out
+}
+
+fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
+    let mut out = Vec::new();
+    // One pass over the instances, whatever the number of types.
+    let mut unused: BTreeMap<(TypeId, usize), Vec<usize>> = BTreeMap::new();
+    for instance in layout.instance_ids() {
+        let kind = layout.type_of(instance);
+        for (slot, _) in layout.wires_of(instance).enumerate().filter(|(_, wire)| wire.is_none()) {
+            unused.entry((kind, slot)).or_default().push(instance.index());
+        }
+    }
+    for (kind, r1cs) in layout.type_ids().zip(types) {
+        let unconstrained: BTreeSet<usize> = r1cs.unconstrained_slots().into_iter().collect();
+        let of_type = unused.range((kind, 0)..=(kind, usize::MAX));
+        for ((_, slot), instances) in of_type {
+            // Without a constraint, the value does not matter.
+            if unconstrained.contains(slot) {
+                continue;
+            }
+            let uses = |row: &usize| {
+                let mut terms = r1cs.matrices.all().into_iter().flat_map(|m| m.terms(*row));
+                terms.any(|(_, variable)| r1cs.layout.slot_of(variable) == Some(*slot))
+            };
+            let rows = r1cs.layout.made_rows(r1cs.constraints());
+            if let Some(first) = instances.first()
+                && let Some(constraint) = rows.into_iter().find(uses)
+            {
+                out.push(Notice::UnusedSlot {
+                    instance: *first,
+                    instances: instances.len(),
+                    kind: r1cs.name.clone(),
+                    slot: layout.slot_label(kind, *slot),
+                    constraint,
+                });
+            }
+        }
+    }
+    out
+}
+
+/// The first instance of each type that reads what it writes.
+fn own_wires(layout: &Layout) -> Vec<Notice> {
+    let mut out = Vec::new();
+    let mut found = HashSet::new();
+    for instance in layout.instance_ids() {
+        // One notice per type: a circuit may have millions of instances with the same mistake.
+        if found.contains(&layout.type_of(instance)) {
+            continue;
+        }
+        let start = layout.starts[instance.index()];
+        let slots = || layout.slots.range(start, layout.slots(layout.type_of(instance)));
+        let written: HashSet<u32> = slots()
+            .filter_map(|slot| match slot {
+                Slot::Writes(wire) => Some(wire),
+                _ => None,
+            })
+            .collect();
+        let own = |slot: Slot| match slot {
+            Slot::Reads(wire) if written.contains(&wire) => Some(wire),
+            _ => None,
+        };
+        if let Some(wire) = slots().find_map(own) {
+            found.insert(layout.type_of(instance));
+            let wire = layout.wires.name(WireId(wire)).to_string();
+            out.push(Notice::ReadsOwnWire { instance: instance.index(), wire });
+        }
+    }
+    out
+}

@@ -1,0 +1,20 @@
+//! Requests to an orchestrator, and what both sides must agree on.
+//!
+//! - [`Client`] submits jobs, waits for them, reads what a chain has published, and transfers blobs.
+//! - [`body`] has the types of requests and answers.
+//! - [`Workflow`] is the file that says which tasks a job takes.
+//! - [`Blobs`] is a folder of files by their [`Digest`].
+//! - [`slurm`] has the words and calls of SLURM that all submitters of proofs share.
+
+mod blobs;
+pub mod body;
+mod client;
+mod id;
+pub mod slurm;
+mod workflow;
+
+pub use blobs::{BlobError, Blobs, Incoming};
+pub use body::Order;
+pub use client::{Client, ClientError};
+pub use id::{BadId, Digest, Name};
+pub use workflow::{Collect, Input, MAX_BLOBS, MAX_TASKS, Stage, Workflow, WorkflowError};

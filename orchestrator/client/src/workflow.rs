@@ -1,0 +1,471 @@
+//! Workflows: what is done for a block, as a file that is checked before it is accepted.
+
+use crate::id::{Digest, Name};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of workflow files.
+const VERSION: u32 = 1;
+
+/// The number of tasks that a job may have.
+pub const MAX_TASKS: usize = 4_096;
+
+/// The number of blobs that an input of a job or of a task may have: a record holds their digests.
+pub const MAX_BLOBS: usize = 512;
+
+/// The number of stages, and of inputs, that a workflow may have.
+const MAX_STAGES: usize = 64;
+
+/// The number of digests of inputs and outputs that a job's record may hold: 67 bytes each, with room for the rest of the record.
+const MAX_DIGESTS: usize = 700;
+
+/// A graph of stages.
+///
+/// ```
+/// let workflow = hekaton_orchestrator_client::Workflow::parse(r#"
+///     version = 1
+///     name = "chunks"
+///     [inputs.chunks]
+///     [[stages]]
+///     name = "chunk"
+///     from = ["chunks"]
+///     backend = "prove"
+///     [[stages]]
+///     name = "batch"
+///     from = ["chunk"]
+///     collect = "all"
+///     backend = "aggregate"
+/// "#).unwrap();
+/// assert_eq!(workflow.stages.len(), 2);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workflow {
+    /// The version of the file: 1.
+    pub version: u32,
+    /// The name that people use for it.
+    pub name: Name,
+    /// The inputs that a job brings.
+    #[serde(default)]
+    pub inputs: BTreeMap<Name, Input>,
+    /// The stages that work on them.
+    #[serde(default)]
+    pub stages: Vec<Stage>,
+}
+
+/// Blobs that a job brings under one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The smallest number of blobs.
+    #[serde(default = "one")]
+    pub at_least: usize,
+    /// The largest number of blobs.
+    #[serde(default = "many")]
+    pub at_most: usize,
+}
+
+/// Tasks of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// The name that people and other stages use for it.
+    pub name: Name,
+    /// Inputs of the job and outputs of other stages, by their names.
+    pub from: Vec<Name>,
+    /// Which of them make a task.
+    #[serde(default)]
+    pub collect: Collect,
+    /// The back-end that runs the tasks.
+    pub backend: Name,
+    /// The number of copies of each task that run at the same time. The first output counts, the other copies are cancelled.
+    #[serde(default = "single")]
+    pub copies: u8,
+    /// The number of failed attempts after which a task is dead.
+    #[serde(default = "attempts")]
+    pub attempts: u32,
+    /// The time that an attempt may take, in seconds.
+    #[serde(default = "day")]
+    pub seconds: u32,
+    /// The time that an attempt may go without progress, in seconds. Only for back-ends that report progress.
+    #[serde(default = "day")]
+    pub stall_seconds: u32,
+    /// The number of milliseconds without a new output after which a barrier is full with what there is. Without it, partial
+    /// groups are never made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_after_millis: Option<u32>,
+}
+
+/// Which outputs make a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Collect {
+    /// Each output by itself; of several sources, those with the same index.
+    #[default]
+    Each,
+    /// All outputs of the block: a barrier.
+    All,
+    /// The given number of outputs that follow each other, of each source.
+    Sequential(u32),
+    /// Decided by a strategy of the process, which has this name.
+    Custom(Name),
+}
+
+fn one() -> usize {
+    1
+}
+fn many() -> usize {
+    MAX_BLOBS
+}
+fn single() -> u8 {
+    1
+}
+fn attempts() -> u32 {
+    4
+}
+fn day() -> u32 {
+    86_400
+}
+
+/// An error in a workflow, or in a job for it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkflowError {
+    /// The file is not a workflow.
+    #[error("not a workflow: {0}")]
+    Parse(String),
+    /// A field has a value that it cannot have.
+    #[error("{place}: {why}")]
+    Bad {
+        /// The input or the stage.
+        place: String,
+        /// The error, and what would be right.
+        why: String,
+    },
+    /// Stages wait for each other.
+    #[error("the stages {0} wait for each other")]
+    Cycle(String),
+}
+
+fn bad(place: impl std::fmt::Display, why: impl Into<String>) -> WorkflowError {
+    WorkflowError::Bad { place: place.to_string(), why: why.into() }
+}
+
+impl Workflow {
+    /// Reads a TOML file and checks it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub fn parse(text: &str) -> Result<Self, WorkflowError> {
+        let workflow: Self =
+            toml::from_str(text).map_err(|e| WorkflowError::Parse(e.to_string()))?;
+        workflow.check()?;
+        Ok(workflow)
+    }
+
+    /// Reads what [`Self::to_bytes`] returned, and checks it: blobs come from outside.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WorkflowError> {
+        let workflow: Self =
+            serde_json::from_slice(bytes).map_err(|e| WorkflowError::Parse(e.to_string()))?;
+        workflow.check()?;
+        Ok(workflow)
+    }
+
+    /// Returns the one encoding that the workflow's digest is of.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("workflows have names as keys and no floats")
+    }
+
+    /// A workflow of one stage that passes each input file to a back-end.
+    pub fn single(backend: Name) -> Self {
+        let input: Name = "input".parse().expect("a name");
+        let stage = Stage {
+            name: "prove".parse().expect("a name"),
+            from: vec![input.clone()],
+            collect: Collect::Each,
+            backend: backend.clone(),
+            copies: single(),
+            attempts: attempts(),
+            seconds: day(),
+            stall_seconds: day(),
+            partial_after_millis: None,
+        };
+        let inputs = BTreeMap::from([(input, Input { at_least: 1, at_most: MAX_BLOBS })]);
+        Self { version: VERSION, name: backend, inputs, stages: vec![stage] }
+    }
+
+    fn check(&self) -> Result<(), WorkflowError> {
+        if self.version != VERSION {
+            let why =
+                format!("version {} is not {VERSION}, which this program reads", self.version);
+            return Err(bad("workflow", why));
+        }
+        if self.stages.is_empty() || self.stages.len() > MAX_STAGES {
+            return Err(bad("workflow", format!("it must have 1 to {MAX_STAGES} stages")));
+        }
+        if self.inputs.len() > MAX_STAGES {
+            return Err(bad("workflow", format!("it may have {MAX_STAGES} inputs")));
+        }
+        for (name, input) in &self.inputs {
+            let place = format_args!("input '{name}'").to_string();
+            if input.at_least > input.at_most || input.at_most > MAX_BLOBS || input.at_most == 0 {
+                return Err(bad(
+                    place,
+                    format!("0 <= at_least <= at_most <= {MAX_BLOBS} must hold"),
+                ));
+            }
+            if !self.stages.iter().any(|stage| stage.from.contains(name)) {
+                return Err(bad(place, "no stage uses it"));
+            }
+        }
+        let mut names: BTreeSet<&Name> = self.inputs.keys().collect();
+        for stage in &self.stages {
+            if !names.insert(&stage.name) {
+                let why = "there is an input or another stage with this name";
+                return Err(bad(format_args!("stage '{}'", stage.name), why));
+            }
+        }
+        for stage in &self.stages {
+            check_stage(stage, &names)?;
+        }
+        self.order().map(drop)
+    }
+
+    /// Returns the stages in an order in which each comes after those that it waits for.
+    ///
+    /// # Errors
+    /// If there is no such order, as stages wait for each other.
+    pub fn order(&self) -> Result<Vec<usize>, WorkflowError> {
+        let mut order: Vec<usize> = Vec::new();
+        while order.len() < self.stages.len() {
+            let ready = |&at: &usize| {
+                let settled = |name: &Name| {
+                    self.inputs.contains_key(name)
+                        || order.iter().any(|&done| self.stages[done].name == *name)
+                };
+                !order.contains(&at) && self.stages[at].from.iter().all(settled)
+            };
+            let Some(next) = (0..self.stages.len()).find(ready) else {
+                let left: Vec<String> = (0..self.stages.len())
+                    .filter(|at| !order.contains(at))
+                    .map(|at| format!("'{}'", self.stages[at].name))
+                    .collect();
+                return Err(WorkflowError::Cycle(left.join(", ")));
+            };
+            order.push(next);
+        }
+        Ok(order)
+    }
+
+    /// Returns the number of stages before each one, on the longest way from the inputs.
+    pub fn depths(&self) -> Vec<u16> {
+        let mut depths = vec![0; self.stages.len()];
+        for at in self.order().unwrap_or_default() {
+            let behind = self.stages[at].from.iter().filter_map(|name| self.stage(name));
+            depths[at] = behind.map(|stage| depths[stage] + 1).max().unwrap_or(0);
+        }
+        depths
+    }
+
+    /// Returns the index of a stage.
+    pub fn stage(&self, name: &Name) -> Option<usize> {
+        self.stages.iter().position(|stage| stage.name == *name)
+    }
+
+    /// Reports whether nothing waits for a stage: its outputs are the job's.
+    pub fn is_last(&self, at: usize) -> bool {
+        !self.stages.iter().any(|stage| stage.from.contains(&self.stages[at].name))
+    }
+
+    /// Checks what a job brings: the names, how many blobs, and that sources of one stage fit each other.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn check_inputs(&self, inputs: &BTreeMap<Name, Vec<Digest>>) -> Result<(), WorkflowError> {
+        if let Some(name) = inputs.keys().find(|name| !self.inputs.contains_key(name)) {
+            let known: Vec<&str> = self.inputs.keys().map(Name::as_str).collect();
+            let why = format!("the workflow has only the inputs {}", known.join(", "));
+            return Err(bad(format_args!("input '{name}'"), why));
+        }
+        let mut counts: BTreeMap<&Name, Option<usize>> = BTreeMap::new();
+        for (name, input) in &self.inputs {
+            let count = inputs.get(name).map_or(0, Vec::len);
+            if !(input.at_least..=input.at_most).contains(&count) {
+                let Input { at_least, at_most } = input;
+                let why = format!("{count} files, and the workflow needs {at_least} to {at_most}");
+                return Err(bad(format_args!("input '{name}'"), why));
+            }
+            counts.insert(name, Some(count));
+        }
+        let mut tasks = 0;
+        let mut digests: usize = inputs.values().map(Vec::len).sum();
+        for at in self.order()? {
+            let stage = &self.stages[at];
+            let place = format_args!("stage '{}'", stage.name).to_string();
+            let sources: Option<Vec<usize>> = stage.from.iter().map(|name| counts[name]).collect();
+            let count = match (&stage.collect, &sources) {
+                (Collect::Custom(_), _) | (_, None) => None,
+                (Collect::All, Some(_)) => Some(1),
+                (Collect::Each | Collect::Sequential(_), Some(sources)) => {
+                    if sources.windows(2).any(|two| two[0] != two[1]) {
+                        let why = format!("its sources have {sources:?} outputs, not equally many");
+                        return Err(bad(place, why));
+                    }
+                    let size = match stage.collect {
+                        Collect::Sequential(size) => size as usize,
+                        _ => 1,
+                    };
+                    Some(sources[0].div_ceil(size))
+                }
+            };
+            if stage.collect == Collect::All
+                && let Some(sources) = &sources
+                && sources.iter().sum::<usize>() > MAX_BLOBS
+            {
+                return Err(bad(
+                    place,
+                    format!("its task would have more than {MAX_BLOBS} inputs"),
+                ));
+            }
+            if self.is_last(at) {
+                digests += count.unwrap_or(0);
+            }
+            if digests > MAX_DIGESTS {
+                let why =
+                    format!("inputs and outputs would be more than {MAX_DIGESTS} files together");
+                return Err(bad(place, why));
+            }
+            tasks += count.unwrap_or(0) * usize::from(stage.copies);
+            if tasks > MAX_TASKS {
+                return Err(bad(place, format!("the job would have more than {MAX_TASKS} tasks")));
+            }
+            counts.insert(&stage.name, count);
+        }
+        Ok(())
+    }
+}
+
+fn check_stage(stage: &Stage, names: &BTreeSet<&Name>) -> Result<(), WorkflowError> {
+    let place = || format!("stage '{}'", stage.name);
+    if stage.from.len() > MAX_STAGES {
+        return Err(bad(place(), format!("'from' may have {MAX_STAGES} names")));
+    }
+    if stage.from.is_empty() {
+        return Err(bad(place(), "'from' names no input and no stage"));
+    }
+    for (at, name) in stage.from.iter().enumerate() {
+        if !names.contains(name) {
+            return Err(bad(place(), format!("there is no input and no stage '{name}'")));
+        }
+        if stage.from[..at].contains(name) {
+            return Err(bad(place(), format!("'from' names '{name}' twice")));
+        }
+    }
+    let ranges = [
+        ("copies", u32::from(stage.copies), 8),
+        ("attempts", stage.attempts, 100),
+        ("seconds", stage.seconds, 30 * day()),
+        ("stall_seconds", stage.stall_seconds, 30 * day()),
+    ];
+    for (field, value, most) in ranges {
+        if !(1..=most).contains(&value) {
+            return Err(bad(place(), format!("'{field}' is {value}, and must be 1 to {most}")));
+        }
+    }
+    let most = u32::try_from(MAX_BLOBS / stage.from.len()).unwrap_or(1);
+    if let Collect::Sequential(size) = stage.collect
+        && !(1..=most).contains(&size)
+    {
+        return Err(bad(place(), format!("'sequential' is {size}, and must be 1 to {most}")));
+    }
+    if stage.partial_after_millis.is_some() && stage.collect != Collect::All {
+        return Err(bad(place(), "'partial_after_millis' is for stages that collect all"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(name: &str, rest: &str) -> String {
+        format!("[[stages]]\nname = \"{name}\"\nbackend = \"b\"\n{rest}\n")
+    }
+
+    fn parse(stages: &[String]) -> Result<Workflow, String> {
+        let head = "version = 1\nname = \"w\"\n[inputs.a]\nat_most = 4\n";
+        let text = format!("{head}{}", stages.concat());
+        Workflow::parse(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn workflows_that_cannot_work_are_refused() {
+        let from_a = stage("s", "from = [\"a\"]");
+        let workflow =
+            parse(&[from_a.clone(), stage("t", "from = [\"s\", \"a\"]\ncollect = \"all\"")]);
+        let workflow = workflow.unwrap();
+        assert_eq!(Workflow::from_bytes(&workflow.to_bytes()), Ok(workflow.clone()));
+        assert_eq!(workflow.depths(), [0, 1]);
+
+        for (stages, why) in [
+            (vec![], "1 to 64 stages"),
+            (vec![from_a.clone(), stage("t", "from = []")], "'from' names no"),
+            (vec![stage("s", "from = [\"x\"]")], "input 'a': no stage uses it"),
+            (vec![stage("s", "from = [\"a\", \"x\"]")], "there is no input and no stage 'x'"),
+            (vec![stage("s", "from = [\"a\", \"a\"]")], "twice"),
+            (vec![stage("a", "from = [\"a\"]")], "with this name"),
+            (vec![from_a.clone(), from_a.clone()], "with this name"),
+            (
+                vec![
+                    from_a.clone(),
+                    stage("t", "from = [\"u\"]"),
+                    stage("u", "from = [\"t\", \"s\"]"),
+                ],
+                "the stages 't', 'u' wait for each other",
+            ),
+            (vec![stage("s", "from = [\"a\"]\ncopies = 0")], "'copies' is 0"),
+            (vec![stage("s", "from = [\"a\"]\nattempts = 101")], "'attempts' is 101"),
+            (vec![stage("s", "from = [\"a\"]\ncollect = { sequential = 0 }")], "'sequential' is 0"),
+            (vec![stage("s", "from = [\"a\"]\npartial_after_millis = 1")], "collect all"),
+            (vec![stage("s", "from = [\"a\"]\nelse = 1")], "unknown field"),
+            (vec![stage("s/", "from = [\"a\"]")], "is not a name"),
+        ] {
+            let found = parse(&stages).unwrap_err();
+            assert!(found.contains(why), "{found}\nand not: {why}");
+        }
+        let other =
+            Workflow::parse("version = 2\nname = \"w\"\nstages = []\n[inputs]").unwrap_err();
+        assert!(other.to_string().contains("version 2"), "{other}");
+    }
+
+    #[test]
+    fn what_jobs_bring_is_checked() {
+        let text = "version = 1\nname = \"w\"\n[inputs.a]\n[inputs.b]\nat_least = 0\n";
+        let stages = [
+            stage("s", "from = [\"a\"]\ncopies = 8"),
+            stage("t", "from = [\"s\", \"b\"]"),
+            stage("u", "from = [\"t\"]\ncollect = { sequential = 3 }"),
+        ];
+        let workflow = Workflow::parse(&format!("{text}{}", stages.concat())).unwrap();
+        let check = |inputs: &[(&str, usize)]| {
+            let blobs = |&(name, count): &(&str, usize)| {
+                (name.parse().unwrap(), vec![Digest::of(b"x"); count])
+            };
+            let checked = workflow.check_inputs(&inputs.iter().map(blobs).collect());
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&[("a", 5), ("b", 5)]), Ok(()));
+        for (inputs, why) in [
+            (vec![("a", 5), ("c", 1)], "input 'c': the workflow has only the inputs a, b"),
+            (vec![("b", 5)], "input 'a': 0 files, and the workflow needs 1 to 512"),
+            (vec![("a", 513)], "513 files"),
+            (vec![("a", 5), ("b", 4)], "stage 't': its sources have [5, 4] outputs"),
+            (vec![("a", 512), ("b", 512)], "more than 700 files"),
+        ] {
+            let found = check(&inputs).unwrap_err();
+            assert!(found.contains(why), "{found}\nand not: {why}");
+        }
+    }
+}

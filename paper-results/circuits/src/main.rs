@@ -1,0 +1,19 @@
+//! `hekaton` with the circuits of the paper's experiments.
+
+use hekaton_cli::App;
+use hekaton_directory_circuit::Epochs;
+use hekaton_paper::{FullEpoch, Ram};
+use hekaton_standard::{Chain, Merkle};
+use hekaton_witness::StateWitness;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    App::new("hekaton-paper")
+        .circuit::<Merkle>()
+        .circuit::<Chain>()
+        .circuit::<Epochs>()
+        .circuit::<StateWitness>()
+        .circuit::<Ram>()
+        .circuit::<FullEpoch>()
+        .run()
+}
