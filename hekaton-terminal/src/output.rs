@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -32,8 +33,16 @@ pub fn with_program(text: &str) -> String {
 
 /// Starts logging to standard error, filtered by `RUST_LOG`, or by `default` where that is not set.
 pub fn start_logging(default: &str) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    let filter = |text: &str| text.parse::<Targets>();
+    let default = filter(default).expect("a filter of this program");
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(text) => filter(&text).unwrap_or_else(|error| {
+            // Often it is there for another program.
+            say(format_args!("warning: RUST_LOG is not used: {error}"));
+            default
+        }),
+        Err(_) => default,
+    };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())

@@ -2,7 +2,8 @@
 
 use crate::failure::OrFailure;
 use crate::options::{DirectoryEpoch, DirectoryLookUp};
-use crate::source::{Asking, is_control};
+use crate::foreign_text::is_control;
+use crate::source::Asking;
 use hekaton_directory::{Checked, SignedRecord};
 use hekaton_directory_http::Base64;
 use hekaton_directory_http::body::State;

@@ -1,6 +1,6 @@
 //! Errors of the directory's libraries as failures with exit codes.
 
-use crate::source::printable;
+use crate::foreign_text::printable;
 use hekaton_directory_http::{AnswerError, ClientError, Refusal};
 use hekaton_directory_prover::KeysError;
 use hekaton_terminal::exit::{self, Failure};

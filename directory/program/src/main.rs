@@ -4,6 +4,7 @@ mod ask;
 mod audit;
 mod failure;
 mod folder;
+mod foreign_text;
 mod head;
 mod insert;
 mod manage;

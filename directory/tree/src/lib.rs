@@ -22,6 +22,7 @@
 //! Versions of a label count up from 0, by one in each epoch that changes it. That no epoch does anything else is
 //! what the proofs of epochs say.
 
+#[cfg(feature = "records")]
 mod audit;
 mod hash;
 mod history;
@@ -31,11 +32,13 @@ pub mod log;
 mod path;
 mod place;
 mod read;
+#[cfg(feature = "records")]
 mod record;
 mod tile;
 mod tree;
 mod witness;
 
+#[cfg(feature = "records")]
 pub use audit::{Audit, AuditError, EpochProof, audit};
 pub use hash::{Digest, EMPTY, Profile};
 pub use history::{Current, Entry, History, HistoryError};
@@ -45,6 +48,7 @@ pub use log::Frontier;
 pub use path::{End, Path, PathError};
 pub use place::{Away, Place};
 pub use read::{DecodeError, Reader};
+#[cfg(feature = "records")]
 pub use record::{
     Checked, LookUpError, Parameters, RECORD_LENGTH, Record, RecordError, SIGNED_LENGTH,
     SignedRecord,
@@ -53,5 +57,5 @@ pub use tile::TileError;
 pub use tree::{Change, Tree, UpdateError};
 pub use witness::{STACK, Step, Witness};
 
-#[cfg(test)]
+#[cfg(all(test, feature = "records"))]
 mod tests;
