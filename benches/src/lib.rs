@@ -79,7 +79,7 @@ impl Line<'_> {
         } else {
             format!("  {rival} {theirs:>12.3} {unit}  ratio {ratio:.2}")
         };
-        line + &note.map(|note| format!("  ({note})")).unwrap_or_default()
+        line + &note.map_or_else(String::new, |note| format!("  ({note})"))
     }
 }
 
@@ -101,7 +101,7 @@ pub struct Times {
 
 /// The processor time of all threads of this process.
 pub fn cpu_time() -> Duration {
-    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
+    clock_gettime(ClockId::ProcessCPUTime).try_into().expect("processor time is not negative")
 }
 
 /// Calls a function and measures its wall time and its processor time.
@@ -120,7 +120,7 @@ pub fn medians(times: &[Times]) -> Times {
 /// The median of some times; zero if there are no times.
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+    times.get(times.len() / 2).map_or(Duration::ZERO, |time| *time)
 }
 
 /// Calls two functions in alternation, `repetitions` times each, and returns their median times.
@@ -152,14 +152,15 @@ pub fn private_memory() -> u64 {
     status("RssAnon:")
 }
 
-/// The most memory that this process has had at a time, in bytes; 0 except on Linux.
+/// The peak memory of this process, in bytes; 0 except on Linux.
 pub fn peak_of_process() -> u64 {
     status("VmHWM:")
 }
 
 /// A size that the system reports for this process.
 fn status(field: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // Only Linux reports it.
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return 0 };
     let line = status.lines().find_map(|l| l.strip_prefix(field));
     let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
     kib.unwrap_or(0) * 1024

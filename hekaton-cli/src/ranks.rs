@@ -29,8 +29,8 @@ const MANY: usize = 256;
 #[cfg(feature = "mpi")]
 const PER_LEADER: usize = 32;
 
-/// A rank's place in the job.
-pub(crate) struct Place {
+/// The part of a job that a rank has: its network, its provers, and its way to fail.
+pub(crate) struct RankContext {
     pub(crate) endpoint: Endpoint,
     /// single-threaded provers of this rank, before the memory limit reduces them
     pub(crate) provers: usize,
@@ -194,14 +194,14 @@ fn serve_on_root(
 
 /// Runs rank 0: the coordinator over all ranks, and a worker of its own if it also proves.
 pub(crate) fn coordinate<R>(
-    place: Place,
+    rank: RankContext,
     options: &Ranks,
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     recorder: &Recorder<'_>,
     run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let Place { endpoint, provers, fail, input } = place;
+    let RankContext { endpoint, provers, fail, input } = rank;
     let role = root_role(options, endpoint.size())?;
     let schedule = match options.schedule {
         ScheduleOption::Dynamic => Scheduling::Dynamic,
@@ -249,14 +249,14 @@ pub(crate) fn coordinate<R>(
 /// Runs any other rank: serves until rank 0 ends the run.
 #[cfg(feature = "mpi")]
 pub(crate) fn work(
-    place: &Place,
+    rank: &RankContext,
     command: &Prove,
     subject: &dyn Subject,
     keys: &OpenedKeys,
 ) -> Result<(), Failure> {
     let circuit = keys.circuit.prepared().map_err(|e| Failure::new(exit::FAILED, e))?;
-    match executes(&command.ranks, &circuit, keys, place.endpoint.size()) {
-        Executes::Root => work_on(place, &circuit, keys, None),
+    match executes(&command.ranks, &circuit, keys, rank.endpoint.size()) {
+        Executes::Root => work_on(rank, &circuit, keys, None),
         Executes::Ranks => {
             drop(circuit);
             let hint = subject.read_by_ranks();
@@ -264,7 +264,7 @@ pub(crate) fn work(
             let input = subject.input(&command.file).map_err(|e| unreadable(e.message))?;
             let unread = |e| unreadable(format!("{}: {e}", command.file.display()));
             let digest = Some(input.digest().map_err(|e| unread(e.to_string()))?);
-            let work = |circuit: &PreparedCircuit<'_>| work_on(place, circuit, keys, digest);
+            let work = |circuit: &PreparedCircuit<'_>| work_on(rank, circuit, keys, digest);
             let worked = keys.circuit.on_input(&input, work);
             worked.map_err(|e| unread(e.to_string()))?
         }
@@ -273,15 +273,15 @@ pub(crate) fn work(
 
 #[cfg(feature = "mpi")]
 fn work_on(
-    place: &Place,
+    rank: &RankContext,
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     input: Option<[u8; 32]>,
 ) -> Result<(), Failure> {
-    let hello = hello(circuit, keys, place.provers, input)?;
+    let hello = hello(circuit, keys, rank.provers, input)?;
     // A failed rank ends all others at once, because nothing waits for the jobs in progress.
-    let fail = &place.fail;
+    let fail = &rank.fail;
     let failed = |error: &RankError| fail(&failure(error.clone()));
     let (keys, pool) = (&keys.keys, &*keys.engine);
-    serve(&place.endpoint, &Serve { circuit, keys, pool, hello, failed: &failed }).map_err(failure)
+    serve(&rank.endpoint, &Serve { circuit, keys, pool, hello, failed: &failed }).map_err(failure)
 }

@@ -32,6 +32,7 @@ fn run(app: &App) -> ExitCode {
         Ok(options) => options,
         Err(error) => return output::command_line_error(&error),
     };
+    // arkworks logs each namespace of each synthesis, and each unsatisfied constraint as a warning of its own.
     output::start_logging("warn,gr1cs=off,r1cs=off");
     let json = options.json;
     // A wrong HEKATON_ARITH is refused now, and not in the middle of a run.

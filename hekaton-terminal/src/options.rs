@@ -3,6 +3,7 @@
 use clap::Args;
 use std::num::NonZeroUsize;
 
+// Setup and checks use all threads for one multi-scalar multiplication; `prove` has one prover per thread.
 /// The help of `--threads` where threads are not provers.
 pub const THREADS: &str = "Number of threads [default: the cores this process may use]";
 

@@ -145,12 +145,12 @@ fn number(value: &Value) -> f64 {
 
 /// The sum of a field over all ranks' accounts of a phase.
 fn accounts(report: &Value, phase: &str, field: &str) -> f64 {
-    let all = report["rank_accounts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = report["rank_accounts"].as_array().map_or(&[][..], Vec::as_slice);
     all.iter().filter(|a| a["phase"] == phase).map(|a| number(&a[field])).sum()
 }
 
 fn phase<'r>(report: &'r Value, name: &str, field: &str) -> &'r Value {
-    let all = report["phases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = report["phases"].as_array().map_or(&[][..], Vec::as_slice);
     all.iter().find(|p| p["phase"] == name).map_or(&Value::Null, |p| &p[field])
 }
 

@@ -1,6 +1,6 @@
 //! The shares of the protocol and of the kernels in the difference to the paper: the amounts
 //! of work of the paper's protocol with the kernels of this project, against this project's worker.
-//! It proves nothing, and every line says so.
+//! It is not a proof, and every line states that.
 //!
 //! `cargo run --release -p benches --bin paper_workload -- --json`
 #![allow(clippy::print_stdout)]

@@ -82,11 +82,11 @@ pub(crate) enum Command {
     Model(Model),
     /// Print the model next to the medians, as one JSON object per point
     Compare(Chosen),
-    /// Draw all figures, and index.html with all of them
-    Plot(Plot),
+    /// Draw all figures, and write index.html: all figures, claims and the environment on one page
+    Report(Report),
     /// Run other provers that are at hand, for comparison
     Peers,
-    /// Run check, run, model, collect, and plot in sequence
+    /// Run check, run, model, collect, and report in sequence
     All(All),
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Model {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Plot {
+pub(crate) struct Report {
     /// A Python of at least 3.11 with the packages of plot/requirements.txt
     #[arg(long, value_name = "PATH", default_value = "python3")]
     pub(crate) python: PathBuf,
@@ -152,5 +152,5 @@ pub(crate) struct All {
     #[command(flatten)]
     pub(crate) run: Run,
     #[command(flatten)]
-    pub(crate) plot: Plot,
+    pub(crate) report: Report,
 }

@@ -1,7 +1,7 @@
 //! Checks whether the machine has what points require, by `hekaton estimate`.
 
 use super::environment::memory_bytes;
-use super::failure::{At, Failure, USAGE};
+use super::failure::{At, FAILED, Failure, USAGE};
 use super::keys;
 use super::program::Program;
 use super::session::Session;
@@ -15,8 +15,8 @@ use std::thread::available_parallelism;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,
-    /// Bytes per node.
-    pub(crate) memory: u64,
+    /// Bytes per node, if they are known.
+    pub(crate) memory: Option<u64>,
     /// Ranks per node that share the memory; `usize::MAX` on one machine.
     pub(crate) ranks_per_node: usize,
     /// Free bytes for keys.
@@ -28,7 +28,7 @@ impl Machine {
     pub(crate) fn here(work: &Path) -> Result<Self, Failure> {
         Ok(Self {
             cores: available_parallelism().map_or(1, std::num::NonZero::get),
-            memory: memory_bytes().unwrap_or(u64::MAX),
+            memory: memory_bytes(),
             ranks_per_node: usize::MAX,
             disk: free_disk(work)?,
         })
@@ -63,8 +63,8 @@ impl Requirement {
         }
         let ranks = self.point.processes().min(machine.ranks_per_node) as u64;
         let memory = self.memory.saturating_mul(ranks);
-        (memory > machine.memory)
-            .then(|| format!("{} of memory, of {}", bytes(memory), bytes(machine.memory)))
+        let available = machine.memory.filter(|available| memory > *available)?;
+        Some(format!("{} of memory, of {}", bytes(memory), bytes(available)))
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn requirements(
     scale: &str,
     machine: &Machine,
 ) -> Result<Vec<Requirement>, Failure> {
-    let mut known: BTreeMap<String, serde_json::Value> = BTreeMap::new();
+    let mut known: BTreeMap<String, Option<serde_json::Value>> = BTreeMap::new();
     let mut all = Vec::new();
     for experiment in experiments {
         let repetitions = experiment.scale(scale).map_or(0, |s| s.repetitions);
@@ -91,23 +91,25 @@ pub(crate) fn requirements(
             let key = format!("{} {ranks:?} {}", named(&point), point.cores);
             if !known.contains_key(&key) {
                 // Counting constraints of a large point takes a while, and is useless if there are
-                // too few cores.
+                // too few cores: the point is refused for them.
                 let found = match point.cores > machine.cores && !point.oversubscribe {
-                    true => serde_json::Value::Null,
-                    false => program.estimate(&point)?,
+                    true => None,
+                    false => Some(program.estimate(&point)?),
                 };
                 known.insert(key.clone(), found);
             }
-            let found = &known[&key];
-            let number = |name: &str| found[name].as_u64().unwrap_or_default();
+            let number = |name: &str| match &known[&key] {
+                None => Ok(0.0),
+                Some(found) => found[name].as_f64().ok_or_else(|| {
+                    Failure::new(FAILED, format!("{}: estimate printed no {name}", point.id))
+                }),
+            };
             let there = keys::exist(program, &point, &session.work);
-            all.push(Requirement {
-                repetitions,
-                memory: number("peak_memory_bytes"),
-                disk: if there { 0 } else { number("key_bytes") },
-                seconds: found["seconds"].as_f64().unwrap_or_default(),
-                point,
-            });
+            #[allow(clippy::cast_possible_truncation, reason = "bytes of one machine")]
+            let (memory, key_bytes) =
+                (number("peak_memory_bytes")? as u64, number("key_bytes")? as u64);
+            let (disk, seconds) = (if there { 0 } else { key_bytes }, number("seconds")?);
+            all.push(Requirement { repetitions, memory, disk, seconds, point });
         }
     }
     Ok(all)
@@ -123,7 +125,10 @@ pub(crate) fn refuse_too_large(
     machine: &Machine,
 ) -> Result<(), Failure> {
     let Some(why) = too_large(found, machine) else { return Ok(()) };
-    let here = SCALES.iter().position(|s| *s == session.scale).unwrap_or(0);
+    let here = SCALES
+        .iter()
+        .position(|s| *s == session.scale)
+        .expect("the command line accepts only these scales");
     let mut fits = None;
     let known = |scale: &&&str| experiments.iter().all(|e| e.scale(scale).is_some());
     for scale in SCALES[..here].iter().rev().filter(known) {
@@ -152,8 +157,7 @@ fn too_large(found: &[Requirement], machine: &Machine) -> Option<String> {
 
 /// The bytes of all keys, each counted once, with a tenth for proofs and events.
 fn disk(found: &[Requirement]) -> u64 {
-    let keys = found.iter().map(|r| (named(&r.point), r.disk));
-    let keys: BTreeMap<String, u64> = keys.collect();
+    let keys: BTreeMap<String, u64> = found.iter().map(|r| (named(&r.point), r.disk)).collect();
     keys.values().sum::<u64>() / 10 * 11
 }
 

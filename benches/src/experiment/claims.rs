@@ -81,7 +81,7 @@ const CLAIMS: [(&str, &str, &str, &str); 9] = [
         "proof",
         "42 + 288 (10 + 6 log2 n) + 576 bytes exactly; <= 25 ms",
     ),
-    ("C6", "memory per prover", "memory", "<= 0.8 kB per constraint, besides the key"),
+    ("C6", "memory per prover", "memory", "<= 0.8 kB per constraint, without the key"),
     ("C7", "key directory: updates per second rise with the batch", "fig9", "monotone"),
     (
         "C8",
@@ -285,7 +285,7 @@ fn memory(own: &[&Measured]) -> Judged {
         })
         .collect();
     let fit = Fit::of(&points).ok_or("a slope needs three sizes")?;
-    let found = format!("{:.0} bytes per constraint, besides the key", fit.slope);
+    let found = format!("{:.0} bytes per constraint, without the key", fit.slope);
     Ok((fit.slope <= 800.0, found))
 }
 
@@ -324,7 +324,7 @@ fn machine(own: &[&Measured]) -> Judged {
 fn model_band(model: Option<&[Comparison<'_>]>) -> Judged {
     let found = model.ok_or("model: not run")?;
     if found.is_empty() {
-        return Err("model.csv has none of the measured points".into());
+        return Err("model.csv does not have the measured points".into());
     }
     let inside = |seconds: &dyn Fn(&Comparison<'_>) -> Option<f64>| {
         let known = found.iter().filter_map(|c| Some((seconds(c)?, c.band)));
@@ -339,7 +339,7 @@ fn model_band(model: Option<&[Comparison<'_>]>) -> Judged {
     let mut ratios: Vec<f64> = found.iter().filter_map(|c| c.ratio).collect();
     ratios.sort_by(f64::total_cmp);
     if let Some((low, high)) = ratios.first().zip(ratios.last()) {
-        text += &format!("; predictions beside runs are {low:.2} to {high:.2} of these times");
+        text += &format!("; predictions next to runs are {low:.2} to {high:.2} of these times");
     }
     Ok((10 * good >= 9 * all, text))
 }

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most elements of one array; SLURM's default limit is 1001.
+/// The maximum number of elements of one array; SLURM's default limit is 1001.
 const ELEMENTS: usize = 1000;
 
 /// The resources of a site.
@@ -67,7 +67,7 @@ impl Cluster {
     pub(crate) fn machine(&self, disk: u64, ranks_per_node: usize) -> Machine {
         Machine {
             cores: self.nodes * self.cores_per_node,
-            memory: self.memory_per_node_gb.saturating_mul(1_000_000_000),
+            memory: Some(self.memory_per_node_gb.saturating_mul(1_000_000_000)),
             ranks_per_node,
             disk,
         }
@@ -182,7 +182,7 @@ pub(crate) fn submit(
         let (ranks, count) = (array.processes, array.elements.len());
         println_line(&format!("job {job}: {count} elements with {ranks} ranks"));
     }
-    println_line("when all have ended: experiment status, collect, plot");
+    println_line("when all have ended: experiment status, collect, report");
     Ok(())
 }
 

@@ -46,9 +46,8 @@ pub(crate) fn collect(session: &Session) -> Result<(), Failure> {
             eprintln!("{}-{}: no point: {why}", row.point.id, row.repetition);
         }
     }
-    let mut table = Row::head();
-    rows.iter().for_each(|row| table += &row.line());
-    files::write(&session.results.join("points.csv"), table.as_bytes())?;
+    let fields = rows.iter().map(Row::fields);
+    files::write_csv(&session.results.join("points.csv"), Row::head(), fields)?;
     let measured = summarize(&plan, &rows);
     let experiments: Vec<Value> = (session.experiments.iter())
         .map(|e| {

@@ -1,4 +1,4 @@
-//! The names of what is measured.
+//! The names of measured values.
 
 /// The numbers of a row, in the order of `points.csv`.
 pub(crate) const COLUMNS: [&str; 40] = [

@@ -1,6 +1,6 @@
 //! The commands of the program.
 
-use super::arguments::{Arguments, Command, Model, Plot, PointArguments, Run};
+use super::arguments::{Arguments, Command, Model, PointArguments, Report, Run};
 use super::check::{self, Machine, Requirement};
 use super::clusters::{self, Cluster};
 use super::collect;
@@ -42,12 +42,12 @@ fn run_command(arguments: &Arguments) -> Result<(), Failure> {
         Command::Collect => collect::collect(&session),
         Command::Model(options) => model::model(&session, &sources(options)),
         Command::Compare(chosen) => compare::compare(&session, &chosen.experiments),
-        Command::Plot(options) => plot(&session, options),
+        Command::Report(options) => report(&session, options),
         Command::Peers => peers::peers(&session),
         Command::All(options) => {
             if options.run.slurm.is_some() {
                 let why = "all waits for its results: use `run --slurm`, `model`, `collect`, and \
-                           `plot`";
+                           `report`";
                 return Err(Failure::new(USAGE, why));
             }
             // Failed repetitions are counted in the figures; the exit code still says so.
@@ -57,7 +57,7 @@ fn run_command(arguments: &Arguments) -> Result<(), Failure> {
             };
             model::model(&session, &sources(&options.run.model))?;
             collect::collect(&session)?;
-            plot(&session, &options.plot)?;
+            report(&session, &options.report)?;
             ran
         }
     }
@@ -255,7 +255,7 @@ fn status(session: &Session) -> Result<(), Failure> {
     let rows = collect::rows(session, &plan, &digest)?;
     let mut missing = 0;
     for point in &plan.points {
-        let planned = plan.repetitions.get(&point.id).copied().unwrap_or_default();
+        let planned = plan.repetitions.get(&point.id).map_or(0, |planned| *planned);
         let own = rows.iter().filter(|row| row.point.id == point.id);
         let reasons: Vec<&str> = own.filter_map(|row| row.failure.as_deref()).collect();
         let failed = reasons.len();
@@ -277,7 +277,7 @@ fn status(session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-fn plot(session: &Session, options: &Plot) -> Result<(), Failure> {
+fn report(session: &Session, options: &Report) -> Result<(), Failure> {
     let script = session.directory.join("plot/plot.py");
     let mut command = std::process::Command::new(&options.python);
     command.arg(&script).arg(&session.results);

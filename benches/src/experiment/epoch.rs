@@ -42,12 +42,15 @@ impl Epoch<'_> {
 
     fn witness(&self) -> Result<Witness, Failure> {
         let failed = |why: String| Failure::new(FAILED, format!("{}: {why}", self.point));
-        let profile = match self.circuit {
-            STEPS => self.options.get("profile").map(String::as_str).unwrap_or_default(),
-            _ => Profile::Full.name(),
-        };
-        let known = Profile::ALL.into_iter().find(|known| known.name() == profile);
-        let profile = known.ok_or_else(|| failed(format!("no profile {profile:?}")))?;
+        let name =
+            match self.circuit {
+                STEPS => self.options.get("profile").map(String::as_str).ok_or_else(|| {
+                    failed("the variant needs \"profile\" in its options".to_owned())
+                })?,
+                _ => Profile::Full.name(),
+            };
+        let known = Profile::ALL.into_iter().find(|known| known.name() == name);
+        let profile = known.ok_or_else(|| failed(format!("unknown profile {name:?}")))?;
         let made = || -> Result<Witness, Box<dyn std::error::Error + Send + Sync>> {
             let [labels, batch] = [self.labels, self.batch].map(usize::try_from);
             let (labels, batch) = (labels?, batch?);

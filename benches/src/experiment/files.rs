@@ -5,9 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The list of digests next to the paper's data, in the format of `sha256sum`.
 const DIGESTS: &str = "DIGESTS";
@@ -30,11 +29,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> 
 
 /// Replaces a file; a reader sees the old content or the new one.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let unfinished = path.with_extension(format!("unfinished-{}", std::process::id()));
-    let mut file = File::create(&unfinished).at(&unfinished)?;
-    file.write_all(content).at(&unfinished)?;
-    file.sync_all().at(&unfinished)?;
-    fs::rename(&unfinished, path).at(path)
+    hekaton_core::files::write_file(path, content).at(path)
 }
 
 /// Replaces a file by a value as indented JSON.
@@ -44,24 +39,35 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
     write(path, text.as_bytes())
 }
 
+/// Replaces a file by a CSV table. A line break in a field becomes a space, so that a row is one line: shell tools read
+/// these files, too.
+pub(crate) fn write_csv<'n>(
+    path: &Path,
+    head: impl IntoIterator<Item = &'n str>,
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> Result<(), Failure> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(head).at(path)?;
+    for row in rows {
+        table.write_record(row.iter().map(|field| field.replace(['\n', '\r'], " "))).at(path)?;
+    }
+    write(path, &table.into_inner().at(path)?)
+}
+
 /// The SHA-256 digest of some bytes in hexadecimal digits.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// The SHA-256 digest of a file in hexadecimal digits.
 pub(crate) fn digest_of(path: &Path) -> Result<String, Failure> {
     let mut hash = Sha256::new();
     io::copy(&mut File::open(path).at(path)?, &mut hash).at(path)?;
-    Ok(hexadecimal(&hash.finalize()))
+    Ok(hex::encode(hash.finalize()))
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// Compares the paper's data with the list of digests, so that nobody compares with other figures
-/// by mistake.
+/// Compares the paper's data with the list of digests, so that an edited figure is never compared with
+/// ours by mistake.
 pub(crate) fn check_paper_data(directory: &Path) -> Result<(), Failure> {
     let list = directory.join(DIGESTS);
     let text = fs::read_to_string(&list).at(&list)?;
@@ -71,14 +77,14 @@ pub(crate) fn check_paper_data(directory: &Path) -> Result<(), Failure> {
         let found = digest_of(&path)?;
         if found != expected {
             let why = format!(
-                "the digest is {found}, and {DIGESTS} has {expected}: the paper's data must not \
+                "the digest is {found}, expected {expected} as in {DIGESTS}: the paper's data must not \
                  be edited; restore the file"
             );
             return Err(Failure::file(&path, why));
         }
     }
     for path in entries(directory)? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path.file_name().expect("entries have names").to_string_lossy().into_owned();
         if name.ends_with(".csv") && !text.lines().any(|line| line.ends_with(&format!("  {name}")))
         {
             return Err(Failure::file(&path, format!("{DIGESTS} does not list this file")));
@@ -98,40 +104,12 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// The date in UTC, as in 2026-11-22.
 pub(crate) fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    date(seconds / 86_400)
-}
-
-/// The date of a day since 1970-01-01, by counting years from a first of March: then the leap day
-/// is the last one.
-fn date(days: u64) -> String {
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let of_month = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{:04}-{month:02}-{of_month:02}", era * 400 + year + next)
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates() {
-        let cases = [
-            (0, "1970-01-01"),
-            (58, "1970-02-28"),
-            (11_016, "2000-02-29"),
-            (11_017, "2000-03-01"),
-            (20_779, "2026-11-22"),
-        ];
-        for (days, text) in cases {
-            assert_eq!(date(days), text);
-        }
-    }
 
     #[test]
     fn edited_data_is_refused() {

@@ -93,8 +93,8 @@ fn generate(program: &Program, point: &Point, own: &Path, stop: &Stop) -> Result
     command.arg("--keys").arg(&keys).arg("--json");
     let ended = program.run(&mut command, &output, &log, stop, None)?;
     if !ended.status.success() {
-        let said = fs::read_to_string(&log).unwrap_or_default();
-        let said = said.trim().lines().last().unwrap_or("nothing").to_owned();
+        let text = fs::read_to_string(&log).at(&log)?;
+        let said = text.trim().lines().last().unwrap_or("nothing");
         let why = format!("setup of {} ended with {}: {said}", point.id, ended.status);
         return Err(Failure::new(FAILED, why));
     }

@@ -32,7 +32,7 @@ impl Measured {
     /// The name of the curve that the point is on: the variant, or the value of a column or parameter.
     pub(crate) fn curve(&self, series: &str) -> String {
         match series {
-            "variant" => self.point.variant.clone().unwrap_or_default(),
+            "variant" => self.point.variant.as_deref().map_or_else(String::new, str::to_owned),
             name => self.value(name).map_or_else(String::new, |value| value.to_string()),
         }
     }

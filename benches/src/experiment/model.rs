@@ -1,10 +1,10 @@
-//! Predictions of the model for the points of a result set, in `model.csv`, next to their medians, and for machines that are not
-//! there, in `projection.csv`.
+//! Predictions of the model for the points of a result set, in `model.csv`, next to their medians, and for larger
+//! machines, in `projection.csv`.
 //!
 //! `hekaton estimate --cores` simulates a point from constants that `hekaton estimate --calibrate`
 //! measures once per environment, and from the times of its subcircuits, which it measures itself:
-//! before or after each repetition, because the speed of a shared machine drifts. The band is what it
-//! predicts from the ends of all measured intervals.
+//! before or after each repetition, because the speed of a shared machine drifts. The band has the
+//! predictions from the ends of all measured intervals.
 
 use super::environment::{Environment, changes};
 use super::failure::{At, FAILED, Failure};
@@ -75,7 +75,7 @@ impl<'s> Predictor<'s> {
         }
     }
 
-    /// Asks for the prediction of a point on a machine that has as many cores as it wants, without a cluster file on nodes of 128.
+    /// Asks for the prediction of a point on a machine with enough cores; without a cluster file, on nodes of 128.
     fn project(&self, point: &Point) -> Result<Value, Failure> {
         let table = match &self.cluster {
             Some(path) => files::read_toml(path)?,
@@ -90,7 +90,7 @@ impl<'s> Predictor<'s> {
         mut cluster: toml::Table,
         (cores, provers): (usize, usize),
     ) -> Result<Value, Failure> {
-        let count = i64::try_from(provers).unwrap_or(i64::MAX);
+        let count = i64::try_from(provers).expect("numbers of provers are small");
         cluster.insert("provers_per_rank".to_owned(), toml::Value::Integer(count));
         let file = self.session.work.join(format!("model-cluster-{}.toml", std::process::id()));
         fs::write(&file, cluster.to_string()).at(&file)?;
@@ -108,12 +108,12 @@ impl<'s> Predictor<'s> {
     }
 }
 
-/// The cores of a node, where nothing else is said.
+/// The default number of cores of a node.
 const NODE: usize = 128;
 
 /// A cluster file of nodes with this many cores.
 fn cluster(cores: usize) -> toml::Table {
-    let count = i64::try_from(cores).unwrap_or(i64::MAX);
+    let count = i64::try_from(cores).expect("numbers of cores are small");
     let table = [("format", 1), ("cores_per_node", count)];
     table.into_iter().map(|(name, value)| (name.to_owned(), toml::Value::Integer(value))).collect()
 }
@@ -126,7 +126,7 @@ fn machine(point: &Point, cores: Option<usize>) -> (usize, usize) {
     (available, if available.is_multiple_of(provers) { provers } else { 1 })
 }
 
-/// Writes `model.csv`: for each point the predictions next to its repetitions, or a prediction that is made now if there are none.
+/// Writes `model.csv`: for each point the predictions next to its repetitions, or a prediction that is made now.
 pub(crate) fn model(session: &Session, sources: &Sources) -> Result<(), Failure> {
     let program = session.program()?;
     let plan = Plan::read(&session.results)?;
@@ -138,14 +138,14 @@ pub(crate) fn model(session: &Session, sources: &Sources) -> Result<(), Failure>
         return Err(Failure::new(FAILED, format!("{}: {why}", session.results.display())));
     }
     let predictor = Predictor::new(session, &program, &set, sources)?;
-    let mut table = head();
+    let mut rows = Vec::new();
     for point in plan.points.iter().filter(|point| predictor.applies(point)) {
         session.stop.check()?;
         let mut all = beside(session, &plan, point, &set.digest);
         if all.is_empty() {
             let answer = predictor.ask(point)?;
             for note in answer["prediction"]["notes"].as_array().into_iter().flatten() {
-                eprintln!("{}: note: {}", point.id, note.as_str().unwrap_or_default());
+                eprintln!("{}: note: {}", point.id, note.as_str().unwrap_or("(not a text)"));
             }
             all.extend(Predicted::from_answer(&answer));
         }
@@ -154,9 +154,9 @@ pub(crate) fn model(session: &Session, sources: &Sources) -> Result<(), Failure>
         })?;
         let [seconds, low, high] = predicted.bands["seconds"];
         eprintln!("{}: model {seconds:.2} s, from {low:.2} s to {high:.2} s", point.id);
-        table += &line(&point.id, &predicted, &set.digest);
+        rows.push(fields(&point.id, &predicted, &set.digest));
     }
-    files::write(&session.results.join("model.csv"), table.as_bytes())?;
+    files::write_csv(&session.results.join("model.csv"), head(), rows)?;
     projection(session, &plan, &predictor, &set.digest)
 }
 
@@ -167,7 +167,7 @@ fn projection(
     predictor: &Predictor<'_>,
     environment: &str,
 ) -> Result<(), Failure> {
-    let mut lines = Vec::new();
+    let mut rows = Vec::new();
     for experiment in &session.experiments {
         let mut scales: Vec<&str> = (plan.points.iter())
             .filter(|point| point.experiment == experiment.name)
@@ -182,30 +182,45 @@ fn projection(
                     .ok_or_else(|| Failure::new(FAILED, format!("{}: no prediction", point.id)))?;
                 let [seconds, low, high] = predicted.bands["seconds"];
                 eprintln!("{}: model {seconds:.2} s, from {low:.2} s to {high:.2} s", point.id);
-                let x = point.parameters.get(&experiment.x).map(u64::to_string);
-                let units = point.units.map(|units| units.to_string());
-                let [x, units, variant] =
-                    [x, units, point.variant.clone()].map(Option::unwrap_or_default);
-                lines.push(format!(
-                    "{},{},{variant},{},{x},{units},{seconds:.6},{low:.6},{high:.6},{environment}\n",
-                    experiment.name, point.id, point.cores
-                ));
+                // An unknown value is an empty field.
+                let shown = |value: Option<u64>| value.map_or_else(String::new, |v| v.to_string());
+                let x = shown(point.parameters.get(&experiment.x).copied());
+                let units = shown(point.units);
+                let variant = point.variant.as_deref().map_or_else(String::new, str::to_owned);
+                let (name, cores) = (experiment.name.clone(), point.cores.to_string());
+                let mut row = vec![name, point.id.clone(), variant, cores, x, units];
+                row.extend([seconds, low, high].map(|seconds| format!("{seconds:.6}")));
+                row.push(environment.to_owned());
+                rows.push(row);
             }
         }
     }
     let path = session.results.join("projection.csv");
-    if lines.is_empty() {
-        // An earlier one is of another plan.
-        let _ = fs::remove_file(&path);
-        return Ok(());
+    if rows.is_empty() {
+        // An earlier one is of another plan, and figures would show it.
+        return match fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::file(&path, e)),
+            _ => Ok(()),
+        };
     }
-    let head = "experiment,point,variant,cores,x,units,seconds,lo_s,hi_s,environment\n";
-    files::write(&path, (head.to_owned() + &lines.concat()).as_bytes())
+    let head = [
+        "experiment",
+        "point",
+        "variant",
+        "cores",
+        "x",
+        "units",
+        "seconds",
+        "lo_s",
+        "hi_s",
+        "environment",
+    ];
+    files::write_csv(&path, head, rows)
 }
 
 /// Returns the predictions next to the repetitions of a point that count.
 fn beside(session: &Session, plan: &Plan, point: &Point, environment: &str) -> Vec<Predicted> {
-    let repetitions = 1..=plan.repetitions.get(&point.id).copied().unwrap_or_default();
+    let repetitions = 1..=plan.repetitions.get(&point.id).map_or(0, |planned| *planned);
     let one = |repetition| {
         let task = (point.id.clone(), repetition);
         let directory = plan::directory(&session.results, &task);
@@ -216,15 +231,19 @@ fn beside(session: &Session, plan: &Plan, point: &Point, environment: &str) -> V
     repetitions.filter_map(one).collect()
 }
 
-fn head() -> String {
-    let columns: Vec<&str> = PREDICTED.iter().flat_map(|(_, names)| *names).collect();
-    format!("point,{},environment\n", columns.join(","))
+/// The columns of `model.csv`.
+fn head() -> impl Iterator<Item = &'static str> {
+    let bands = PREDICTED.iter().flat_map(|(_, names)| *names);
+    std::iter::once("point").chain(bands).chain(["environment"])
 }
 
-fn line(id: &str, predicted: &Predicted, environment: &str) -> String {
+/// A row of `model.csv`.
+fn fields(id: &str, predicted: &Predicted, environment: &str) -> Vec<String> {
     let numbers = PREDICTED.iter().flat_map(|(column, _)| predicted.bands[column]);
-    let numbers: Vec<String> = numbers.map(|seconds| format!("{seconds:.6}")).collect();
-    format!("{id},{},{environment}\n", numbers.join(","))
+    let mut fields = vec![id.to_owned()];
+    fields.extend(numbers.map(|seconds| format!("{seconds:.6}")));
+    fields.push(environment.to_owned());
+    fields
 }
 
 /// Reads `model.csv`; `None` if it does not exist.
@@ -239,15 +258,13 @@ pub(crate) fn read(
     if !path.exists() {
         return Ok(None);
     }
-    let text = fs::read_to_string(&path).at(&path)?;
-    let mut lines = text.lines();
-    let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let mut table = csv::Reader::from_path(&path).at(&path)?;
     let wrong = |what: String| Failure::file(&path, format!("{what}: run `experiment model`"));
     let mut all = BTreeMap::new();
-    for line in lines {
-        let row: BTreeMap<&str, &str> = names.iter().copied().zip(line.split(',')).collect();
+    for row in table.deserialize::<BTreeMap<String, String>>() {
+        let row = row.at(&path)?;
         let id = row.get("point").ok_or_else(|| wrong("no column point".to_owned()))?;
-        if row.get("environment") != Some(&environment) {
+        if row.get("environment").is_none_or(|found| found != environment) {
             return Err(wrong(format!("{id} was predicted in another environment")));
         }
         let mut predicted = Predicted::default();
@@ -259,7 +276,7 @@ pub(crate) fn read(
             };
             predicted.bands.insert(column, [middle, low, high]);
         }
-        all.insert((*id).to_owned(), predicted);
+        all.insert(id.clone(), predicted);
     }
     Ok(Some(all))
 }

@@ -12,13 +12,12 @@ use std::path::Path;
 /// The file in which the program records a repetition, in addition to the files of `hekaton`.
 pub(crate) const ACCOUNT: &str = "run.json";
 
-/// Reads a repetition. The row has a failure if it does not count, which says why.
+/// Reads a repetition. If it does not count, the row has the reason.
 pub(crate) fn judge(directory: &Path, point: &Point, task: &Task, environment: &str) -> Row {
     let account = files::read_json::<Value>(&directory.join(ACCOUNT));
-    let own = match &account {
-        Ok(account) => account["environment"].as_str().unwrap_or_default().to_owned(),
-        Err(_) => String::new(),
-    };
+    // A row that does not count has an empty field if its environment is unknown.
+    let found = account.as_ref().ok().and_then(|account| account["environment"].as_str());
+    let own = found.map_or_else(String::new, str::to_owned);
     let numbers = account
         .map_err(|e| e.message)
         .and_then(|account| measured(directory, point, &account, environment));
@@ -47,7 +46,7 @@ fn measured(
     if let Some(why) = account["failure"].as_str() {
         return Err(why.to_owned());
     }
-    let own = account["environment"].as_str().unwrap_or_default();
+    let own = account["environment"].as_str().unwrap_or("unknown");
     if own != environment {
         return Err(format!("environment {own}, and the result set has {environment}"));
     }
@@ -58,7 +57,7 @@ fn measured(
     }
     let report = read("report.json")?;
     if report["state"] != "finished" {
-        return Err(format!("the report says that the run is {}", report["state"]));
+        return Err(format!("the state of the run is {}, expected \"finished\"", report["state"]));
     }
     if let Some(expected) = point.subcircuits.filter(|n| report["subcircuits"] != *n) {
         let found = &report["subcircuits"];
@@ -95,8 +94,9 @@ fn processor_share(path: &Path) -> Result<Option<f64>, String> {
             Some("run_end") => outcome = event["outcome"].as_str().map(str::to_owned),
             Some("proof_written") => written = true,
             Some("subcircuit") => {
-                seconds += event["seconds"].as_f64().unwrap_or_default();
-                cpu_seconds += event["cpu_seconds"].as_f64().unwrap_or_default();
+                // Events of earlier versions have no CPU time: then there is no share.
+                seconds += event["seconds"].as_f64().unwrap_or(0.0);
+                cpu_seconds += event["cpu_seconds"].as_f64().unwrap_or(0.0);
             }
             _ => {}
         }

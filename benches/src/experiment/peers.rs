@@ -1,5 +1,5 @@
 //! Other provers on the same machine: ark-groth16 by the benchmark `prover`, and the programs that
-//! `peers/*.toml` describe. What is not at hand is skipped, and nothing is taken from elsewhere.
+//! `peers/*.toml` describe. Provers that are not installed are skipped; results from elsewhere are never used.
 
 use super::failure::{FAILED, Failure};
 use super::files;
@@ -129,25 +129,17 @@ impl Found {
         }
     }
 
-    fn line(&self) -> String {
-        let fields = [
-            &self.peer,
-            &self.title,
-            &self.cores,
-            &self.size,
-            &self.column,
-            &self.value,
-            &self.note,
-        ];
-        let quoted: Vec<String> = fields
-            .iter()
-            .map(|f| format!("\"{}\"", f.replace('"', "'").replace('\n', " ")))
-            .collect();
-        quoted.join(",") + "\n"
+    /// The row in `peers.csv`, in the order of [`HEAD`].
+    fn fields(&self) -> Vec<String> {
+        let Self { peer, title, cores, size, column, value, note } = self.clone();
+        vec![peer, title, cores, size, column, value, note]
     }
 }
 
-/// Runs all peers that are at hand, and writes `peers.csv`.
+/// The columns of `peers.csv`.
+const HEAD: [&str; 7] = ["peer", "title", "cores", "size", "column", "value", "note"];
+
+/// Runs all peers that are installed, and writes `peers.csv`.
 pub(crate) fn peers(session: &Session) -> Result<(), Failure> {
     let mut all = ark_groth16(session)?;
     let directory = session.directory.join("peers");
@@ -167,10 +159,8 @@ pub(crate) fn peers(session: &Session) -> Result<(), Failure> {
             false => eprintln!("{}: {}", found.title, found.note),
         }
     }
-    let mut table = "peer,title,cores,size,column,value,note\n".to_owned();
-    all.iter().for_each(|found| table += &found.line());
     std::fs::create_dir_all(&session.results).map_err(|e| Failure::new(FAILED, e))?;
-    files::write(&session.results.join("peers.csv"), table.as_bytes())
+    files::write_csv(&session.results.join("peers.csv"), HEAD, all.iter().map(Found::fields))
 }
 
 /// The worker's part of one subcircuit against ark-groth16 on the same constraints, in alternation
@@ -222,7 +212,7 @@ fn ark_groth16(session: &Session) -> Result<Vec<Found>, Failure> {
     Ok(all)
 }
 
-/// Runs a command; returns what it printed, or why there is nothing.
+/// Runs a command; returns its output, or the reason why there is none.
 fn output(session: &Session, command: &mut Command) -> Result<String, String> {
     let out = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
     let file = out.reopen().map_err(|e| e.to_string())?;
@@ -288,8 +278,9 @@ fn run(session: &Session, peer: &Peer, directory: &Path) -> Vec<Found> {
                 let theirs = || {
                     let text = output(session, &mut shell(&peer.run, cores, subcircuits));
                     let text = text.map_err(|why| format!("a run {why}"))?;
-                    let line = text.lines().rev().find_map(|l| serde_json::from_str(l).ok());
-                    Ok::<Value, String>(line.unwrap_or_default())
+                    let line: Option<Value> =
+                        text.lines().rev().find_map(|l| serde_json::from_str(l).ok());
+                    line.ok_or_else(|| "a run printed no JSON".to_owned())
                 };
                 let ours = || match peer.hekaton.as_ref().zip(program.as_ref()) {
                     Some((own, program)) => own

@@ -3,7 +3,8 @@
 use super::failure::{Failure, USAGE};
 use super::files;
 use super::spec::Point;
-use super::statistics::Random;
+use super::statistics::random;
+use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -101,7 +102,7 @@ impl Plan {
             tasks
         };
         let mut order: Vec<Vec<Task>> = elements.into_iter().map(alternate).collect();
-        Random::new(seed).shuffle(&mut order);
+        order.shuffle(&mut random(seed));
         self.orders.push(Order { seed, order: order.concat() });
         order
     }

@@ -67,7 +67,7 @@ pub(crate) fn watch(
             end(&mut child);
             return Err(e);
         }
-        // A child that has ended, and that nobody has waited for, still has its account.
+        // A child that has ended is a zombie until it is waited for, and still has its account.
         let account = Account::of(child.id());
         let ended = match account {
             Some(Account { zombie, .. }) => zombie,

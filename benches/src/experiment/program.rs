@@ -33,17 +33,21 @@ impl Program {
         let digest = files::digest_of(&path)?;
         let mut program = Self { path, digest, circuits: vec![], findings: vec![], mpi: false };
         let circuits = program.ask(["circuits", "--json"])?;
-        let list = circuits["circuits"].as_array().map(Vec::as_slice).unwrap_or_default();
+        // Without this error, a program that answers in another form would look like one without circuits, and all
+        // experiments would be skipped.
+        let no_list = |what: &str| Failure::new(FAILED, format!("hekaton {what} printed no list"));
+        let list = circuits["circuits"].as_array().ok_or_else(|| no_list("circuits"))?;
         program.circuits =
             list.iter().filter_map(|c| Some(c["name"].as_str()?.to_owned())).collect();
         // `doctor` fails if something is bad, for example without MPI, and still prints all findings.
         let doctor = program.output(["doctor", "--json"])?;
-        for finding in doctor["findings"].as_array().map(Vec::as_slice).unwrap_or_default() {
-            let text = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+        for finding in doctor["findings"].as_array().ok_or_else(|| no_list("doctor"))? {
             if finding["what"] == "program" {
                 program.mpi = finding["state"] != "BAD";
             }
-            program.findings.push((text("what"), text("found")));
+            let both = finding["what"].as_str().zip(finding["found"].as_str());
+            let (what, found) = both.ok_or_else(|| no_list("doctor"))?;
+            program.findings.push((what.to_owned(), found.to_owned()));
         }
         Ok(program)
     }
@@ -73,10 +77,10 @@ impl Program {
             .map_err(|e| Failure::new(FAILED, format!("cannot run {shown}: {e}")))?;
         let text = String::from_utf8_lossy(&output.stdout);
         // A command that prints its findings and then fails prints a second object.
-        let line = text.lines().next().unwrap_or_default();
+        let line = text.lines().next().unwrap_or("");
         serde_json::from_str(line).map_err(|_| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim().lines().last().unwrap_or("nothing").to_owned();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let said = errors.trim().lines().last().unwrap_or("nothing");
             Failure::new(FAILED, format!("{shown} ({}) printed no JSON: {said}", output.status))
         })
     }

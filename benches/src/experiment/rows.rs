@@ -19,16 +19,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The first line of `points.csv`.
-    pub(crate) fn head() -> String {
-        let numbers = COLUMNS.join(",");
-        format!(
-            "experiment,scale,point,repetition,circuit,parameters,{numbers},environment,ok,reason\n"
-        )
+    /// The names of the columns of `points.csv`.
+    pub(crate) fn head() -> impl Iterator<Item = &'static str> {
+        let before = ["experiment", "scale", "point", "repetition", "circuit", "parameters"];
+        before.into_iter().chain(COLUMNS).chain(["environment", "ok", "reason"])
     }
 
-    /// The row as a line of `points.csv`.
-    pub(crate) fn line(&self) -> String {
+    /// The row in `points.csv`.
+    pub(crate) fn fields(&self) -> Vec<String> {
         let point = &self.point;
         let options = point.options.iter().map(|(name, value)| format!("{name}={value}"));
         let parameters = point.parameters.iter().map(|(name, value)| format!("{name}={value}"));
@@ -41,6 +39,7 @@ impl Row {
             point.circuit.clone(),
             parameters.join(" "),
         ];
+        // An unknown value is an empty field, never 0.
         fields.extend(
             COLUMNS.iter().map(|column| {
                 self.numbers.get(column).map_or_else(String::new, ToString::to_string)
@@ -48,9 +47,8 @@ impl Row {
         );
         fields.push(self.environment.clone());
         fields.push(self.failure.is_none().to_string());
-        fields.push(self.failure.clone().unwrap_or_default());
-        let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
-        fields.join(",") + "\n"
+        fields.push(self.failure.as_deref().map_or_else(String::new, str::to_owned));
+        fields
     }
 
     /// A row for a repetition that does not count.
@@ -63,14 +61,6 @@ impl Row {
             environment: environment.to_owned(),
             failure: Some(why),
         }
-    }
-}
-
-/// A field of a CSV file.
-fn quoted(field: &str) -> String {
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"").replace(['\n', '\r'], " ")),
-        false => field.to_owned(),
     }
 }
 
@@ -134,7 +124,8 @@ pub(crate) fn numbers(
             row.insert(name, value);
         }
     };
-    let phases = report["phases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    // A value that is not in a report becomes an empty field.
+    let phases = report["phases"].as_array().map_or(&[][..], Vec::as_slice);
     let phase = |name: &str, field: &str| {
         phases.iter().find(|p| p["phase"] == name).and_then(|p| p[field].as_f64())
     };
@@ -176,7 +167,7 @@ pub(crate) fn numbers(
     put("first_rank_prove_bytes", first("prove", "received_bytes"));
     put("peak_memory_bytes", report["peak_memory_bytes"].as_f64());
     put("key_bytes", setup["proving_key_bytes"].as_f64());
-    let types = setup["manifest"]["types"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let types = setup["manifest"]["types"].as_array().map_or(&[][..], Vec::as_slice);
     let wires = types.iter().map(|t| Some(t["slots"].as_f64()? * t["instances"].as_f64()?));
     let wires = wires.sum::<Option<f64>>().filter(|_| !types.is_empty());
     put("wires_per_subcircuit", wires.zip(subcircuits).map(|(w, n)| w / n));

@@ -176,7 +176,7 @@ impl Runner<'_> {
             match self.repetition(point, task)? {
                 Ending::Known => {}
                 Ending::Counts(row) => {
-                    let number = |name| row.numbers.get(name).copied().unwrap_or_default();
+                    let number = |name| row.numbers.get(name).map_or(f64::NAN, |value| *value);
                     eprintln!(
                         "{name}: {:.2} s, {:.2} s of CPU, verified in {:.0} ms",
                         number("seconds"),
@@ -235,6 +235,8 @@ fn record(path: &Path, name: &str, value: Value) -> Result<(), Failure> {
 
 /// The error that a command printed as JSON.
 fn said(path: &Path) -> String {
-    let answer = files::read_json::<Value>(path).unwrap_or_default();
-    answer["error"].as_str().unwrap_or("no error message").to_owned()
+    match files::read_json::<Value>(path) {
+        Ok(answer) => answer["error"].as_str().unwrap_or("no error message").to_owned(),
+        Err(e) => format!("no error message ({})", e.message),
+    }
 }

@@ -103,8 +103,8 @@ fn result_set(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
         |text: &str| text.len() == 10 && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     let known = if directory.is_dir() { files::entries(directory)? } else { vec![] };
     let latest = known.into_iter().rfind(|path| {
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        path.is_dir() && name.strip_prefix(&prefix).is_some_and(is_date)
+        let name = path.file_name().and_then(|n| n.to_str());
+        path.is_dir() && name.and_then(|name| name.strip_prefix(&prefix)).is_some_and(is_date)
     });
     Ok(latest.unwrap_or_else(|| directory.join(format!("{prefix}{}", files::today()))))
 }

@@ -54,7 +54,7 @@ pub(crate) enum Input {
     Epoch,
 }
 
-/// The parameters that say what a witness is of, and are not parameters of the circuit.
+/// Parameters of a witness that are not parameters of the circuit.
 pub(crate) const OF_EPOCH: [&str; 2] = ["batch", "labels"];
 
 /// One combination of parameters, which is measured several times.
@@ -72,7 +72,7 @@ pub(crate) struct Point {
     #[serde(default)]
     pub(crate) options: BTreeMap<String, String>,
     pub(crate) input: Input,
-    /// The number that the circuit must have, if the experiment says it.
+    /// The number that the circuit must have, if the experiment states it.
     pub(crate) subcircuits: Option<u64>,
     pub(crate) cores: usize,
     /// Provers per rank; without it, one process with `cores` threads.
@@ -315,7 +315,7 @@ impl Experiment {
             for subcircuits in sizes {
                 for (variant, choice) in choices.clone() {
                     let name = variant.map(|(name, _)| name.clone());
-                    let of_size = subcircuits.map(|n| format!(".s{n}")).unwrap_or_default();
+                    let of_size = subcircuits.map_or_else(String::new, |n| format!(".s{n}"));
                     let mut id = format!("{}.c{cores}{of_size}", self.name);
                     let mut element = self.name.clone();
                     if given.subcircuits_per_core.is_none() {
@@ -357,7 +357,8 @@ impl Experiment {
                         return Err(usage(format!("\"input\" needs the parameter {name:?}")));
                     }
                     let circuit = variant.and_then(|(_, variant)| variant.circuit.as_deref());
-                    let options = variant.map(|(_, variant)| variant.options.clone());
+                    let options =
+                        variant.map_or_else(BTreeMap::new, |(_, variant)| variant.options.clone());
                     let units = self.units.as_ref().and_then(|name| parameters.get(name).copied());
                     points.push(Point {
                         id,
@@ -366,7 +367,7 @@ impl Experiment {
                         variant: name,
                         circuit: circuit.unwrap_or(self.circuit()).to_owned(),
                         parameters,
-                        options: options.unwrap_or_default(),
+                        options,
                         input: input.clone(),
                         subcircuits,
                         cores,

@@ -298,7 +298,7 @@ impl System {
         let committed = shape.synthesize(&cs, trace, request)?;
         cs.finalize();
         let matrices = cs.to_matrices()?;
-        let [a, b, c] = matrices.values().next().map(Vec::as_slice).unwrap_or_default() else {
+        let Some([a, b, c]) = matrices.values().next().map(Vec::as_slice) else {
             return Err("expected three matrices".into());
         };
         let public = 0..cs.num_instance_variables();

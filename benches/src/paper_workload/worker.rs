@@ -137,8 +137,8 @@ impl PaperWorker {
         for values in [&mut a, &mut b, &mut c] {
             self.kernels.to_coset(&self.domain, values);
         }
-        // t is -2 on the whole coset
-        let factor = (-Fr::from(2u64)).inverse().unwrap_or_default();
+        // t is -2 on all points of the coset.
+        let factor = (-Fr::from(2u64)).inverse().expect("-2 is not zero");
         a.iter_mut().zip(&b).zip(&c).for_each(|((a, b), c)| *a = (*a * b - c) * factor);
         self.kernels.ifft(&self.domain, &mut a);
         a.iter_mut().zip(&self.unshift).for_each(|(x, unshift)| *x *= unshift);

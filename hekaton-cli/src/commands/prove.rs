@@ -6,7 +6,7 @@ use crate::imported;
 use crate::opened_keys::OpenedKeys;
 use crate::options::Prove;
 use crate::public_values;
-use crate::ranks::{self, Place};
+use crate::ranks::{self, RankContext};
 use crate::report::{self, Summary};
 use crate::subject::Subject;
 use hekaton_circuit::named::InputFile;
@@ -58,9 +58,9 @@ pub(crate) fn on_root(
     subject: &dyn Subject,
     keys: &Path,
     json: bool,
-    place: Place,
+    rank: RankContext,
 ) -> Result<(), Failure> {
-    with_listeners(command, subject, keys, json, Some(place))
+    with_listeners(command, subject, keys, json, Some(rank))
 }
 
 /// Runs as any other rank.
@@ -69,7 +69,7 @@ pub(crate) fn on_worker(
     command: &Prove,
     subject: &dyn Subject,
     keys: &Path,
-    mut place: Place,
+    mut rank: RankContext,
 ) -> Result<(), Failure> {
     // Rank 0 decides whether the run stops: the first signal cancels nothing here, so that jobs in
     // progress are answered; the second ends this rank.
@@ -81,10 +81,10 @@ pub(crate) fn on_worker(
         json: false,
     }
     .start()?;
-    let provers = NonZeroUsize::new(place.provers);
+    let provers = NonZeroUsize::new(rank.provers);
     let opened = subject.open(keys, provers, command.memory_limit, None)?;
-    place.provers = opened.plan.provers;
-    ranks::work(&place, command, subject, &opened)
+    rank.provers = opened.plan.provers;
+    ranks::work(&rank, command, subject, &opened)
 }
 
 /// Proves, and turns the events into progress, event files, the table, and the report.
@@ -93,7 +93,7 @@ fn with_listeners(
     subject: &dyn Subject,
     keys: &Path,
     json: bool,
-    place: Option<Place>,
+    rank: Option<RankContext>,
 ) -> Result<(), Failure> {
     let listeners =
         Listeners { display: Display::new(), summary: Mutex::default(), files: EventFiles::new() };
@@ -106,7 +106,7 @@ fn with_listeners(
     });
     let result =
         Session { command, subject, keys, json, listeners: &listeners, recorder: &recorder }
-            .prove(place);
+            .prove(rank);
     // The recorder borrows the listeners.
     drop(recorder);
     let Listeners { display, summary, .. } = listeners;
@@ -142,11 +142,11 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Does all steps. Each checks what it needs before it changes anything on disk.
-    fn prove(&self, place: Option<Place>) -> Result<(), Failure> {
+    fn prove(&self, rank: Option<RankContext>) -> Result<(), Failure> {
         let command = self.command;
         let input = self.subject.input(&command.file)?;
         let proof = self.proof_path()?;
-        let opened = self.open(place.as_ref(), &input)?;
+        let opened = self.open(rank.as_ref(), &input)?;
         // The input is checked before a run directory is touched, so that a wrong file leaves no
         // run behind.
         let run = opened.circuit.on_input(&input, |circuit| {
@@ -155,8 +155,8 @@ impl Session<'_> {
                 .or_fail(exit::BAD_FILE)?;
             let directory = open_run(command, &opened.keys, digest)?.map(Arc::new);
             let cancellation = self.attach(directory.as_ref())?;
-            let rank = place.map(|place| Place { input: Some(digest), ..place });
-            let run = self.run(circuit, &opened, directory.as_deref(), &cancellation, rank)?;
+            let reading = rank.map(|rank| RankContext { input: Some(digest), ..rank });
+            let run = self.run(circuit, &opened, directory.as_deref(), &cancellation, reading)?;
             exit::finish();
             self.write(proof, directory.as_deref(), &opened, &run)
         });
@@ -218,15 +218,15 @@ impl Session<'_> {
     }
 
     /// Opens the keys.
-    fn open(&self, place: Option<&Place>, input: &InputFile) -> Result<OpenedKeys, Failure> {
+    fn open(&self, rank: Option<&RankContext>, input: &InputFile) -> Result<OpenedKeys, Failure> {
         let command = self.command;
         let since = self.recorder.phase_start(Phase::LoadKeys, 1, 0);
-        let threads = match place {
-            Some(place) => NonZeroUsize::new(place.provers),
+        let threads = match rank {
+            Some(rank) => NonZeroUsize::new(rank.provers),
             None => command.threads.threads,
         };
         // All ranks need the same keys, and other ranks may be unable to read the input and derive keys for it.
-        let input = Some(input).filter(|_| place.is_none());
+        let input = Some(input).filter(|_| rank.is_none());
         let limit = command.memory_limit;
         let opened = self.subject.open(self.keys, threads, limit, input)?;
         self.recorder.phase_end(Phase::LoadKeys, since, opened.keys.bytes());
@@ -280,7 +280,7 @@ impl Session<'_> {
         opened: &OpenedKeys,
         directory: Option<&RunDirectory>,
         cancellation: &Cancellation,
-        place: Option<Place>,
+        rank: Option<RankContext>,
     ) -> Result<ProvenRun, Failure> {
         let command = self.command;
         let check = if command.no_check { WitnessCheck::Skip } else { WitnessCheck::Check };
@@ -297,16 +297,16 @@ impl Session<'_> {
         let masking = Masking::new(opened.keys.verifying.zero_knowledge);
         let source = |e: &ProveError| constraint_of(e, circuit, masking);
         let failed = |e: ProveError| failure(&e, source(&e), options.has_journal());
-        match place {
+        match rank {
             None => {
                 prove_prepared(circuit, &opened.keys, &*opened.engine, &options).map_err(failed)
             }
-            Some(place) => {
-                let place = Place { provers: opened.plan.provers, ..place };
+            Some(rank) => {
+                let planned = RankContext { provers: opened.plan.provers, ..rank };
                 let prove = |engine: &RankEngine| {
                     prove_prepared(circuit, &opened.keys, engine, &options).map_err(failed)
                 };
-                ranks::coordinate(place, &command.ranks, circuit, opened, self.recorder, prove)
+                ranks::coordinate(planned, &command.ranks, circuit, opened, self.recorder, prove)
             }
         }
     }

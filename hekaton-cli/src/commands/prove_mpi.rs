@@ -4,7 +4,7 @@ use crate::commands::prove;
 use crate::hints::explain;
 use crate::opened_keys::files;
 use crate::options::Prove;
-use crate::ranks::{self, Place};
+use crate::ranks::{self, RankContext};
 use crate::subject::Subject;
 use hekaton_mpi::launch::default_provers;
 use hekaton_mpi::{Mpi, MpiError, Watch};
@@ -33,14 +33,14 @@ pub(crate) fn run(command: &Prove, subject: &dyn Subject, json: bool) -> Result<
             say(rank, failure, json);
             abort.now(failure.code)
         };
-        let endpoint = match ranks::fanout(&command.ranks, endpoint.size()) {
+        let grouped = match ranks::fanout(&command.ranks, endpoint.size()) {
             Some(fanout) => endpoint.with_leaders(fanout),
             None => endpoint,
         };
-        let place = Place { endpoint, provers, fail: Box::new(fail), input: None };
+        let context = RankContext { endpoint: grouped, provers, fail: Box::new(fail), input: None };
         match rank {
-            0 => prove::on_root(command, subject, &keys, json, place),
-            _ => prove::on_worker(command, subject, &keys, place),
+            0 => prove::on_root(command, subject, &keys, json, context),
+            _ => prove::on_worker(command, subject, &keys, context),
         }
     });
     let Err(failure) = outcome else {

@@ -2,7 +2,7 @@
 
 use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
-use crate::machine::{self, Kind, NAME, ProgramRun};
+use crate::machine::{self, FamilyParameters, NAME, ProgramRun};
 use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
@@ -28,7 +28,7 @@ pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
 #[allow(clippy::cast_possible_truncation, reason = "the options are below 2^32")]
 fn setup(command: &VmSetup, json: bool) -> Result<(), Failure> {
     let sizes = Sizes { rows: command.rows as usize };
-    let kind = Kind::new(sizes, command.isa.into());
+    let kind = FamilyParameters::new(sizes, command.isa.into());
     let of_family = machine::family(kind, command.subcircuits as usize);
     let parameters: ParameterMap = serde_json::from_value(json!(kind)).or_fail(exit::FAILED)?;
     let serves = |most: &str| format!("keys for every program of up to {most} subcircuits a run");

@@ -71,7 +71,7 @@ impl Application for VmCircuits {
 }
 
 /// The family of all runs with up to `instances` subcircuits. Its circuit has every type of the machine once.
-pub(crate) fn family(kind: Kind, instances: usize) -> Family<Box<dyn OpenCircuit>> {
+pub(crate) fn family(kind: FamilyParameters, instances: usize) -> Family<Box<dyn OpenCircuit>> {
     let execution = MachineCircuit::of_family(kind.isa, kind.sizes);
     let circuit: Box<dyn OpenCircuit> = Box::new(OnInput { execution, input: Input::default() });
     // Nothing is open by name: the counts of a run follow from its program and input.
@@ -80,7 +80,7 @@ pub(crate) fn family(kind: Kind, instances: usize) -> Family<Box<dyn OpenCircuit
 
 /// The parameters of a family, which say which runs its keys serve.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub(crate) struct Kind {
+pub(crate) struct FamilyParameters {
     #[serde(flatten)]
     pub(crate) sizes: Sizes,
     // Not written for RV32IM: the parameters are part of a family's digest, and families from before TinyRAM have no such field.
@@ -92,7 +92,7 @@ pub(crate) struct Kind {
     machine: MachineVersion,
 }
 
-impl Kind {
+impl FamilyParameters {
     /// Returns the parameters for keys of this version of the machine.
     pub(crate) fn new(sizes: Sizes, isa: Isa) -> Self {
         Self { sizes, isa, machine: MachineVersion(MACHINE) }
@@ -119,8 +119,8 @@ fn is_default(isa: &Isa) -> bool {
 }
 
 /// Reads the parameters of a family.
-pub(crate) fn kind(parameters: &Value) -> Result<Kind, String> {
-    let kind: Kind = serde_json::from_value(parameters.clone())
+pub(crate) fn kind(parameters: &Value) -> Result<FamilyParameters, String> {
+    let kind: FamilyParameters = serde_json::from_value(parameters.clone())
         .map_err(|e| format!("its parameters are not those of the machine: {e}"))?;
     match kind.machine.0 {
         MACHINE => Ok(kind),
@@ -137,7 +137,7 @@ mod tests {
     /// machine at all.
     #[test]
     fn keys_are_of_this_version() {
-        let ours = json!(Kind::new(Sizes::SMALL, Isa::TinyRam));
+        let ours = json!(FamilyParameters::new(Sizes::SMALL, Isa::TinyRam));
         assert_eq!(ours, json!({ "rows": 4096, "isa": "tinyram", "machine": 2 }));
         let found = kind(&ours).unwrap();
         assert_eq!((found.sizes, found.isa), (Sizes::SMALL, Isa::TinyRam));

@@ -1,6 +1,6 @@
 //! Keys of the machine: one family for all programs and runs of up to some number of subcircuits.
 
-use super::circuit::{Kind, NAME, kind};
+use super::circuit::{FamilyParameters, NAME, kind};
 use crate::family::{OpenedFamily, failed};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_core::{DeriveError, LocalEngine, Proof, ProverKeys, VerifyingKey};
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::path::Path;
 
 /// Opens a family, and refuses one of another circuit.
-pub(crate) fn open(path: &Path) -> Result<(OpenedFamily, Kind), Failure> {
+pub(crate) fn open(path: &Path) -> Result<(OpenedFamily, FamilyParameters), Failure> {
     let wrong = |why: String| {
         let why = format!("{}: {why}; `hekaton vm setup` makes keys", path.display());
         Failure::new(exit::BAD_FILE, why)
@@ -30,7 +30,7 @@ pub(crate) fn open(path: &Path) -> Result<(OpenedFamily, Kind), Failure> {
 /// Refuses a run that the keys cannot serve, before anything is laid out.
 pub(crate) fn check(
     family: &OpenedFamily,
-    kind: Kind,
+    kind: FamilyParameters,
     execution: &MachineCircuit,
 ) -> Result<(), Failure> {
     check_isa(family, kind, execution.program.isa())?;
@@ -45,7 +45,7 @@ pub(crate) fn check(
 }
 
 /// Refuses programs of the other instruction set.
-fn check_isa(family: &OpenedFamily, kind: Kind, isa: Isa) -> Result<(), Failure> {
+fn check_isa(family: &OpenedFamily, kind: FamilyParameters, isa: Isa) -> Result<(), Failure> {
     let (found, expected) = (kind.isa.name(), isa.name());
     if found == expected {
         return Ok(());
@@ -58,7 +58,7 @@ fn check_isa(family: &OpenedFamily, kind: Kind, isa: Isa) -> Result<(), Failure>
 /// Refuses a proof that these keys cannot have made, before anything is laid out or computed: its counts come from
 /// anyone. Errors are about the file of the proof; the verifier trusts the keys.
 pub(crate) fn check_proof(
-    (family, kind): (&OpenedFamily, Kind),
+    (family, kind): (&OpenedFamily, FamilyParameters),
     path: &Path,
     execution: &MachineCircuit,
     proof: &[u8],

@@ -68,7 +68,7 @@ struct Point {
     disk: f64,
 }
 
-/// Attaches a proof of all epochs, whose bytes nobody reads here, and forgets older ones.
+/// Attaches a proof of all epochs, whose bytes are not read here, and forgets older ones.
 fn settle(server: &Server) -> Result<(), Error> {
     let (from, to) = (server.proven()?, server.view()?.record().epoch);
     let proof = EpochProof { from, to, subcircuits: 1, proof: vec![0; 16 << 10] };

@@ -120,7 +120,8 @@ impl Fleet {
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
         let started: serde_json::Value = serde_json::from_str(&line)?;
-        self.address = started["address"].as_str().unwrap_or_default().to_owned();
+        self.address =
+            started["address"].as_str().ok_or("the service printed no address")?.to_owned();
         self.service = Some(child);
         Ok(())
     }
@@ -236,7 +237,7 @@ fn recovery(program: &Path, less: Print<'_>) -> Result<(), Error> {
         wait("the task starts", || !fleet.notes("start").is_empty())?;
         // The worker that runs it has a child process.
         let busy = (0..2).find(|&at| fleet.workers[at].as_ref().is_some_and(has_children));
-        let killed = Fleet::kill(&mut fleet.workers[busy.ok_or("nobody runs it")?])?;
+        let killed = Fleet::kill(&mut fleet.workers[busy.ok_or("no worker runs it")?])?;
         wait("it starts again", || fleet.notes("start").len() == 2)?;
         times.push(fleet.notes("start")[1].0 - killed);
     }

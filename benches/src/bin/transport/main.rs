@@ -42,7 +42,7 @@ struct Options {
     program: Option<PathBuf>,
 }
 
-/// The largest body that anybody takes here.
+/// The largest body that servers and clients accept here.
 const LIMIT: u64 = 2_000_000_000;
 
 /// A node and a service in front of it.
@@ -271,8 +271,8 @@ fn clients(
         );
         pair(&format!("{name}: round trip, hyper"), times);
     }
-    // The clients that the text speaks of decode byte by byte.
-    let by_bytes = |text: &str| hex::decode(&text[2..]).unwrap_or_default();
+    // The clients that the text describes decode byte by byte.
+    let by_bytes = |text: &str| hex::decode(&text[2..]).expect("the stand-in sends hexadecimal");
     let times = alternate(
         repetitions,
         || servers.fetch(&servers.node, &block.parameters, Codec::Apis773, bytes),
