@@ -1,8 +1,8 @@
 //! Look-ups, histories and epochs.
 
 use crate::failure::OrFailure;
-use crate::options::{DirectoryEpoch, DirectoryLookUp};
 use crate::foreign_text::is_control;
+use crate::options::{DirectoryEpoch, DirectoryLookUp};
 use crate::source::Asking;
 use hekaton_directory::{Checked, SignedRecord};
 use hekaton_directory_http::Base64;

@@ -3,8 +3,8 @@
 use crate::ask::plural;
 use crate::failure::{HasCode, OrFailure};
 use crate::folder::{Folder, quiet};
-use crate::options::{DirectoryInsert, ExpectedOption};
 use crate::foreign_text::printable;
+use crate::options::{DirectoryInsert, ExpectedOption};
 use crate::source::is_address;
 use hekaton_directory::MAX_VALUE;
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
