@@ -15,7 +15,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Where proofs are made.
+/// The site at which proofs are made.
 #[derive(Debug)]
 pub enum Site {
     /// In processes on this machine.
@@ -200,7 +200,7 @@ fn cannot_be_resumed(log: &str) -> bool {
     final_words.iter().any(|words| log.contains(words))
 }
 
-/// What a prover has printed; a log that cannot be read is reported in its place.
+/// The text that a prover has printed; a log that cannot be read is reported in its place.
 fn log_of(place: &Path) -> String {
     let log = place.join("log");
     std::fs::read(&log).map_or_else(

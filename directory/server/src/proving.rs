@@ -62,7 +62,7 @@ pub enum ProveError {
 #[derive(Debug, Default)]
 pub struct Proving(Mutex<ProvingStats>);
 
-/// What the prover of a service has done.
+/// The work that the prover of a service has done.
 #[derive(Clone, Debug, Default)]
 pub struct ProvingStats {
     /// Proofs that were attached.

@@ -1,4 +1,4 @@
-//! What servers and clients of a verifiable key directory share: the tree of an epoch and its digests, the proofs that clients
+//! The parts that servers and clients of a verifiable key directory share: the tree of an epoch and its digests, the proofs that clients
 //! check, the chain of signed records, and the log of updates.
 //!
 //! A server keeps a map from labels to versioned values, closes *epochs*, and signs a record for each. Clients check its answers

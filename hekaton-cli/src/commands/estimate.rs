@@ -63,7 +63,7 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
     output::result(json, &object, &text)
 }
 
-/// If a smaller fraction of the processors was free, the estimate also has the time at this load.
+/// The fraction of free processors below which the estimate also has the time at this load.
 const BUSY: f64 = 0.9;
 
 /// The fraction of the evaluation domain that constraints fill. Time and memory depend on the domain.

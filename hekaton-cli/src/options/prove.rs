@@ -76,7 +76,7 @@ pub(crate) struct Ranks {
     // input. A rank's threads follow from --provers-per-rank and the ranks on its node.
     #[arg(long, conflicts_with = "threads")]
     pub(crate) mpi: bool,
-    /// Whether rank 0, the coordinator, also proves; auto: with up to 8 ranks
+    /// Let rank 0, the coordinator, prove too; auto: with up to 8 ranks
     #[arg(long, value_enum, default_value_t = RootProves::Auto, requires = "mpi")]
     pub(crate) root_proves: RootProves,
     /// Single-threaded provers per rank [default: the cores that SLURM or the affinity mask allows]
