@@ -162,7 +162,7 @@ fn what_is_wrong_is_said() {
     let json = [("content-type", JSON)];
     for (method, path, headers, body, status, kind, why) in [
         ("POST", "", &octets[..], &cut[..], 400, "ssz-decode-error", "public_keys"),
-        ("POST", "", &octets, &[], 400, "ssz-decode-error", "at least 12"),
+        ("POST", "", &octets, &[], 400, "ssz-decode-error", "expected 12 or more"),
         ("POST", "", &octets, &block.witness, 400, "ssz-decode-error", ""),
         ("POST", "", &octets, &foreign, 422, "invalid-body", "header"),
         ("POST", "", &json, &body, 400, "parse-error", "it is not JSON"),
