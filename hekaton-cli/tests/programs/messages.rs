@@ -36,7 +36,7 @@ fn programs_stop_for_the_reason_that_is_said() {
     let stop = f.write("stop", &elf(&[0xc000_1073]));
     fails(4, "cycle 1: the program stopped with unimp", &["vm", "run", &stop]);
     let float = f.write("float", &elf(&[0x0005_2507]));
-    let says = "0x00052507 is an instruction for floating point, which this machine does not have: \
+    let says = "0x00052507 is an instruction for floating point, which this machine does not support: \
                 compile for rv32im";
     fails(4, says, &["vm", "run", &float]);
     // sw x0, 0(x5) behind lui x5, 0x10
@@ -166,7 +166,7 @@ fn what_is_too_large_says_how_much_it_may_be() {
                 constraints, there is room for 268419068";
     fails(3, says, &["vm", "run", &program, "--input", &nearly]);
     let public = sparse("much", (4 << 20) + 1);
-    let says = "much: a public input of 4194305 bytes, in 1048577 words, and at most 1048576 words";
+    let says = "much: the public input has 4194305 bytes in 1048577 words, expected at most 1048576 words";
     fails(3, says, &["vm", "run", &program, "--public-input", &public]);
     let output = sparse("outputs", 65);
     let own = paths();
