@@ -271,7 +271,10 @@ fn a_shape_hides_what_was_executed() {
     assert_eq!((&short.0, short.1.len()), (&long.0, long.1.len()));
     assert_ne!(short.1, long.1);
     let (private, proof) = (f.path("private"), f.path("none.proof"));
-    let wrong = [(r#"{"divide": 2}"#, "unknown kind 'divide'"), (r#"{"div": 2}"#, "missing the number for kind")];
+    let wrong = [
+        (r#"{"divide": 2}"#, "unknown kind 'divide'"),
+        (r#"{"div": 2}"#, "missing the number for kind"),
+    ];
     for (shape, says) in wrong {
         let shape = f.write("wrong-shape", shape.as_bytes());
         fails(3, says, &strs(&prove(&private, &proof, &["--shape", &shape])));

@@ -166,7 +166,8 @@ fn what_is_too_large_says_how_much_it_may_be() {
                 constraints, there is room for 268419068";
     fails(3, says, &["vm", "run", &program, "--input", &nearly]);
     let public = sparse("much", (4 << 20) + 1);
-    let says = "much: the public input has 4194305 bytes in 1048577 words, expected at most 1048576 words";
+    let says =
+        "much: the public input has 4194305 bytes in 1048577 words, expected at most 1048576 words";
     fails(3, says, &["vm", "run", &program, "--public-input", &public]);
     let output = sparse("outputs", 65);
     let own = paths();
