@@ -1,6 +1,6 @@
 //! Files that are on disk as a whole or not at all, and the identity of processes.
 //!
-//! A file that is written in place is empty or cut off after a crash. [`write`] and [`write_new`] therefore write a temporary file in
+//! A file that is written in place is empty or cut off after a crash. [`write()`] and [`write_new`] therefore write a temporary file in
 //! the same folder, sync it, give it its name and sync the folder:
 //!
 //! - *Atomic*: readers see the old content or the new one, whatever happens. A rename is atomic only within a file system, which is why

@@ -30,6 +30,7 @@ pub(crate) trait Subject: Sync {
     ) -> Result<OpenedKeys, Failure>;
 
     /// Explains to the user of a rank that cannot read the input why it must.
+    #[cfg(feature = "mpi")]
     fn read_by_ranks(&self) -> &'static str;
 
     /// Reports whether the file of a proof has other content in addition to the proof.
@@ -66,6 +67,7 @@ impl Subject for App {
         OpenedKeys::open(self, keys, threads, limit, input)
     }
 
+    #[cfg(feature = "mpi")]
     fn read_by_ranks(&self) -> &'static str {
         "each rank executes its part here and reads the input; with --execute root, only rank 0 does"
     }

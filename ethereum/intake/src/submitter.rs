@@ -1,6 +1,6 @@
 //! Makes jobs of records, and keeps the chain of the orchestrator on the branch of the last payload.
 //!
-//! The wanted jobs follow from the records and from what the chain has published ([`Tree::follow`]). Each round compares them
+//! The wanted jobs follow from the records and from what the chain has published (`branch::Tree::follow`). Each round compares them
 //! with the existing jobs, so it does not matter where the last round ended, who cancelled a job or which of the processes died:
 //! records are written first, then the chain is reverted, then jobs are made, lowest first, and repeating any of this is
 //! harmless.

@@ -172,6 +172,7 @@ impl Subject for ProgramRun {
         OpenedKeys::with(threads, limit, |engine| self.derive(keys, engine))
     }
 
+    #[cfg(feature = "mpi")]
     fn read_by_ranks(&self) -> &'static str {
         "every rank reads the program and its input"
     }
