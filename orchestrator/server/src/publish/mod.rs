@@ -397,6 +397,8 @@ impl Publisher {
         {
             return Ok(());
         }
+        // The record comes first: its revision says from where on the log may have the block, so that
+        // nobody has to read the whole log to append it only once.
         let record = match create(store, &name, made).await {
             Ok(record) => {
                 self.published(&job.value, record.rev);
