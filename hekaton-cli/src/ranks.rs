@@ -114,6 +114,8 @@ pub(crate) fn processor() -> String {
 
 fn failure(error: RankError) -> Failure {
     let code = match &error {
+        // Batch scripts repeat the command after this code: the answers received so far are in the
+        // run directory.
         RankError::Lost { .. } => exit::LOST,
         RankError::Handshake { .. } => exit::BAD_FILE,
         _ => exit::FAILED,

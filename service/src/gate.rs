@@ -64,6 +64,7 @@ impl Gate {
             }
             false => busy(self.limits.connections),
         };
+        // From here on, the body ends the request: an answer is open until it is sent.
         open.0.take();
         Ok(response.map(|body| Sent::new(body, self.limits.sending(), seat)))
     }

@@ -185,6 +185,8 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
             let mut below: Vec<PathBuf> =
                 entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(failure)?;
             below.retain(|p| is_store(p));
+            // File systems list a directory in any order, and two lists of the same keys should be
+            // equal.
             below.sort();
             found.extend(below);
         }

@@ -18,6 +18,8 @@ use std::time::Instant;
 
 pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure> {
     let key = read_key(command, app)?;
+    // Before the proof is looked at: whoever knows the seed can forge any proof, so even a verdict
+    // would mislead.
     if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
         let message = format!(
             "{}: {}; a proof under these keys proves nothing",
@@ -102,6 +104,8 @@ pub(crate) fn verdict(
 /// The failure for a proof that does not verify, with the equations that fail.
 pub(crate) fn refusal(error: &VerifyError) -> Failure {
     let code = match error {
+        // A file that is no proof says nothing about the statement, so scripts must be able to tell
+        // it from a proof that fails.
         VerifyError::Proof(_) => exit::BAD_FILE,
         _ => exit::REFUSED,
     };
