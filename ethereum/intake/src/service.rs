@@ -214,6 +214,8 @@ async fn fetch(
     let store = Arc::clone(service.store());
     let origin = Origin::of(Source::Fetch, &headers).with_json(fetched.is_json());
     let record = blocking(move || {
+        // Held to the end: the parameters that were read from it take about as much memory, which
+        // must be counted.
         let _load = load;
         let answer = fetched.answer().map_err(StoreError::from)?;
         let hashes = Some(&parameters.blob_hashes[..]);

@@ -73,6 +73,8 @@ fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
         (compared.map(|compared| compared.join()), report)
     });
     match compared {
+        // A comparison that panicked has compared nothing, and must not pass for one that found no
+        // difference.
         Some(Err(panic)) => std::panic::resume_unwind(panic),
         Some(Ok(compared)) => {
             compared.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?
