@@ -426,11 +426,16 @@ impl WitnessStore {
         }
         let mut removed = 0;
         for name in old {
+            // While a witness is stored, no record names its blobs yet, and they would be removed
+            // here.
             let _storing = self.storing.write().unwrap_or_else(PoisonError::into_inner);
             let mut tree = self.tree();
             // The block may have come again.
             let Some(record) = self.record(&name)?.filter(&is_old) else { continue };
             let path = self.path(&name);
+            // The record goes before its blobs: after a crash in between, blobs without a record
+            // only take space, while a record without its blobs would be one of a witness that is
+            // lost.
             std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
             if let Some((block, _)) = record.link() {
                 tree.remove(&block, record.number);

@@ -329,8 +329,8 @@ impl JobSubmitter {
         } else if link.refused && !link.pending {
             return Ok(Placed::Refused);
         }
-        // If the process dies after the orchestrator's answer, the job exists without a note of it. The next
-        // round submits it again, and finds it by its fixed name.
+        // If the process dies after the orchestrator's answer, the job exists without a note of it.
+        // The next round submits it again, and finds it by its fixed name.
         let outcome = self.submit_one(jobs, &record, order);
         let outcome = match outcome {
             Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {

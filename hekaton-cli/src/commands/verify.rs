@@ -143,6 +143,8 @@ fn read_key(command: &Verify, app: &App) -> Result<VerifyingKey, Failure> {
         let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
         return circuit.derive_verifying_key(&engine);
     }
+    // Refused and not ignored: the reader of the verdict could take them for something that was
+    // checked.
     if command.file.is_some() || !command.parameters.parameters.is_empty() {
         let why = "-p and --for are for key families; a verifying key is for one circuit";
         return Err(Failure::new(exit::USAGE, why));
@@ -173,6 +175,8 @@ fn read_public(command: &Verify, app: &App, key: &VerifyingKey) -> Result<Vec<Fr
         };
         return read.map_err(|e| wrong_public(&e));
     }
+    // To forget the `@` is an easy mistake, and the error about a path that is not a public value
+    // would not point to it.
     if !command.public.starts_with('@') && Path::new(&command.public).is_file() {
         let file = shell::word(&command.public);
         return Err(wrong_public(&format!("to read the values from that file, write @{file}")));

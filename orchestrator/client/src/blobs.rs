@@ -253,8 +253,8 @@ impl Blobs {
                 .and_then(|data| data.modified())
                 .ok()
                 .and_then(|time| time.elapsed().ok());
-            // The age is that of the last write. Over HTTP, a client has five minutes for a whole blob, so a
-            // file that is quiet for an hour has no writer.
+            // The age is that of the last write. Over HTTP, a client has five minutes for a whole
+            // blob, so a file that is quiet for an hour has no writer.
             if age.is_some_and(|age| age.as_secs() > 3_600) {
                 let _ = std::fs::remove_file(file.path());
             }

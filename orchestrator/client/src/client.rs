@@ -74,7 +74,8 @@ impl ClientError {
     /// Reports whether the same request may succeed later.
     pub fn may_be_repeated(&self) -> bool {
         match self {
-            // The service names a time only where the same request may succeed later, as with a full queue.
+            // The service names a time only where the same request may succeed later, as with a
+            // full queue.
             Self::Problem { problem, .. } => problem.retry_after.is_some(),
             // A request that was carried out without an answer does no harm twice: jobs and blobs
             // are found by their content.

@@ -165,6 +165,8 @@ pub fn ask_queue(job: u64) -> Call {
 /// Returns the call that asks the accounts for the state of a job; [`state_in_accounts`] reads its answer.
 pub fn ask_accounts(job: u64) -> Call {
     let job = format!("--jobs={job}");
+    // Allocations alone: without the option, each step of the job has a line, and steps end in
+    // states of their own.
     Call::new("sacct", ["--noheader", "--parsable2", "--allocations", "--format=State", &job])
 }
 
