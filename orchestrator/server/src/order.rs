@@ -78,7 +78,7 @@ pub(crate) fn publication(job: &Job) -> Option<Publication> {
     Some(Publication::Block {
         block: job.block,
         id: job.id.clone(),
-        // Blocks of a chain without order have no parent, and nothing reads it there.
+        // Blocks of a chain without order have no parent, and an entry must name one.
         parent: job.parent.clone().unwrap_or_else(|| job.id.clone()),
         generation: job.generation,
         job: job.identity(),
