@@ -379,8 +379,8 @@ impl Collector {
 
     /// Reads the sessions, takes leases from dead ones, and divides the partitions.
     async fn observe(&self, state: &mut State) {
-        // Those who hold leases or own partitions are judged even if they have no session: one that was
-        // lost with the memory of a server must not keep them forever.
+        // Those who hold leases or own partitions are judged even if they have no session: one that
+        // was lost with the memory of a server must not keep them forever.
         let holders: BTreeSet<SessionId> =
             state.leases.values().map(|(id, _)| id.clone()).collect();
         let owners = state.owners.values().filter_map(|owner| owner.value.session.clone());

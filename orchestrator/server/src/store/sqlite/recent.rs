@@ -66,8 +66,7 @@ impl Recent {
     fn add(&self, from: u64, changes: Vec<Entry>, upto: u64) -> bool {
         let mut kept = self.kept();
         // Changes with a gap before them, or with an overlap, would be reported incompletely or out
-        // of order, and watches promise that
-        // neither happens.
+        // of order, and watches promise that neither happens.
         if kept.upto != from {
             return false;
         }
