@@ -114,6 +114,8 @@ pub(crate) fn processor() -> String {
 
 fn failure(error: RankError) -> Failure {
     let code = match &error {
+        // Batch scripts repeat the command after this code: the answers received so far are in the
+        // run directory.
         RankError::Lost { .. } => exit::LOST,
         RankError::Handshake { .. } => exit::BAD_FILE,
         _ => exit::FAILED,
@@ -183,6 +185,7 @@ fn serve_on_root(
 ) {
     let (keys, pool) = (&keys.keys, &*keys.engine);
     let serve = || serve(worker, &Serve { circuit, keys, pool, hello, failed: &|_| {} });
+    // A panic is caught, or the coordinator would wait for the answers of a worker that is gone.
     let why = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)) {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),

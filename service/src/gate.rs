@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// The paths that are answered even while all connections are in use.
+// Whoever watches the service must be able to tell a busy one from one that has failed.
 const VITAL: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// The maximum number of requests that wait for a regular connection. They take half of the spare ones: the others are for what is
@@ -64,6 +65,7 @@ impl Gate {
             }
             false => busy(self.limits.connections),
         };
+        // From here on, the body ends the request: an answer is open until it is sent.
         open.0.take();
         Ok(response.map(|body| Sent::new(body, self.limits.sending(), seat)))
     }

@@ -37,6 +37,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// Expects `rate` bytes per second after a time of grace.
     pub(crate) fn new(rate: u32, grace: Duration) -> Self {
+        // `time_of` divides by the rate, and a `Duration` that is infinite panics.
         Self { rate: rate.max(1), grace, credit: grace }
     }
 

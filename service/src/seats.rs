@@ -47,6 +47,8 @@ impl Table {
         // The older one goes first if several have waited equally long.
         let longest = waits.max_by_key(|(time, number)| (*time, std::cmp::Reverse(*number)));
         let Some((_, number)) = longest.filter(|(time, _)| *time >= least) else { return false };
+        // The seat is free from here on, although the connection ends a moment later: a connection
+        // that is slow to end must not keep the next one out.
         if let Some(seat) = self.seats.remove(&number) {
             seat.lost.notify_one();
         }
@@ -113,6 +115,8 @@ pub(crate) struct Seated {
 impl Drop for Seated {
     fn drop(&mut self) {
         lock(&self.seats.table).seats.remove(&self.number);
+        // Both are needed: the first wakes all that wait now, and the second leaves a permit for
+        // one that has found no seat and does not wait yet.
         self.seats.freed.notify_waiters();
         self.seats.freed.notify_one();
     }

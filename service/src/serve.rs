@@ -91,6 +91,8 @@ pub async fn accept(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
+                // Mostly, the process has no more file descriptors (EMFILE). Without a pause,
+                // accepting would fail again at once, and the loop would take a whole core.
                 tracing::warn!(%error, "a connection cannot be accepted");
                 drop(seated);
                 tokio::time::sleep(PAUSE).await;

@@ -29,6 +29,8 @@ impl BlockValues {
     /// Returns the blocks of a string, padded.
     pub(crate) fn of(string: &[u8]) -> Vec<Self> {
         let mut padded = string.to_vec();
+        // The padding of Keccak as it was submitted, which Ethereum uses; SHA-3 in FIPS 202 begins
+        // with 06. If one byte is left, it is both the first and the last one: 81.
         padded.push(1);
         padded.resize(padded.len().next_multiple_of(BLOCK), 0);
         if let Some(last) = padded.last_mut() {

@@ -21,6 +21,8 @@ static POSEIDON: LazyLock<PoseidonConfig<Fr>> = LazyLock::new(|| {
 });
 
 /// The number of bytes in an element.
+// The most bytes whose number is below the field's order, whatever they are. With 32, two contents
+// could give the same element.
 pub(crate) const ELEMENT: usize = 31;
 
 /// The kind of a string.

@@ -21,6 +21,7 @@ const ROOT: usize = 91;
 pub(crate) const MIN_HEADER: usize = 3 + 256;
 
 /// The largest header, in bytes.
+// At least one byte of the last block is padding.
 pub(crate) const MAX_HEADER: usize = BLOCKS * crate::blocks::BLOCK - 1;
 
 /// Returns a digest as two numbers of 128 bits, little-endian.

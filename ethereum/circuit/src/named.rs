@@ -185,6 +185,8 @@ fn parse(text: &str) -> Option<Vec<Fr>> {
     let [low, high] = crate::header::halves(&bytes(hash)?);
     let digest = bytes(digest)?;
     let number = Fr::from_be_bytes_mod_order(&digest);
+    // A number at or above the field's order would be reduced, and be a second spelling of a
+    // smaller one.
     if be_bytes(&number.into_bigint().0) != digest {
         return None;
     }

@@ -62,6 +62,7 @@ pub struct Withdrawal {
 pub const MAX_ENVELOPE: usize = 64 << 20;
 
 /// The largest number of transactions in a payload.
+// `MAX_TRANSACTIONS_PER_PAYLOAD` of the consensus specifications.
 pub const MAX_TRANSACTIONS: usize = 1 << 20;
 
 // The limits of the consensus specifications: `MAX_EXTRA_DATA_BYTES`, `MAX_WITHDRAWALS_PER_PAYLOAD`.

@@ -159,6 +159,8 @@ impl Walk {
         };
         // Tries may share nodes, but the path below a node fixes how deep it is: paths have one length.
         match &mut self.reached[at][position.trie as usize] {
+            // A shared node is read once. Otherwise a witness of 64 branches, each of which names
+            // the next one 16 times, would be a walk without end.
             Some(depth) if *depth == position.depth => Ok(None),
             Some(_) => Err(WalkError::Depth(at)),
             none => {

@@ -47,6 +47,7 @@ impl Again {
         }
         times.count = times.count.saturating_add(1);
         if let Some(more) = times.count.checked_sub(FREE) {
+            // Six doublings exceed the longest pause, and some dozens would overflow the shift.
             times.next = now + PAUSE.saturating_mul(1 << more.min(6)).min(MAX_PAUSE);
         }
         true

@@ -157,6 +157,8 @@ impl Tree {
             if let (Some(block), Some(number), Some(parent)) = (block, height, before)
                 && !self.links.contains_key(block)
             {
+                // No payload of it was accepted here, so it has the lowest order and never decides
+                // which branch is followed.
                 let (number, order) = (*number, Order::default());
                 let [pending, job, refused, aside] = [false; 4];
                 nodes.push((*block, Link { parent, number, order, pending, job, refused, aside }));
@@ -174,6 +176,7 @@ impl Tree {
         let nodes = self.nodes(path);
         let known: HashMap<B256, &Link> = nodes.iter().map(|(id, link)| (*id, link)).collect();
         let mut linked: HashSet<B256> = HashSet::new();
+        // The lowest come first, so that a parent is linked before its children are looked at.
         for (block, link) in &nodes {
             let is_linked = places.contains_key(block)
                 || places.contains_key(&link.parent)
@@ -184,6 +187,8 @@ impl Tree {
         }
         // For each block, the child that the last payload belongs to, and the order of that payload.
         let mut heirs: HashMap<B256, (Order, B256)> = HashMap::new();
+        // The highest come first, so that what follows a block is known before the block counts for
+        // its parent.
         for (block, link) in nodes.iter().rev() {
             let own = link.order.max(heirs.get(block).map_or(link.order, |(order, _)| *order));
             let heir = heirs.entry(link.parent).or_insert((own, *block));

@@ -77,6 +77,8 @@ pub fn admit(
         Err(_) if options.lenient => {
             let (bytes, left_out) = canonical(witness, parent)?;
             let witness = decode(&bytes)?;
+            // The result is checked like any other witness, so that what is left out cannot let
+            // anything through.
             let summary = check_witness(&witness, parent, number)?;
             Ok(Admitted { summary, changed: Some(bytes), left_out })
         }

@@ -126,6 +126,8 @@ impl Secret {
         self.mac(signed).verify_slice(&decode(code)?).map_err(|_| "its signature is wrong")?;
         let header: Header =
             serde_json::from_slice(&decode(header)?).map_err(|_| "its header is malformed")?;
+        // Whoever lists extensions in `crit` wants a token refused where they are not understood
+        // (RFC 7515, 4.1.11), and none is understood here.
         if header.alg != "HS256" || header.crit.is_some() {
             return Err("its header asks for another algorithm or an extension");
         }

@@ -228,6 +228,8 @@ impl Node {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let url = self.url(path);
         let failed = |why: String| NodeError::Failed { url: url.clone(), why };
+        // A path such as `@host` would make the node's address the user's name in a URL of another
+        // host, and the request would go there.
         if !path.starts_with('/') || request.method() == Method::CONNECT {
             return Err(failed("the request has no path".into()));
         }
@@ -269,6 +271,7 @@ impl Node {
             let answer = self.pass(request).await?;
             let status = answer.status();
             if !status.is_success() {
+                // Only people read it, so a limit far below that of witnesses will do.
                 let bytes = receive(answer.into_body(), None, 1 << 16, &url).await?;
                 let body = crate::values::cut(&String::from_utf8_lossy(&bytes), 2_000).to_owned();
                 return Err(NodeError::Refused { url: url.clone(), status: status.as_u16(), body });
@@ -283,6 +286,8 @@ impl Node {
             let length = text(CONTENT_LENGTH).and_then(|length| length.parse().ok());
             receive(answer.into_body(), length, self.limit, &url).await
         };
+        // The limit of `pass` ends with the head of the answer. A node that then sends a byte now
+        // and then must not keep the caller forever.
         let asked = tokio::time::timeout(TIME, asked).await;
         asked.map_err(|_| failed(format!("no answer within {} s", TIME.as_secs())))?
     }

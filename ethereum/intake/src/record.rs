@@ -39,6 +39,8 @@ impl From<Source> for Origin {
 }
 
 /// The longest `traceparent` that is kept.
+// A `traceparent` has 55 bytes in version 00, and may have more in later ones. Records must not
+// grow with whatever a caller sends.
 const MAX_TRACE: usize = 128;
 
 impl Origin {

@@ -163,6 +163,7 @@ async fn push(
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<Record>), Problem> {
+    // Before the body: whoever has no token must not make the service hold hundreds of megabytes.
     service.authorize(&headers)?;
     let is_json = needs(&headers, &[OCTETS, JSON])? == JSON;
     let load = service.body(&headers, body, service.limit).await?;
@@ -214,6 +215,8 @@ async fn fetch(
     let store = Arc::clone(service.store());
     let origin = Origin::of(Source::Fetch, &headers).with_json(fetched.is_json());
     let record = blocking(move || {
+        // Held to the end: the parameters that were read from it take about as much memory, which
+        // must be counted.
         let _load = load;
         let answer = fetched.answer().map_err(StoreError::from)?;
         let hashes = Some(&parameters.blob_hashes[..]);
@@ -234,6 +237,8 @@ async fn record(
     let Path(block) =
         block.map_err(|error| Problem::new(kind::INVALID_REQUEST, error.body_text()))?;
     let name = block.strip_prefix("0x").unwrap_or(&block).to_owned();
+    // The name becomes part of a file's path. Nothing but a hash may get through, or `..` would
+    // lead out of the folder.
     if crate::branch::hash(&name).is_none() {
         let why = "a block is named by its hash: 64 lowercase hexadecimal digits";
         return Err(Problem::new(kind::INVALID_REQUEST, why));

@@ -203,6 +203,8 @@ impl WitnessStore {
             Some(bytes) => vec![bytes.into()],
             None => witness.parts().to_vec(),
         };
+        // Blobs are on disk before the record that names them, so that after a crash no record
+        // names one that is missing.
         let mut stored = self.blobs.begin(parts.iter().map(|part| part.len() as u64).sum())?;
         for part in parts {
             stored.write(&part)?;
@@ -343,6 +345,8 @@ impl WitnessStore {
         let write = || -> std::io::Result<()> {
             let mut file = std::fs::File::create(&path)?;
             file.write_all(&[0; PROBE])?;
+            // Some file systems reserve space only when they write, and so report a full disk only
+            // here.
             file.sync_all()
         };
         let written = write().map_err(|error| failed(&path, error));
@@ -375,6 +379,8 @@ impl WitnessStore {
                     None => tracing::error!(name, "a record is left alone: its hashes are none"),
                 },
                 Ok(None) => {}
+                // One damaged record must not keep the service from starting. If its block is sent
+                // again, the record is replaced.
                 Err(error) => tracing::error!(%error, "a record is left alone"),
             }
         }
@@ -420,11 +426,16 @@ impl WitnessStore {
         }
         let mut removed = 0;
         for name in old {
+            // While a witness is stored, no record names its blobs yet, and they would be removed
+            // here.
             let _storing = self.storing.write().unwrap_or_else(PoisonError::into_inner);
             let mut tree = self.tree();
             // The block may have come again.
             let Some(record) = self.record(&name)?.filter(&is_old) else { continue };
             let path = self.path(&name);
+            // The record goes before its blobs: after a crash in between, blobs without a record
+            // only take space, while a record without its blobs would be one of a witness that is
+            // lost.
             std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
             if let Some((block, _)) = record.link() {
                 tree.remove(&block, record.number);

@@ -329,6 +329,8 @@ impl JobSubmitter {
         } else if link.refused && !link.pending {
             return Ok(Placed::Refused);
         }
+        // If the process dies after the orchestrator's answer, the job exists without a note of it.
+        // The next round submits it again, and finds it by its fixed name.
         let outcome = self.submit_one(jobs, &record, order);
         let outcome = match outcome {
             Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {
@@ -529,6 +531,7 @@ impl JobSubmitter {
                 (Ok(_), _) => {}
             }
             match wake.recv_timeout(pause) {
+                // One round makes the jobs of all records, however often it was woken.
                 Ok(()) => while wake.try_recv().is_ok() {},
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,

@@ -259,6 +259,7 @@ fn kind_of_file_system(path: &Path) -> String {
         let (_, at, kind) = (words.next()?, words.next()?, words.next()?);
         path.starts_with(at).then(|| (at.len(), kind.to_owned()))
     });
+    // Of the mounts above a path, the one with the longest path is the one that it is on.
     above.max_by_key(|(length, _)| *length).map_or_else(|| "unknown".to_owned(), |(_, kind)| kind)
 }
 

@@ -128,6 +128,8 @@ pub(crate) fn derive(command: &KeysDerive, app: &App, json: bool) -> Result<(), 
     let family = OpenedFamily::open(&command.family)?;
     let circuit = family.circuit(app, &given, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    // Only now that the family, the parameters and the input are accepted: a wrong command leaves
+    // no unfinished directory behind.
     let store = KeyStore::create(&command.out).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
         remove_on_interrupt(unfinished, json)?;

@@ -136,6 +136,7 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
         .or_fail(BAD_FILE)?;
     let digest = hex::encode(digest);
     // A proof does not state the number of subcircuits, but its length depends on the GIPA rounds alone.
+    // More than 40 rounds would be more than 2^40 subcircuits, which no key has.
     let rounds = (0..=40).find(|rounds| Proof::encoded_len(*rounds) == bytes.len());
     let size = match rounds {
         Some(0) => "1 subcircuit".to_owned(),

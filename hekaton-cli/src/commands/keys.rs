@@ -73,6 +73,8 @@ fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
         (compared.map(|compared| compared.join()), report)
     });
     match compared {
+        // A comparison that panicked has compared nothing, and must not pass for one that found no
+        // difference.
         Some(Err(panic)) => std::panic::resume_unwind(panic),
         Some(Ok(compared)) => {
             compared.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?
@@ -185,6 +187,8 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
             let mut below: Vec<PathBuf> =
                 entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(failure)?;
             below.retain(|p| is_store(p));
+            // File systems list a directory in any order, and two lists of the same keys should be
+            // equal.
             below.sort();
             found.extend(below);
         }

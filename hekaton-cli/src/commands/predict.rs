@@ -89,6 +89,8 @@ impl PredictionInputs {
         };
         let prediction = of(&load, &self.constants)?;
         let ([fast, slow], [low, high]) = (self.constants.bounds(), load.bounds(estimate));
+        // The smallest load with the fastest constants, and the reverse, so that the interval
+        // covers what is uncertain about both.
         let bounds = [of(&low, &fast)?, of(&high, &slow)?];
         Ok(Predicted { inputs: self, load, prediction, bounds })
     }

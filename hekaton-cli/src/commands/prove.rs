@@ -122,6 +122,8 @@ fn with_listeners(
     output::result(json, &summary.object(), &summary.table())?;
     if let Some(run) = &command.run {
         let report = summary.object().to_string() + "\n";
+        // Only a warning, because the proof is written by now, and the events have the report's
+        // data.
         if let Err(e) = output::write(&report::result_path(run), report.as_bytes()) {
             output::say(format_args!("warning: {}: report.json was not written", e.message));
         }
@@ -209,6 +211,7 @@ impl Session<'_> {
             );
             return Err(Failure::new(exit::BAD_FILE, why));
         }
+        // Before anything is proven: hours later, a proof that cannot be written would be lost.
         for (path, option) in outputs {
             if let Some(path) = path {
                 output::check_output(path, option, &inputs)?;
@@ -260,6 +263,8 @@ impl Session<'_> {
             }
             None => "interrupted: no proof was written",
         };
+        // Only a run directory keeps completed work. Without one, a run that stops in order has
+        // nothing to gain.
         let asked = directory.is_some().then(|| cancellation.clone());
         signals::Handling {
             cancellation: asked,

@@ -18,6 +18,8 @@ use std::time::Instant;
 
 pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure> {
     let key = read_key(command, app)?;
+    // Before the proof is looked at: whoever knows the seed can forge any proof, so even a verdict
+    // would mislead.
     if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
         let message = format!(
             "{}: {}; a proof under these keys proves nothing",
@@ -102,6 +104,8 @@ pub(crate) fn verdict(
 /// The failure for a proof that does not verify, with the equations that fail.
 pub(crate) fn refusal(error: &VerifyError) -> Failure {
     let code = match error {
+        // A file that is no proof says nothing about the statement, so scripts must be able to tell
+        // it from a proof that fails.
         VerifyError::Proof(_) => exit::BAD_FILE,
         _ => exit::REFUSED,
     };
@@ -139,6 +143,8 @@ fn read_key(command: &Verify, app: &App) -> Result<VerifyingKey, Failure> {
         let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
         return circuit.derive_verifying_key(&engine);
     }
+    // Refused and not ignored: the reader of the verdict could take them for something that was
+    // checked.
     if command.file.is_some() || !command.parameters.parameters.is_empty() {
         let why = "-p and --for are for key families; a verifying key is for one circuit";
         return Err(Failure::new(exit::USAGE, why));
@@ -169,6 +175,8 @@ fn read_public(command: &Verify, app: &App, key: &VerifyingKey) -> Result<Vec<Fr
         };
         return read.map_err(|e| wrong_public(&e));
     }
+    // To forget the `@` is an easy mistake, and the error about a path that is not a public value
+    // would not point to it.
     if !command.public.starts_with('@') && Path::new(&command.public).is_file() {
         let file = shell::word(&command.public);
         return Err(wrong_public(&format!("to read the values from that file, write @{file}")));

@@ -138,6 +138,8 @@ impl Blobs {
     pub fn begin(&self, limit: u64) -> Result<Incoming, BlobError> {
         // In the folder of blobs, since a rename works only within a file system.
         let path = self.folder.join("incoming").join(hekaton_files::unique_name());
+        // Never a file that is there: another process that writes into it would get its bytes into
+        // this blob.
         let made = File::options().write(true).create_new(true).open(&path);
         let file = made.map_err(|error| BlobError::io(&path, error))?;
         let hasher = blake3::Hasher::new();
@@ -251,6 +253,8 @@ impl Blobs {
                 .and_then(|data| data.modified())
                 .ok()
                 .and_then(|time| time.elapsed().ok());
+            // The age is that of the last write. Over HTTP, a client has five minutes for a whole
+            // blob, so a file that is quiet for an hour has no writer.
             if age.is_some_and(|age| age.as_secs() > 3_600) {
                 let _ = std::fs::remove_file(file.path());
             }

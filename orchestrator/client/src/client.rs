@@ -74,7 +74,11 @@ impl ClientError {
     /// Reports whether the same request may succeed later.
     pub fn may_be_repeated(&self) -> bool {
         match self {
+            // The service names a time only where the same request may succeed later, as with a
+            // full queue.
             Self::Problem { problem, .. } => problem.retry_after.is_some(),
+            // A request that was carried out without an answer does no harm twice: jobs and blobs
+            // are found by their content.
             Self::Failed { .. } => true,
             Self::File { .. } | Self::OtherBlob { .. } => false,
         }
@@ -95,6 +99,7 @@ impl From<ClientError> for Failure {
 impl Client {
     /// Makes a client of the service at an address, such as `http://127.0.0.1:8642`.
     pub fn new(address: &str, token: Option<String>) -> Self {
+        // The body of a refusal says what is wrong. As an error of the library, it would be lost.
         let config = ureq::Agent::config_builder().http_status_as_error(false).build();
         let name = address.trim_end_matches('/');
         let address = match name.contains("://") {

@@ -127,6 +127,8 @@ pub struct ProofJob<'a> {
 impl ProofJob<'_> {
     /// Returns the call that submits the job; [`job_number`] reads its answer.
     pub fn submit(&self) -> Call {
+        // Said although it is the default: the variable `SBATCH_EXPORT` may set another one, and
+        // the script would then lack the variables below. Options win over variables (sbatch(1)).
         let mut call = Call::new("sbatch", ["--parsable", "--export=ALL"]);
         call.arguments.extend(self.name.map(|name| format!("--job-name={name}").into()));
         let places = [OsString::from("--output"), self.log.into(), self.script.into()];
@@ -163,6 +165,8 @@ pub fn ask_queue(job: u64) -> Call {
 /// Returns the call that asks the accounts for the state of a job; [`state_in_accounts`] reads its answer.
 pub fn ask_accounts(job: u64) -> Call {
     let job = format!("--jobs={job}");
+    // Allocations alone: without the option, each step of the job has a line, and steps end in
+    // states of their own.
     Call::new("sacct", ["--noheader", "--parsable2", "--allocations", "--format=State", &job])
 }
 
@@ -173,6 +177,8 @@ pub fn ask_accounts(job: u64) -> Call {
 pub fn state_in_queue(answer: Result<String, String>) -> Result<Option<JobState>, String> {
     match answer {
         Ok(said) => Ok(said.split_whitespace().next().map(JobState::of)),
+        // The queue forgets a job some minutes after its end (`MinJobAge` in slurm.conf(5)) and
+        // then reports an error instead of an empty list.
         Err(why) if why.contains("Invalid job id") => Ok(None),
         Err(why) => Err(why),
     }
@@ -181,6 +187,7 @@ pub fn state_in_queue(answer: Result<String, String>) -> Result<Option<JobState>
 /// Reads the answer of the accounts about a job that is no longer in the queue. Where there are no accounts, how it ended is not known.
 pub fn state_in_accounts(answer: &Result<String, String>) -> JobState {
     let said = answer.as_ref().map_or("", String::as_str);
+    // Only the first word: a job that somebody has ended is `CANCELLED by UID`.
     match said.lines().last().and_then(|line| line.split_whitespace().next()) {
         Some(word) => JobState::of(word),
         None => JobState::Ended("unknown".into()),

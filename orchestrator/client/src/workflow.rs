@@ -223,12 +223,15 @@ impl Workflow {
                     format!("0 <= at_least <= at_most <= {MAX_BLOBS} must hold"),
                 ));
             }
+            // A job would have to bring files that nothing reads, so the name is likely to be a
+            // mistake.
             if !self.stages.iter().any(|stage| stage.from.contains(name)) {
                 return Err(bad(place, "no stage uses it"));
             }
         }
         let mut names: BTreeSet<&Name> = self.inputs.keys().collect();
         for stage in &self.stages {
+            // `from` names inputs and stages alike, so one name for two of them would be ambiguous.
             if !names.insert(&stage.name) {
                 let why = "there is an input or another stage with this name";
                 return Err(bad(format_args!("stage '{}'", stage.name), why));
@@ -309,6 +312,8 @@ impl Workflow {
             }
             counts.insert(name, Some(count));
         }
+        // Counted before the job is accepted, because afterwards its limits could only make it
+        // dead, after hours of proving.
         let mut tasks = 0;
         let mut digests: usize = inputs.values().map(Vec::len).sum();
         for at in self.order()? {

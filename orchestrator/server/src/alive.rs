@@ -20,9 +20,13 @@ const BEAT: Duration = Duration::from_secs(1);
 pub(crate) const LOOK: Duration = Duration::from_millis(1_100);
 
 /// The number of equal reads after which a session is dead.
+// At intervals of `LOOK`, five reads take 4.4 s and the last beat is up to 1 s older, which is what
+// the guide calls five seconds of silence.
 const READS: u32 = 5;
 
 /// The number of equal reads of its own session after which an observer starts over.
+// Less than `READS`, so that an observer whose own beats are not stored starts over before it can
+// take others for dead.
 const STILL: u32 = 2;
 
 /// The length of a pause after which the observer starts over.

@@ -66,6 +66,8 @@ fn tidy(folder: &Path) {
 /// Returns a function that reports whether a session of this machine has ended: then its lock is free.
 pub(crate) fn gone(folder: PathBuf) -> LivenessProbe {
     Arc::new(move |id: &SessionId, session: &Session| {
+        // Locks mean something within one boot of one machine. All other sessions are judged by
+        // their silence alone.
         if session.host != boot() {
             return false;
         }

@@ -21,6 +21,7 @@ impl<'a> Tail<'a> {
     /// The tail that the last entry of a log leaves.
     pub(crate) fn of(genesis: &'a Name, last: Option<&'a Publication>) -> Self {
         match last {
+            // A chain that was reverted to its genesis has entries, and still no published height.
             Some(last) if last.tail() != genesis => {
                 Self { name: last.tail(), height: Some(last.height()) }
             }
@@ -77,6 +78,7 @@ pub(crate) fn publication(job: &Job) -> Option<Publication> {
     Some(Publication::Block {
         block: job.block,
         id: job.id.clone(),
+        // Blocks of a chain without order have no parent, and an entry must name one.
         parent: job.parent.clone().unwrap_or_else(|| job.id.clone()),
         generation: job.generation,
         job: job.identity(),

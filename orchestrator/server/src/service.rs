@@ -79,6 +79,8 @@ impl Place {
             (Self::Folder, Kind::Records) => Ok(Arc::new(open_records(data)?)),
             (Self::Folder, Kind::Sessions) => {
                 let open = move || -> Result<Arc<dyn Store>, OpenError> {
+                    // Not in the database of records: beats need no sync, and must not wait for
+                    // those of records, or a slow disk would make living processes look dead.
                     Ok(Arc::new(SqliteStore::open(&folder.join(SESSIONS), Durability::Memory)?))
                 };
                 let open = Box::new(move || -> BoxFuture<'static, _> { Box::pin(ready(open())) });
@@ -112,6 +114,8 @@ async fn open_nats(
     };
     let known = Known::read(&data, &settings.namespace)?;
     let store = NatsStore::open_known(&settings, "records", false, known).await?;
+    // After the stream is there: a note of one that was never made would be taken for lost records,
+    // and no process would start.
     if known == Known::Nothing {
         Known::write(&data, &settings.namespace, store.incarnation())?;
     }

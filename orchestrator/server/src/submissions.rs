@@ -334,6 +334,7 @@ impl Submissions {
         if submission.parent.as_ref() == Some(&submission.id) {
             return Err(SubmissionError::Bad("a block cannot be its own parent".into()));
         }
+        // What follows such a block would be in the place of the chain's first block.
         if chain.genesis.as_ref() == Some(&submission.id) {
             return Err(SubmissionError::Bad("a block cannot have the name of the genesis".into()));
         }
@@ -468,6 +469,8 @@ impl Submissions {
             let job = Job { state, ..found.value };
             match update(&*self.store, &job.key().to_string(), job, found.rev).await {
                 Ok(stored) => {
+                    // After the cancellation is stored: a publisher that begins now reads it, so
+                    // only those that read the job before are left to stop.
                     if was_done {
                         self.stop_publishers(&stored.value).await?;
                     }

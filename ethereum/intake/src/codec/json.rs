@@ -251,6 +251,8 @@ fn parse<'a, T: Deserialize<'a>>(
     text: &'a [u8],
     part: &'static str,
 ) -> Result<T, (i64, JsonError)> {
+    // JSON-RPC 2.0 has one code for text that is not JSON (-32700), and another one for JSON that
+    // is not what the method takes (-32602).
     serde_json::from_slice(text).map_err(|error| match is_json(text) {
         true => (-32_602, wrong(part, error.to_string())),
         false => (-32_700, wrong("body", format!("it is not JSON: {error}"))),

@@ -101,6 +101,8 @@ impl JsonPayload<'_> {
         let transactions: Vec<Vec<u8>> =
             self.transactions.iter().map(transaction).collect::<Result<_, _>>()?;
         let extra_data = json::bytes(&self.extra_data, "extraData")?;
+        // The same limits as in SSZ (`Payload::read`): a block must not be accepted in one encoding
+        // and refused in the other.
         if extra_data.len() > MAX_EXTRA_DATA || withdrawals.len() > MAX_WITHDRAWALS {
             return Err(json::wrong("executionPayload", "extraData or withdrawals are too long"));
         }

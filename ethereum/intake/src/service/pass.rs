@@ -97,6 +97,8 @@ fn of_connection_in(headers: &HeaderMap) -> Vec<header::HeaderName> {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
+    // These are for one connection even if `Connection` does not name them (RFC 9110, 7.6.1), or
+    // are set anew for the other connection.
     names.extend([
         header::CONNECTION,
         header::CONTENT_LENGTH,

@@ -84,6 +84,8 @@ impl Command {
 impl Backend for Command {
     async fn run(&self, work: &Work<'_>, _: &CancellationToken, progress: &Progress) -> Outcome {
         let output = work.folder.join(OUTPUT);
+        // The folder outlives attempts. An output that an earlier one left must not count as that
+        // of a program that ends with 0 and writes none.
         let _ = std::fs::remove_file(&output);
         let program = self.program(&self.command, work, &output);
         progress.report(0.0);
@@ -111,6 +113,8 @@ impl Backend for Command {
         match process::run(&self.helper, &program, &work.folder).await {
             Ok(ended) if ended.code() == Some(0) => Ok(()),
             Ok(ended) if ended.code() == Some(1) => Err(Rejected::Wrong(ended.describe())),
+            // A verifier that crashes has not judged the output. It must not count as a wrong one,
+            // since three of these in a row end the use of the back-end.
             Ok(ended) => Err(Rejected::Unverified(ended.describe())),
             Err(error) => Err(Rejected::Unverified(format!("{}: {error}", template[0]))),
         }

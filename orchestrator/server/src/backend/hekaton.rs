@@ -40,6 +40,8 @@ impl Hekaton {
 
     /// The exit codes of `hekaton prove`: what it cannot read or prove stays so, and what it lost it resumes.
     fn exits() -> Exits {
+        // 5 is a run that was stopped, 6 one that lost a rank or whose directory another process
+        // holds, and 130 an interrupt: the next attempt resumes.
         Exits { dead: vec![1, 2, 3], again: vec![5, 6, 130] }
     }
 

@@ -59,6 +59,9 @@ impl Helper {
             return std::io::Error::other("the process that started this one is gone");
         }
         if let Some(most) = memory {
+            // Of the address space, because Linux enforces no limit of the memory in use
+            // (setrlimit(2), RLIMIT_RSS). The hard limit, too, so that the program cannot raise it
+            // again.
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             if let Err(error) = setrlimit(Resource::As, limit) {
                 return error.into();

@@ -293,6 +293,9 @@ impl Backend for Slurm {
             Ok(Some(number)) => self.ask(folder, slurm::cancel(number)).await.map(drop),
             Ok(None) => {
                 let age = Clock::system().wall().saturating_sub(note.submitted);
+                // `sbatch` may have run for `TIME` after the note was written, and SLURM may take
+                // as long as `doubt` to show the job. To forget the note earlier could leave a job
+                // that nobody ends.
                 match Duration::from_millis(age) > self.doubt + TIME {
                     true => Ok(()),
                     false => Err("it may still appear".into()),

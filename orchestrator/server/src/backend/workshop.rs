@@ -77,6 +77,8 @@ impl Runner for Workshop {
 
     fn settled(&self, task: &Task) {
         if self.backends.get(&task.backend).is_some_and(|backend| backend.uses_folder()) {
+            // Only now that the result is written: had the lease been lost before, the next attempt
+            // would resume from this folder.
             let _ = std::fs::remove_dir_all(self.folder(task));
         }
     }
@@ -200,6 +202,8 @@ impl Workshop {
             }
             folder.map_or(Ok(()), |folder| {
                 let made = std::fs::create_dir_all(&folder);
+                // The folder is named by a digest, from which `tidy` could not find the task's
+                // record.
                 made.and_then(|()| std::fs::write(folder.join(OWNER), key.to_string()))
                     .map_err(|error| Attempt::Again(format!("{}: {error}", folder.display())))
             })
@@ -226,6 +230,7 @@ impl Workshop {
                     age < KEPT
                 }
             };
+            // Not before what runs elsewhere has ended: the folder has the only note of it.
             if backend.abandon(&folder).await && !keep {
                 let _ = std::fs::remove_dir_all(&folder);
             }

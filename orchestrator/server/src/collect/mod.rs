@@ -379,6 +379,8 @@ impl Collector {
 
     /// Reads the sessions, takes leases from dead ones, and divides the partitions.
     async fn observe(&self, state: &mut State) {
+        // Those who hold leases or own partitions are judged even if they have no session: one that
+        // was lost with the memory of a server must not keep them forever.
         let holders: BTreeSet<SessionId> =
             state.leases.values().map(|(id, _)| id.clone()).collect();
         let owners = state.owners.values().filter_map(|owner| owner.value.session.clone());
@@ -469,6 +471,8 @@ impl Collector {
         // Tasks that run here until the end of a drain need a collector.
         let share = match draining && others > 0 {
             true => 0,
+            // Rounded up, or some partitions would have no owner. What is above the shares of
+            // others is given back as they join.
             false => usize::from(PARTITIONS).div_ceil(1 + others),
         };
         while state.owned.len() > share {
@@ -496,6 +500,8 @@ impl Collector {
 
     /// Writes who owns a partition.
     async fn own(&self, state: &mut State, partition: u8, session: Option<SessionId>) {
+        // Not synced: a crash of the machine ends all sessions on it, and whoever is recorded then
+        // is replaced. With a server, it decides.
         let (key, owner) = (owner_key(partition), Owner { session });
         let written = match state.owners.get(&partition) {
             Some(known) => update_on_disk(&*self.store, &key, owner, known.rev, OnDisk::Soon).await,

@@ -278,6 +278,8 @@ impl Situation<'_> {
 
     fn task(&self, at: usize, key: &TaskKey, depth: u16, inputs: Vec<Digest>) -> Task {
         let (job, stage) = (self.job, &self.workflow.stages[at]);
+        // The folder of an attempt is named by this digest. With the inputs in it, a task never
+        // resumes the run of other inputs that had its place before.
         let place = [&key.stage.to_le_bytes()[..], &key.index.to_le_bytes(), &[key.copy]].concat();
         let mut parts: Vec<&[u8]> = vec![key.job.as_bytes(), &place];
         parts.extend(inputs.iter().map(|input| &input.as_bytes()[..]));
@@ -312,6 +314,7 @@ impl Situation<'_> {
 fn sequential(sources: &Sources<'_>, size: usize) -> Result<Groups, String> {
     let lengths: Vec<usize> = sources.outputs.iter().map(Vec::len).collect();
     let list: Vec<String> = lengths.iter().map(usize::to_string).collect();
+    // Before all are final, one source may only be ahead of the others.
     if sources.complete && lengths.windows(2).any(|two| two[0] != two[1]) {
         return Err(format!("its sources have different numbers of outputs: {}", list.join(", ")));
     }

@@ -93,6 +93,8 @@ impl State {
     fn barrier(&self, chain: &ChainId, view: &View) -> Option<Barrier> {
         let dead = self.dead.get(chain)?;
         let tail = view.tails.get(chain).or_else(|| self.genesis.get(chain))?;
+        // Heights keep a chain from running in a circle, but the records known here need not be of
+        // one moment, so a circle must end the search, too.
         let (mut slot, mut seen) = (tail, BTreeSet::new());
         while seen.insert(slot) {
             let (tenant, name) = chain.clone();
@@ -241,6 +243,8 @@ impl Dispatcher {
     fn apply(&self, state: &mut State, event: Event) {
         match event {
             Event::Reset => {
+                // Runs are kept: their processes work regardless, and each result is written under
+                // the revision of its own claim.
                 state.queue = Queue::new(self.weights.clone());
                 state.leases.clear();
                 state.dead.clear();

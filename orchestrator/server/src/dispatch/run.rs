@@ -170,6 +170,7 @@ impl TaskRun {
             tokio::pin!(run);
             let ended = tokio::select! {
                 biased;
+                // Before the outcome: without the lease, it could not be written anyway.
                 () = self.lease.lost.cancelled() => (None, false),
                 attempt = &mut run => (Some(attempt), false),
                 () = self.stop.cancelled() => (Some(Attempt::Stopped), false),
@@ -180,6 +181,8 @@ impl TaskRun {
             ended
         };
         running(None);
+        // A job on other machines survives the end of the run here, and would hold the run
+        // directory when the next attempt begins.
         if is_late {
             self.runner.abandon(task).await;
         }

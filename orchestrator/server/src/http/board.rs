@@ -19,6 +19,8 @@ const MAX_ENDED: usize = 100;
 const MAX_BEHIND: usize = 4_096;
 
 /// The number of connections that may listen to events, per tenant.
+// Each keeps one of the service's connections (`MAX_CONNECTIONS`) for minutes, and one tenant must
+// not take those of all.
 const MAX_LISTENERS: usize = 16;
 
 /// Jobs as they are in memory, and who waits for changes.

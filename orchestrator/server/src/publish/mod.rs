@@ -397,6 +397,8 @@ impl Publisher {
         {
             return Ok(());
         }
+        // The record comes first: the log can contain the block only after its revision, so nobody
+        // has to read the whole log to append the block only once.
         let record = match create(store, &name, made).await {
             Ok(record) => {
                 self.published(&job.value, record.rev);

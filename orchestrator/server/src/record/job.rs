@@ -162,6 +162,8 @@ pub enum JobState {
 impl Job {
     /// The digest of what the job is: the same for every submission of the same block with the same content.
     pub fn identity(&self) -> Digest {
+        // Urgency and trace are left out: a client that repeats a request may send others, and must
+        // find the job that it has.
         let mut parts: Vec<Vec<u8>> = vec![
             self.tenant.as_str().into(),
             self.chain.as_str().into(),

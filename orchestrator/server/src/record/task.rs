@@ -361,6 +361,8 @@ impl Task {
             false => TaskState::Ready,
         };
         let not_before = if pause { not_before(self.returns, now) } else { self.not_before };
+        // Without a pause, the attempt says nothing about the session, which was stopped or never
+        // ran the task: it may as well be the next one to claim it.
         let last = if pause { Some(session.clone()) } else { self.last.clone() };
         Ok(Self { returns, last, not_before, last_failure: Some(cut(reason)), ..self.with(state) })
     }
@@ -389,6 +391,8 @@ impl Task {
             }
             false => TaskState::Ready,
         };
+        // From this time on, the task is left to sessions that have not refused it
+        // (`trust::is_left`).
         let (not_before, last) = (self.not_before.max(now), Some(session.clone()));
         let last_failure = Some(cut(reason));
         Ok(Self { refused, last, not_before, last_failure, ..self.with(state) })
@@ -434,6 +438,8 @@ impl Task {
     pub fn revive(&self, generation: u32, now: u64) -> Result<Self, Refused> {
         match self.state {
             TaskState::Dead { .. } | TaskState::Cancelled { .. }
+                // A plan may be carried out twice. The second time must not revive a task that has
+                // already failed in this generation, or its job would never end.
                 if self.generation < generation =>
             {
                 Ok(Self {

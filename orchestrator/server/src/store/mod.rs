@@ -141,6 +141,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// It is there for all readers when this returns, and on disk before any later write of the other methods is. So it is lost only
     /// by a crash of the machine, and only with everything that was written after it.
     async fn create_soon(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
+        // A store whose server decides about syncs, as NATS does, has nothing cheaper to offer, and
+        // a record that is on disk early breaks no promise.
         self.create(key, value).await
     }
 
@@ -192,7 +194,10 @@ pub trait Watch: Send {
 
 /// Refuses keys and values that some store could not hold.
 pub(crate) fn check(key: &str, value: &[u8]) -> Result<(), WriteError> {
+    // The key may be what is wrong with the write, so the message has only its beginning.
     let refused = |why: String| WriteError::Refused { key: key.chars().take(80).collect(), why };
+    // In NATS, keys become subjects with `.` for `/`: a `.`, `*` or `>` in a key would name other
+    // records, or match them. SQLite's ranges of keys rely on it, too (`sqlite::end`).
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte);
     let parts = key.split('/').all(|part| !part.is_empty());
     if !parts || key.len() > MAX_KEY || !key.bytes().all(allowed) {

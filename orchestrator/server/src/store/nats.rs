@@ -250,6 +250,8 @@ impl Store for NatsStore {
 
     async fn list(&self, prefix: &str, after: u64) -> Result<Listing, Unavailable> {
         let info = self.stream.get_info().await.map_err(unavailable)?;
+        // Asked for before the records: what is written in between is both listed and watched. In
+        // the other order, it would be neither.
         let at = self.rev(info.state.last_sequence);
         let found = self.messages(self.filter(prefix), after, usize::MAX).await?;
         // Where several versions are kept, the last one counts.
@@ -285,6 +287,8 @@ impl Store for NatsStore {
         let subject = self.log(log);
         let tail = self.last(&format!("{subject}.*")).await;
         let tail =
+            // Nothing was sent yet, so nothing can take effect later: `Unknown` would make the
+            // caller look for a write that was never made.
             tail.map_err(|error| WriteError::Refused { key: log.into(), why: error.to_string() })?;
         let found = tail.as_ref().map(|(_, _, sequence)| self.rev(*sequence));
         if found != last {

@@ -75,6 +75,8 @@ impl Reopened {
     }
 
     fn to_write(&self, key: &str) -> Result<Arc<dyn Store>, WriteError> {
+        // There is no store that the write could reach late, so the caller need not find out
+        // whether it took effect, as after `Unknown`.
         self.store().map_err(|error| WriteError::Refused { key: key.to_owned(), why: error.why })
     }
 
@@ -132,6 +134,7 @@ async fn keep(shared: Weak<Shared>) {
         let next = if is_open { LOOK } else { pause };
         tokio::select! {
             () = tokio::time::sleep(next) => {}
+            // With a pause, or a store in which every operation fails would be asked without end.
             () = shared.failed.notified(), if is_open => tokio::time::sleep(pause).await,
         }
         pause = (pause * 2).min(MAX_PAUSE);

@@ -21,6 +21,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The number of writes that one transaction takes.
+// All of them are answered after the same commit, so without a limit the first write of a busy time
+// would wait for the last one.
 const MAX_GROUP: usize = 256;
 
 /// The longest time for which a write that need not be synced is not on disk.
@@ -68,6 +70,8 @@ impl Place {
     }
 
     fn is_there(&self) -> bool {
+        // The path alone is not enough: a database that was removed and made again has the same
+        // path, while this process still has the removed one open.
         std::fs::metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file)
     }
 }
@@ -278,6 +282,8 @@ fn write_all(
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         };
         let mut group = vec![first];
+        // Only what is there already: waiting for more would delay the first write, and others
+        // gather anyway while the disk syncs.
         while group.len() < MAX_GROUP
             && let Ok(next) = requests.try_recv()
         {
@@ -400,6 +406,8 @@ fn commit(
         }
         answers.push(answer);
     }
+    // A group whose writes all conflict has changed nothing, so it need not wait for the disk. A
+    // probe must, because the disk is what it asks about.
     if counter > from || is_probed {
         schema::set_counter(&transaction, counter).map_err(before)?;
         transaction.commit().map_err(|error| Failure::new(&error, Failure::During))?;
@@ -641,6 +649,8 @@ impl Watch for Changes {
             self.wake.borrow_and_update();
             let recent = self.recent.upgrade().ok_or_else(closed)?;
             let known = recent.since(&self.prefix, self.after.number);
+            // Held during the wait below, the reference would keep the changes alive after the
+            // store is dropped, and the watch would never end.
             drop(recent);
             let (changes, upto) = match known {
                 Some(known) => known,

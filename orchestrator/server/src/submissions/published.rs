@@ -11,6 +11,7 @@ use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::BTreeSet;
 
 /// The number of blocks behind the published ones that are looked at.
+// Each is one read of the store. A request must end even if clients are far ahead of the provers.
 const MAX_PENDING: usize = 10_000;
 
 /// A block that a chain has published.
@@ -195,6 +196,8 @@ impl Submissions {
         id: &Name,
         block: u64,
     ) -> Result<bool, SubmissionError> {
+        // A job's partition follows from its parent's name, which is not known here, so the block
+        // may be in any of them.
         for partition in 0..PARTITIONS {
             let prefix = JobKey::prefix(partition, &chain.tenant, &chain.chain);
             let listing = self.store.list(&prefix, 0).await?;

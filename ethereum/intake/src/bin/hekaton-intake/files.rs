@@ -67,6 +67,8 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let too_long =
         || failure(exit::BAD_FILE, format!("{}: it has more than {limit} bytes", path.display()));
     let file = std::fs::File::open(path).map_err(bad_file(path))?;
+    // A file with this length is refused before it is read. Pipes have no length, so the limit also
+    // counts while bytes are read.
     if file.metadata().map_err(bad_file(path))?.len() > limit {
         return Err(too_long());
     }
@@ -148,6 +150,7 @@ pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
     let block = arguments.files.parameters.as_deref().map(parameters).transpose()?;
     for path in &arguments.files.files {
         let found = Found::read(path, block.as_ref())?;
+        // Witnesses in JSON have no canonical form that they could be held to.
         let options = Options { lenient: arguments.lenient || found.is_json };
         let checked = check_one(&found, options);
         let (number, admitted) = checked
@@ -219,6 +222,8 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
                 NodeError::Refused { status, body, .. } => {
                     let problem = serde_json::from_str::<Problem>(&body);
                     let why = problem.map_or(body, |problem| problem.detail);
+                    // These blame the file. After any other status, the same command may succeed
+                    // later, so scripts must be able to tell them apart.
                     let is_wrong = [400, 413, 415, 422].contains(&status);
                     let code = if is_wrong { exit::REFUSED } else { exit::FAILED };
                     failure(code, format!("{}: {why} (status {status})", path.display()))

@@ -296,6 +296,8 @@ fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| failure(exit::FAILED, error))?;
         started(json, address)?;
+        // Not waited for: it only goes into the log, and witnesses are taken even if the node is
+        // away.
         if let Some(node) = service.node.clone() {
             tokio::spawn(async move { name(&node).await });
         }
@@ -340,6 +342,7 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
         })?;
         show(json, &record)?;
     }
+    // Once for all blocks, because each round compares all records with the chain.
     submitter.submit().map_err(|error| failure(exit::FAILED, error))?;
     Ok(())
 }

@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The time for which a session that is no longer written stays in a store of sessions.
+// Without an age, sessions of ended processes would fill the server's memory. A process counts as
+// dead after five silent seconds, so nobody needs one for this long.
 const SESSION_AGE: Duration = Duration::from_secs(3_600);
 
 /// The first version that has `sync_interval`, without which a single server loses what it has acknowledged when its machine fails.
@@ -217,6 +219,8 @@ async fn find_or_make(
             max_age: if memory { SESSION_AGE } else { Duration::ZERO },
             ..base.clone()
         };
+        // The stream comes before its name in the register: a process that reads a name without a
+        // stream takes the stream for a deleted one and makes another.
         context.create_stream(made).await.map_err(unavailable)?;
         let message = PublishMessage::build()
             .payload(format!("{new:016x}").into())

@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of changes that are kept.
+// A watch that is further behind reads the database instead, so a limit costs time and loses no
+// change.
 const MAX_CHANGES: usize = 4_096;
 
 /// The number of bytes of values that are kept.
@@ -63,6 +65,8 @@ impl Recent {
     /// Adds all changes after one revision up to another one. Returns whether that revision was the last one.
     fn add(&self, from: u64, changes: Vec<Entry>, upto: u64) -> bool {
         let mut kept = self.kept();
+        // Changes with a gap before them, or with an overlap, would be reported incompletely or out
+        // of order, and watches promise that neither happens.
         if kept.upto != from {
             return false;
         }
@@ -72,6 +76,8 @@ impl Recent {
         while kept.changes.len() > MAX_CHANGES || kept.bytes > MAX_BYTES {
             let Some(oldest) = kept.changes.pop_front() else { break };
             kept.bytes -= oldest.value.len();
+            // The start moves with what is dropped, so that a watch from before it is sent to the
+            // database and not given a list with a gap.
             kept.after = oldest.rev.number;
         }
         drop(kept);
@@ -87,6 +93,8 @@ impl Recent {
         changes: Vec<Entry>,
         upto: u64,
     ) {
+        // Another process has committed in between. Its changes and these are read together, in
+        // order.
         if !self.add(from, changes, upto) && self.upto() < upto {
             self.catch_up(connection);
         }

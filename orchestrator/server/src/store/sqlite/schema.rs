@@ -26,6 +26,8 @@ CREATE TABLE audit (rev INTEGER PRIMARY KEY, at INTEGER NOT NULL, key TEXT NOT N
 pub(super) fn connect(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
+    // With a write-ahead log, readers of all processes see the last commit while a writer waits for
+    // the disk; with a rollback journal, they would wait, too.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match durability {
         Durability::Disk => "FULL",
@@ -53,6 +55,8 @@ pub(super) fn open(path: &Path, durability: Durability) -> rusqlite::Result<Conn
     match (version, tables) {
         (VERSION, _) => {}
         (0, 0) => make(&transaction)?,
+        // Also a database without a version that has tables: it belongs to another program, whose
+        // data is not to be touched.
         (found, _) => {
             let why = format!(
                 "it has version {found} of the tables, and this program knows version {VERSION}"

@@ -15,6 +15,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 /// The interval at which the database is asked where the file system reports nothing.
+// A look without news reads a single row, so that many of them cost little.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tells other processes that something was written.
