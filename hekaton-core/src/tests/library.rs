@@ -512,7 +512,12 @@ fn a70_buses_have_one_owner() {
             "in the wrong way",
         ),
         (0, none, |_, s| s.range_check(8, &number(7)), "no range of 8 bits"),
-        (0, none, |(.., cells), s| s.ram(cells).map(drop), "nothing of accesses to RAM 'cells'"),
+        (
+            0,
+            none,
+            |(.., cells), s| s.ram(cells).map(drop),
+            "declares no accesses of this type to RAM 'cells'",
+        ),
         (
             1,
             one,
@@ -548,7 +553,7 @@ fn a70_buses_have_one_owner() {
             |(_, _, keys, _), s| s.table(keys)?.contains_if(&s.bit_of(&number(2))?, &number(7)),
             "a bit that is the constant 2, which is neither 0 nor 1",
         ),
-        (0, one, |_, _| Ok(()), "nothing of accesses of instance 0 to RAM 'cells'"),
+        (0, one, |_, _| Ok(()), "declares no accesses of instance 0 to RAM 'cells'"),
     ];
     for (accesses, execute, author, says) in cases {
         let circuit = small_circuit(accesses, execute, author);
