@@ -110,6 +110,8 @@ fn load(
             let node =
                 read(profile, &mut reader, place, 0, levels).map_err(|e| refuse(e.into()))?;
             reader.end().map_err(|e| refuse(e.into()))?;
+            // The digest is bound to the signed root and the row is not, so a damaged or exchanged
+            // tile ends here.
             match node.digest(profile, depth) == **digest {
                 true => Ok(node),
                 false => Err(refuse(TileError::Digest)),
