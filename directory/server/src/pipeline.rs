@@ -428,6 +428,8 @@ impl Writer<'_> {
         let (mut rows, done) = computed.split();
         {
             let mut sequencer = self.sequencer();
+            // What the head is past is removed along with the next commit, which saves a sync of
+            // its own.
             rows.0.extend(sequencer.take_settled().0);
             rows.put(Table::Format, rows::CONFIRMED, sequencer.head().encode());
         }

@@ -174,6 +174,7 @@ pub(crate) fn recover(
     remove_above(store, head.commit)?;
     let mut settled = Rows::default();
     let (pending, next) = pending(store, &mut settled)?;
+    // Pruning removes outcomes and the numbers with them, and no number may be given twice.
     let next = next.max(format.next);
     // A crash between two batches does no harm: the rows that are left have an outcome and are
     // found again.
