@@ -215,6 +215,7 @@ fn read<T: DeserializeOwned>(
         Err(why) => return Err(failed(url, why)),
     };
     let status = answer.status();
+    // Limited, because nothing of an answer is verified before all of it is in memory.
     let bytes = match answer.body_mut().with_config().limit(most).read_to_vec() {
         Ok(bytes) => bytes,
         Err(why) => return Err(failed(url, why)),

@@ -251,6 +251,7 @@ fn until_visible(client: &Client, number: u64) -> Result<UpdateStatus, Failure> 
     loop {
         match client.update(number) {
             Ok(status) if status.state != State::Accepted => return Ok(status),
+            // Only failures in a row count, since the outcome itself may take any time.
             Ok(_) => failures = 0,
             Err(error) if is_passing(&error) && failures < TRIES => failures += 1,
             Err(ClientError::Problem { problem, .. })
@@ -261,6 +262,8 @@ fn until_visible(client: &Client, number: u64) -> Result<UpdateStatus, Failure> 
             Err(error) => return Err(error.failure()),
         }
         std::thread::sleep(pause);
+        // Short at first, because an epoch may be closed within milliseconds, and then at most one
+        // request per second.
         pause = (2 * pause).min(Duration::from_secs(1));
     }
 }

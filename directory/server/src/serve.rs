@@ -412,7 +412,7 @@ impl Server {
     /// Reports a failed write to the pipeline, which then opens the database again, whichever thread wrote.
     fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if let Err(Error::Store(StoreError::Write(why))) = &result {
-            // This write was not one of the session's threads, which have to end as well: nothing
+            // This write came from outside of the session, whose threads have to end as well: nothing
             // may be written after it.
             self.shared.fail(StoreError::Write(why.to_string().into()).into());
         }

@@ -16,8 +16,6 @@ const VERSION: u8 = 1;
 
 /// The maximum number of subtrees that a prover can have waiting at a time. Random changes need 12 with 2^10 of them in
 /// an epoch, and 18 with 2^16.
-// 2^10 random changes need 12 of these, and 2^16 need 18 (docs/spec/11-directory.md). The circuit
-// has the same number.
 pub const STACK: usize = 24;
 
 /// One step of the prover. Where lone leaves move up ([`Profile::Compress`], [`Profile::Sha256`]), it has a stack of subtrees,
