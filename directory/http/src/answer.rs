@@ -168,6 +168,7 @@ fn view(server: &Server, epoch: Option<u32>) -> Result<Arc<View>, Refusal> {
 /// # Errors
 /// If there is no such epoch or it is pruned, or the directory does not answer.
 pub fn key(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<KeyBody, Refusal> {
+    // One view for record and path: an epoch that is closed meanwhile must not get into the answer.
     let view = view(server, epoch)?;
     let answer = view.look_up(label)?;
     let epoch = view.record().epoch;
@@ -207,6 +208,8 @@ pub fn history(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<Hist
 /// # Errors
 /// If there is no such epoch, or the directory does not answer.
 pub fn epoch(server: &Server, epoch: u32) -> Result<EpochBody, Refusal> {
+    // Verified here, so that a damaged row is an error of the server before a client takes it for
+    // evidence.
     let signed = server.record(epoch)?;
     let Record { root, leaves, log_size, closed, .. } = signed
         .verify(server.parameters())
@@ -242,6 +245,7 @@ pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Refus
         let why = format!("records from epoch {from} to {to}: there are none");
         return Err(Refusal::new(kind::BAD_REQUEST, why));
     }
+    // Asked for first, so that an epoch that does not exist is an error and not a shorter list.
     server.record(to)?;
     let to = to.min(from.saturating_add(MAX_RECORDS - 1));
     let records = (from..=to).map(|epoch| Ok(Base64(server.record(epoch)?.encode().to_vec())));
@@ -262,6 +266,7 @@ pub fn proofs(server: &Server, epoch: u32) -> Result<ProofsBody, Refusal> {
 /// # Errors
 /// If there is no proof of exactly these, or the directory does not answer.
 pub fn proof(server: &Server, ProofRange { from, to }: ProofRange) -> Result<ProofBody, Refusal> {
+    // A proof of more epochs would not verify with the records at the ends of this range.
     let found = server.proof_of(to)?.filter(|proof| (proof.from, proof.to) == (from, to));
     found.map(ProofBody::from).ok_or_else(|| {
         let why = format!("there is no proof from epoch {from} to {to}; /v1/proofs lists them");

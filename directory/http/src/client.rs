@@ -70,10 +70,12 @@ impl Client {
     /// If that is not an address.
     pub fn new(address: &str) -> Result<Self, ClientError> {
         let is_one = address.strip_prefix("http://").is_some_and(|rest| !rest.is_empty());
+        // Paths are appended to the address, so it cannot have a query or a fragment.
         if !is_one || address.contains(['?', '#', ' ']) {
             return Err(ClientError::Address(address.into()));
         }
         let config = Agent::config_builder()
+            // The body of an error says what was wrong, and the library would drop it.
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
             .timeout_global(Some(MAX_TIME))
@@ -193,6 +195,7 @@ impl Client {
 }
 
 fn escaped(label: &str) -> impl std::fmt::Display {
+    // A label may contain a slash or a question mark, which would turn it into another path.
     utf8_percent_encode(label, NON_ALPHANUMERIC)
 }
 
@@ -212,6 +215,7 @@ fn read<T: DeserializeOwned>(
         Err(why) => return Err(failed(url, why)),
     };
     let status = answer.status();
+    // Limited, because nothing of an answer is verified before all of it is in memory.
     let bytes = match answer.body_mut().with_config().limit(most).read_to_vec() {
         Ok(bytes) => bytes,
         Err(why) => return Err(failed(url, why)),

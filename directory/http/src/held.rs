@@ -60,6 +60,8 @@ impl Table {
         let now = Instant::now();
         let rates = self.answers.iter().filter_map(|(number, answer)| {
             let time = now.saturating_duration_since(answer.since);
+            // By its rate instead of what is left: whoever reads slowly on purpose must not hold
+            // the memory against others.
             let rate = answer.sent as f64 / time.as_secs_f64();
             (time >= YIELDS_AFTER).then_some((rate, *number))
         });
@@ -95,7 +97,9 @@ impl Answers {
 
     fn try_send(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Held, Vec<u8>> {
         let (mut table, left) = (self.table(), bytes.len());
+        // A single answer may be larger than the limit, or it could never be sent.
         while table.bytes.saturating_add(left) > self.most && !table.answers.is_empty() {
+            // None has had its time. The caller looks again after a second at most.
             if !table.free_one() {
                 return Err(bytes);
             }
@@ -118,6 +122,7 @@ pub(crate) struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        // Also if the client has disconnected: nothing else would give the memory back.
         self.answers.table().remove(self.number);
         self.answers.freed.notify_one();
     }
@@ -137,6 +142,8 @@ impl Body for Held {
         }
         let mut table = this.answers.table();
         let Some(answer) = table.answers.get_mut(&this.number) else {
+            // An error aborts the connection, so the client does not take a part of a history for
+            // all of it.
             return Poll::Ready(Some(Err(Yielded)));
         };
         let rest = &answer.bytes[answer.sent..];

@@ -99,6 +99,7 @@ impl From<QueryRejection> for Refusal {
 impl From<JsonRejection> for Refusal {
     fn from(error: JsonRejection) -> Self {
         let kind = match error.status() {
+            // First, because the status of such an error alone is that of a malformed request.
             _ if hekaton_service::is_late(&error) => kind::TIMEOUT,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => kind::MEDIA_TYPE,
             StatusCode::PAYLOAD_TOO_LARGE => kind::TOO_LARGE,

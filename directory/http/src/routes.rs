@@ -86,6 +86,7 @@ async fn blocking<T: Send + 'static>(
     service: Arc<Service>,
     work: impl FnOnce(&Service) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
+    // Most requests read the disk, which would stop every connection of a thread of the runtime.
     let done = tokio::task::spawn_blocking(move || work(&service)).await;
     done.unwrap_or_else(|_| Err(Refusal::new(kind::INTERNAL, "the request could not be answered")))
 }
@@ -112,6 +113,8 @@ async fn submit(
     let status = blocking(service, move |service| {
         service.check_unproven()?;
         let sent = answer::submit(&service.server, body)?;
+        // Without a permit, the update is accepted all the same, and the client can ask for its
+        // outcome.
         match service.waiting.try_acquire() {
             Ok(_held) if wait => {
                 let waited = answer::wait(&service.server, sent.clone(), service.options.wait);
@@ -369,6 +372,8 @@ async fn counted(State(service): Shared, request: Request, next: Next) -> Respon
         Method::OPTIONS => "OPTIONS",
         _ => "other",
     };
+    // The route instead of the path: each label would be kept forever, and anyone could read it in
+    // the metrics.
     let path = request.extensions().get::<MatchedPath>();
     let path = path.map_or("none", |path| path.as_str()).to_owned();
     let response = next.run(request).await;
@@ -383,6 +388,7 @@ async fn limited(request: Request, next: Next) -> Response {
         let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         names.all(|name| name.is_empty() || name.eq_ignore_ascii_case(b"identity"))
     };
+    // Nothing unpacks bodies here, and the error of the JSON parser would not say what is wrong.
     if !encodings.into_iter().all(is_plain) {
         let why = "the request is compressed: send it as it is";
         let problem = Problem::new(kind::MEDIA_TYPE, why).with("accept-encoding", "identity");
@@ -438,6 +444,7 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         .layer(CorsLayer::new().allow_origin(cors::Any).allow_methods([Method::GET]))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn(limited))
+        // The outermost layer, so that what the others refuse is counted as well.
         .layer(from_fn_with_state(Arc::clone(service), counted))
         .with_state(Arc::clone(service))
 }

@@ -27,6 +27,7 @@ impl Service {
         stop: &Stop,
         prover: Option<&dyn Prover>,
     ) -> Result<(), std::io::Error> {
+        // tokio requires this; a blocking listener would stop a thread of the runtime.
         listener.set_nonblocking(true)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("directory-http")
@@ -65,12 +66,14 @@ async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> st
     ended.send_replace(true);
     let open = answers.await.map_err(std::io::Error::other)?;
     open.close().await;
+    // Only here, so that the connections are closed even if the directory has failed.
     drained?
 }
 
 /// Waits for the wish to stop, and ends the directory.
 fn drain(server: &Server, stop: &Stop) -> std::io::Result<()> {
     while !stop.wait(Duration::from_secs(1)) {
+        // A directory that has failed for good must not leave the service waiting for a signal.
         if let Err(hekaton_directory_server::Error::Stopped(_)) = server.view() {
             break;
         }

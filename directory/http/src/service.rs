@@ -77,6 +77,8 @@ impl Service {
     pub(crate) fn check_unproven(&self) -> Result<(), Refusal> {
         let Some(most) = self.options.max_unproven else { return Ok(()) };
         let last = self.server.view()?.record().epoch;
+        // Without a limit, a prover that is slower than the updates would fall behind further and
+        // further.
         let waiting = last.saturating_sub(self.server.proven()?);
         match waiting > most {
             true => {

@@ -102,9 +102,11 @@ fn leaf(
 ) -> Result<(Checked, Option<Leaf>), AnswerError> {
     let record = decode("record", record, SignedRecord::decode)?.verify(parameters)?;
     let found = record.record().epoch;
+    // What a client shows as the epoch must be what is signed.
     if says != found {
         return Err(AnswerError::Says { says, found });
     }
+    // The record of any other epoch is signed as well and may have another value.
     if let Some(expected) = epoch.filter(|expected| *expected != found) {
         return Err(AnswerError::Epoch { found, expected });
     }
@@ -138,6 +140,7 @@ impl KeyBody {
         let (record, leaf) =
             leaf(parameters, label, (self.epoch, &self.record.0, &self.path.0), epoch)?;
         let value = match (&leaf, &self.current) {
+            // An erased value: whether there is a leaf is proven without it.
             (_, None) => None,
             (None, Some(_)) => return Err(AnswerError::Surplus),
             (Some(leaf), Some(current)) => {
@@ -207,6 +210,7 @@ pub fn follow<E: From<AnswerError>>(
     while at.record().epoch < expected {
         let found = at.record().epoch;
         let next = records(found)?;
+        // Otherwise a server that answers with nothing would keep the client in this loop.
         if next.is_empty() {
             return Err(AnswerError::Few { found, expected }.into());
         }
@@ -220,6 +224,7 @@ pub fn follow<E: From<AnswerError>>(
             at = record;
         }
     }
+    // The records may lead to another one of the same epoch: then both together are evidence.
     match at.record() == to.record() {
         true => Ok(()),
         false => to.check_after(&at).map_err(rejected),

@@ -17,12 +17,15 @@ pub(crate) fn look_up(command: &DirectoryLookUp, json: bool) -> Result<(), Failu
     let label = &command.label;
     let body = asking.source.key(label, command.epoch)?;
     let found = body.verify(&asking.parameters, label.as_bytes(), command.epoch).or_failure()?;
+    // Before anything is shown: an answer from another history must not look like a valid one.
     asking.continued(&found.record, &body.record.0, command.epoch.is_some())?;
     let shown = match (&found.leaf, &found.value) {
         (None, _) => "has never had a value".to_owned(),
         (Some(leaf), value) => format!(
             "has version {}, since epoch {}\nvalue    {}",
             leaf.version,
+            // A leaf has the epoch that ended with it, and the record of the next one is the first
+            // with this value.
             u64::from(leaf.epoch) + 1,
             text(value.as_deref())
         ),

@@ -26,6 +26,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) fn run(command: &DirectoryAudit, json: bool) -> Result<(), Failure> {
     let keys = EpochKeys::open(&command.keys, command.accept_test_keys).or_failure()?;
     let asking = Asking::open(&command.asked)?;
+    // With any other keys, a valid proof would say nothing about this directory.
     keys.check_parameters(&asking.parameters).or_failure()?;
     let epochs = match command.wait {
         true => wait(&asking, command.to)?,
@@ -97,6 +98,8 @@ fn wait(asking: &Asking, to: Option<u32>) -> Result<EpochsBody, Failure> {
     loop {
         let epochs = asking.source.epochs()?;
         let (last, proven) = (epochs.last.epoch, epochs.proven);
+        // Taken from the first answer: a server that keeps closing epochs would otherwise never let
+        // this end.
         let end = *to.get_or_insert(last);
         // An epoch that is not there yet is for the audit to report.
         if proven >= end || end > last {
@@ -168,6 +171,7 @@ impl Auditing {
             return Err(Failure::new(exit::FAILED, why));
         };
         let ProofRange { from, to } = range;
+        // Not a rejection: proofs cannot be cut, and the server has done nothing wrong.
         if from < at || (from == at && to > end) {
             let why = format!(
                 "there is one proof from epoch {from} to {to}: an audit begins and ends where a proof does"
@@ -179,6 +183,8 @@ impl Auditing {
             let next = epoch(self.audit.last()) + 1;
             let records = asking.source.records(next, to)?.records;
             let most = (to - next + 1).min(MAX_RECORDS) as usize;
+            // After an empty answer this loop would never end, and a longer one would carry the
+            // audit past the proof.
             if records.is_empty() || records.len() > most {
                 return Err(few(next));
             }

@@ -14,6 +14,7 @@ impl HasCode for Refusal {
     fn failure(self) -> Failure {
         let Self(problem) = self;
         let code = if problem.status == 400 { exit::USAGE } else { exit::FAILED };
+        // The text comes from a service and could contain control characters for the terminal.
         Failure::new(code, printable(&problem.detail))
     }
 }

@@ -144,6 +144,8 @@ impl Folder {
     pub(crate) fn keep_head(&mut self, path: PathBuf) -> Result<(), Failure> {
         match self.settings.head.replace(path.clone()) {
             Some(from) if from == path => return Ok(()),
+            // Before the settings are written: if that does not happen, `is_left` recognizes the
+            // old file.
             Some(from) if is_there(&from)? => leave_head(&from, &path).or_fail(exit::BAD_FILE)?,
             _ => {}
         }
@@ -227,6 +229,7 @@ fn read_key(path: &Path) -> Result<SigningKey, Failure> {
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(path).map(|data| data.permissions().mode()).unwrap_or(0);
+        // Whoever reads this key can sign a second record of any epoch.
         if mode & 0o077 != 0 {
             return Err(wrong("others may read this secret key; chmod 600 it"));
         }
@@ -240,6 +243,7 @@ fn read_key(path: &Path) -> Result<SigningKey, Failure> {
 pub(crate) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
     let keys = EpochKeys::open(&command.keys, command.accept_test_keys).or_failure()?;
     let (profile, digest, max_steps) = (keys.profile(), keys.digest(), keys.room());
+    // An update that fits into no proof would keep all epochs after it from being proven.
     if max_steps < MAX_STEPS_OF_ONE {
         let why = format!(
             "{}: there is room for {max_steps} steps in a proof, and one update takes up to {MAX_STEPS_OF_ONE}; \
@@ -271,6 +275,8 @@ pub(crate) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
             return Err(Failure::new(exit::BAD_FILE, format!("{} {why}", head.display())));
         }
     }
+    // On the disk before a record is signed with it: otherwise a crash leaves a directory that
+    // nobody can continue.
     write_key(&path.join("signing.key"), &secret).map_err(|e| failed("write a key to", &e))?;
     Server::create(&folder.database(), &parameters, &folder.key, command.levels)
         .or_fail(exit::FAILED)?;
@@ -318,8 +324,10 @@ fn make_private(path: &Path) -> std::io::Result<()> {
 /// Writes a key that only its owner may read.
 fn write_key(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
+    // Never over another key, without which its directory could not sign any further record.
     options.write(true).create_new(true);
     #[cfg(unix)]
+    // From the start: before a later change of the mode, another user could open the file.
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
     writeln!(file, "{}", hex::encode(key))?;

@@ -32,6 +32,7 @@ pub(crate) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> 
     let is_service = is_address(&command.directory);
     let batch = match &command.batch {
         Some(name) => name.clone(),
+        // Random, because two batches with the same name would be taken for retries of each other.
         None => random_name()?,
     };
     if is_service || command.batch.is_some() {
@@ -61,6 +62,8 @@ fn random_name() -> Result<String, Failure> {
 
 /// The idempotency key of an update in a batch.
 fn key_of(batch: &str, number: u64) -> String {
+    // A digest has the same length for any name of a batch. The number comes first, in eight bytes,
+    // so no two pairs give the same text.
     let digest = Sha256::new().chain_update(number.to_be_bytes()).chain_update(batch).finalize();
     hex::encode(&digest[..16])
 }
@@ -248,6 +251,7 @@ fn until_visible(client: &Client, number: u64) -> Result<UpdateStatus, Failure> 
     loop {
         match client.update(number) {
             Ok(status) if status.state != State::Accepted => return Ok(status),
+            // Only failures in a row count, since the outcome itself may take any time.
             Ok(_) => failures = 0,
             Err(error) if is_passing(&error) && failures < TRIES => failures += 1,
             Err(ClientError::Problem { problem, .. })
@@ -258,6 +262,8 @@ fn until_visible(client: &Client, number: u64) -> Result<UpdateStatus, Failure> 
             Err(error) => return Err(error.failure()),
         }
         std::thread::sleep(pause);
+        // Short at first, because an epoch may be closed within milliseconds, and then at most one
+        // request per second.
         pause = (2 * pause).min(Duration::from_secs(1));
     }
 }

@@ -17,6 +17,7 @@ pub(crate) fn prover(
 ) -> Result<EpochProver, Failure> {
     let site = site(proving)?;
     let hekaton = match &site {
+        // Not started here: the back-ends of the orchestrator have their own program.
         Site::Orchestrator(_) => PathBuf::from(PROVER),
         _ => find_prover()?,
     };
@@ -50,6 +51,8 @@ fn find_prover() -> Result<PathBuf, Failure> {
     let beside = this.with_file_name(PROVER);
     let path = std::env::var_os("PATH").into_iter();
     let in_path = path.flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    // The program of this installation first, because one of another version may refuse to resume
+    // its runs.
     std::iter::once(beside)
         .chain(in_path.map(|folder| folder.join(PROVER)))
         .find(|program| program.is_file())

@@ -74,8 +74,11 @@ pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
         .transpose()
         .or_failure()?;
     if let Some(keys) = &keys {
+        // Clients verify with the keys that the parameters name, and a proof under any other keys
+        // is worthless.
         keys.check_parameters(&folder.parameters).or_failure()?;
     }
+    // Before the database is opened, so that an address in use costs no recovery.
     let listener = TcpListener::bind(command.listen)
         .map_err(|e| format!("--listen {}: {e}", command.listen))
         .or_fail(exit::USAGE)?;

@@ -99,6 +99,8 @@ impl Asking {
     pub(crate) fn open(asked: &Asked) -> Result<Self, Failure> {
         let seen = asked.seen.clone();
         if let Some(path) = &seen {
+            // Before the first request, so that a record is not verified and then lost because the
+            // file cannot be written.
             output::check_output(path, "--seen", &output::Inputs::default())?;
         }
         let given = asked.parameters.as_deref().map(read_parameters).transpose()?;
@@ -116,6 +118,7 @@ impl Asking {
             return Err(Failure::new(exit::REFUSED, why));
         }
         let parameters = folder.parameters;
+        // A client writes and signs nothing, so that it can also ask a backup.
         let source = Source::Folder(Box::new(folder.open_to_read()?));
         Ok(Self { source, parameters, seen })
     }
@@ -148,6 +151,8 @@ impl Asking {
             Some(seen) => self.follow(seen, record),
             None => Ok(()),
         };
+        // Before the file is written: a record that is rejected must not replace the one that was
+        // seen.
         evidence(path, (record, bytes), followed)?;
         output::write(path, bytes)
     }

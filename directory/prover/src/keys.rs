@@ -213,6 +213,8 @@ impl EpochKeys {
         if let Some(key) = lock().get(&subcircuits) {
             return Ok(Arc::clone(key));
         }
+        // Without the lock: this takes long, and proofs of other sizes must not wait for it. Two
+        // threads may derive the same key, which does no harm.
         let key = self.with_circuit(subcircuits, |circuit, json, engine| {
             let family = (&self.manifest, &self.family);
             FamilyStore::derive_verifying(&self.path, family, circuit, json, engine)
@@ -220,6 +222,8 @@ impl EpochKeys {
                 .map_err(|e| e.to_string())
         })?;
         let mut derived = lock();
+        // The sizes come from proofs made by others, so the map needs a limit. Few sizes occur, so
+        // it is rarely cleared.
         if derived.len() >= KEPT {
             derived.clear();
         }
@@ -288,6 +292,7 @@ fn remove_old(folder: &Path, newest: &Path) {
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(STORE))
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        // Its time may be the same as that of another one, and it is needed now.
         .filter(|(_, path)| path != newest)
         .collect();
     stores.sort();

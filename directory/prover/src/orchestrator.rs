@@ -43,6 +43,8 @@ impl Orchestrator {
         let job = JobBody {
             chain: self.chain.clone(),
             block: to.into(),
+            // The names come from the epochs alone, so the same request finds its job again after a
+            // restart.
             id: Some(block(to)),
             parent: Some(block(from)),
             backend: Some(self.backend.clone()),
@@ -79,6 +81,7 @@ impl Orchestrator {
     /// Removes what follows an epoch from the chain: otherwise, a proof that does not hold would be returned again, and block the
     /// epochs after it.
     pub(crate) fn take_back(&self, from: u32) {
+        // Also while the service stops: the next start would otherwise get the same proof again.
         let never = Stop::default();
         // An epoch is at its own height, except for the genesis, whose height is 0.
         let reverted = [from.into(), 0].map(|height| {

@@ -124,10 +124,12 @@ impl EpochProver {
         if status.success() {
             return Ok(place.join("proof"));
         }
+        // It ended because it was asked to, which is not a failure of the run.
         if stop.is_asked() {
             return Err(ProveError::Stopped);
         }
         let log = log_of(place);
+        // A run that has just begun cannot refuse to be resumed.
         if is_resumed {
             self.note_stuck(&run, &log);
         }
@@ -148,6 +150,7 @@ impl EpochProver {
     ) -> Result<PathBuf, ProveError> {
         let (witness, run) = (place.join("witness"), place.join("run"));
         let made = run.join("proof");
+        // The job may have ended while this service was not running.
         if made.is_file() {
             return Ok(made);
         }
@@ -211,6 +214,8 @@ fn log_of(place: &Path) -> String {
 
 /// Reads a proof. Longer files are not proofs, and are not read to their ends.
 fn read_proof(path: &Path) -> std::io::Result<Vec<u8>> {
+    // That is the length for 2^32 instances, more than any family has: a wrong file must not fill
+    // the memory.
     let longest = Proof::encoded_len(32) as u64;
     let mut bytes = Vec::new();
     File::open(path)?.take(longest + 1).read_to_end(&mut bytes)?;
@@ -275,6 +280,8 @@ impl Prover for EpochProver {
         let bytes = witness.encode();
         // An interrupted run resumes only with the same witness.
         if std::fs::read(&file).ok().as_ref() != Some(&bytes) {
+            // Before the witness is replaced: a crash in between must not leave the old run with
+            // the new witness.
             let _ = std::fs::remove_dir_all(&run);
             hekaton_files::write(&file, &bytes).map_err(|e| failed("write the witness", &e))?;
         }
@@ -297,6 +304,7 @@ impl Prover for EpochProver {
         values: [u128; 10],
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let verified = self.keys.verify(proof, values).map(drop);
+        // Only if it was checked: a key that cannot be derived says nothing about the proof.
         if let Err(Unverified::Rejected(_)) = verified {
             if let Site::Orchestrator(orchestrator) = &self.site {
                 orchestrator.take_back(proof.from);

@@ -83,6 +83,8 @@ impl Compute {
     ) -> Result<Self, Error> {
         let log = LogTiles::read(store, &record)?;
         let Tiling { levels, resident, .. } = tiling;
+        // Tiles begin at multiples of `levels`, and only whole tiles can be dropped and loaded
+        // again.
         let resident = resident.next_multiple_of(levels).max(levels);
         let tiling = Tiling { resident, ..tiling };
         let memory = Memory::default();
@@ -101,6 +103,8 @@ impl Compute {
     ) -> Result<(Computed, Vec<Accepted>), Error> {
         let mut indices: Vec<Index> = updates.iter().map(|update| update.index).collect();
         indices.sort_unstable();
+        // Rows of later commits may not be on the disk yet, so what they changed could not be read
+        // back.
         self.forget(confirmed);
         self.tree = load(store, &self.tree, &indices, self.tiling.levels)?;
         self.memory.has(self.next, &indices, self.tiling.resident);
@@ -112,6 +116,8 @@ impl Compute {
         let mut changes = changes_of(&judged);
         let (mut steps, mut deferred) = (None, Vec::new());
         if self.tiling.has_witness && !changes.is_empty() {
+            // Taking changes out alters the steps of the others, so the rest is measured again. A
+            // single change is never surplus, so this ends.
             loop {
                 let made = self.tree.steps(&changes)?;
                 let surplus = self.surplus(&made, &changes);
@@ -137,6 +143,8 @@ impl Compute {
                     Outcome::Committed { epoch: epoch + 1, version: leaf.version }
                 }
             };
+            // In the same batch as the epoch: either one without the other would be a false answer
+            // after a crash.
             rows.put(Table::Outcome, update.number.to_be_bytes(), outcome.encode());
         }
         let numbers: Vec<u64> = judged.iter().map(|(_, update)| update.number).collect();
@@ -178,6 +186,7 @@ impl Compute {
             rows.put(Table::Signature, epoch.to_be_bytes(), signed.signature());
             closed = Some((signed, self.tree.clone()));
         }
+        // Without this list, recovery could not find the rows of a commit that it has to remove.
         rows.put(Table::Commit, self.next.to_be_bytes(), written.encode());
         let number = self.next;
         self.next += 1;
@@ -230,6 +239,7 @@ fn take_out(
     surplus: &BTreeSet<Index>,
 ) -> Vec<Accepted> {
     let is_surplus = |(judged, update): &mut (Result<New, Refusal>, Accepted)| {
+        // A refused update takes no room in a proof, so it gets its outcome now.
         judged.is_ok() && surplus.contains(&update.index)
     };
     judged.extract_if(.., is_surplus).map(|(_, update)| update).collect()
@@ -244,6 +254,8 @@ pub(crate) fn load(
 ) -> Result<Tree, Error> {
     let mut tree = tree.clone();
     loop {
+        // Each tile is checked against the digest in the tile above it, so they are loaded from the
+        // top down.
         let places = tree.missing(indices);
         if places.is_empty() {
             return Ok(tree);
@@ -286,6 +298,7 @@ impl Memory {
         while self.commits.front().is_some_and(|(commit, _)| *commit <= confirmed) {
             let Some((_, places)) = self.commits.pop_front() else { break };
             for place in places {
+                // A later commit may have needed the place again, and may not be on the disk yet.
                 if self.last.get(&place).is_some_and(|last| *last <= confirmed) {
                     self.last.remove(&place);
                     indices.push(place.prefix());
@@ -338,6 +351,8 @@ impl LogTiles {
             Some(log::root_of(&tail[tail.len() - behind - width..tail.len() - behind]))
         });
         let frontier = Frontier::of(size, peaks.collect());
+        // With damaged tiles, the next record would be signed with a log that does not continue
+        // this one.
         if frontier.root() != record.log_root {
             let why = "the log's tiles have another root than the record";
             return Err(Damaged::new(Table::Epoch, &record.epoch.to_be_bytes(), why).into());
@@ -362,6 +377,7 @@ impl LogTiles {
             tail.push(digest);
             #[allow(clippy::cast_possible_truncation, reason = "at most 8")]
             let place = LogPlace { level: at as u8, number: index >> LOG_LEVELS };
+            // A full tile never changes again. The others are written once, after the last entry.
             if tail.len() == 1 << LOG_LEVELS {
                 out.push((place, std::mem::take(tail).concat()));
             } else if changed.last() != Some(&place) {

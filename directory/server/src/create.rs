@@ -77,6 +77,7 @@ impl Server {
         // With it, the directory is there.
         let head = Head { commit: 0, epoch: 0, record: record.digest() };
         HeadFile::new(&directory.heads.inner).advance(head)?;
+        // The folder may be new, too, and its name has to survive a loss of power.
         let above =
             folder.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
         let above = above.unwrap_or_else(|| folder.into());

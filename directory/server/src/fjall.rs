@@ -72,6 +72,8 @@ fn copy_journals(folder: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "jnl") {
+            // Outside of the database's folder, so that a copy cut off by a crash is not taken for
+            // one of its files.
             let copy = folder.with_extension("copy");
             copy_data(&path, &copy)?;
             std::fs::rename(&copy, &path)?;
@@ -95,6 +97,7 @@ fn copy_data(from: &Path, to: &Path) -> std::io::Result<()> {
         }
         length += count as u64;
     }
+    // Zeros at the end were skipped, and the journal must keep its length.
     copy.set_len(length)?;
     copy.sync_all()
 }
@@ -130,6 +133,8 @@ impl Store for Fjall {
     }
 
     fn commit(&self, rows: Rows) -> Result<(), StoreError> {
+        // `Store::commit` promises that rows are on the disk. Without this, they may only be in the
+        // system's cache.
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         for row in rows.0 {
             match row.value {

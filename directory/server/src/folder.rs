@@ -49,10 +49,12 @@ impl Directory {
         opener: Box<Opener>,
         outside: &Outside,
     ) -> Result<Self, Error> {
+        // Clients would reject every record that this key signs.
         if key.verifying_key() != parameters.server {
             return Err(Error::OtherDirectory("the key of another server".into()));
         }
         let Outside { head: outer, start, seen } = outside.clone();
+        // Before anything is read: two servers of one folder would sign two records of an epoch.
         let mut locks = vec![lock(&folder.join("lock"), || Error::Locked(folder.into()))?];
         if let Some(head) = &outer {
             locks.push(lock(&beside(head, ".lock"), || Error::HeadLocked(head.clone()))?);
@@ -73,6 +75,7 @@ impl Directory {
                 file.sync_all()
             };
             let written = write(File::create(&path));
+            // Also after a write that failed, since its beginning takes the room that is missing.
             let removed = std::fs::remove_file(&path);
             let io = |source| Error::Io { what: "write", path, source };
             written.and(removed).map_err(io)?;

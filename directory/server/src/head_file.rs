@@ -86,13 +86,16 @@ impl HeadFile {
     fn replace(&self, text: &str) -> Result<(), Error> {
         let path = &self.path;
         let error = |what| move |source| Error::Io { what, path: path.clone(), source };
+        // In the same folder, because a rename is atomic only within one file system.
         let new = beside(path, ".new");
         let mut file = File::create(&new).map_err(error("write"))?;
         file.write_all(text.as_bytes()).map_err(error("write"))?;
+        // Before the rename: after a loss of power, the name could otherwise lead to an empty file.
         file.sync_all().map_err(error("sync"))?;
         fail_point("head-written");
         rename(&new, &self.path).map_err(error("replace"))?;
         fail_point("head-renamed");
+        // The rename itself is on the disk only once the folder is.
         self.sync_folder().map_err(error("sync"))
     }
 }
@@ -150,6 +153,7 @@ fn parse(text: &str) -> Option<Head> {
     let mut record = Digest::default();
     hex::decode_to_slice(field("record")?, &mut record).ok()?;
     let head = Head { commit, epoch, record };
+    // Comparing the whole text accepts no second spelling of a head and verifies the sum as well.
     (format(&head) == text).then_some(head)
 }
 

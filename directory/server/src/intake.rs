@@ -32,6 +32,8 @@ pub(crate) fn run(shared: &Shared, store: &dyn Store) -> Result<(), Error> {
                 }
                 state = shared.wait(state);
             }
+            // One sync serves all that wait; the limit keeps the batch, and so the wait for it,
+            // short.
             let count = state.incoming.len().min(BATCH);
             let batch: Vec<Incoming> = state.incoming.drain(..count).collect();
             let bytes: usize = batch.iter().map(|incoming| size(&incoming.update)).sum();
@@ -55,6 +57,8 @@ fn accept(
     for Incoming { mut update, submitted, reply } in batch {
         let known = match &submitted {
             None => Ok(None),
+            // Both copies of an update may be in this batch, and the database does not know the
+            // first one yet.
             Some((name, _)) if names.contains_key(name) => Ok(names.get(name).copied()),
             Some((name, _)) => rows::find::<Submitted>(store, Table::Idempotency, name),
         };
@@ -64,6 +68,8 @@ fn accept(
             }
             (Ok(Some(known)), _) => Some(Err(SubmitError::OtherUpdate { number: known.number })),
             (Ok(None), _) => None,
+            // One damaged row must not end the session for everybody; only its sender gets the
+            // error.
             (Err(Error::Damaged(why)), _) => Some(Err(SubmitError::Unknown(why.to_string()))),
             (Err(error), _) => return Err(error),
         };
@@ -73,6 +79,8 @@ fn accept(
             rows.put(Table::Intake, update.number.to_be_bytes(), update.encode());
             if let Some((name, submitted)) = submitted {
                 let submitted = Submitted { number: update.number, ..submitted };
+                // In one batch with the update: after a crash between the two, a retry would be
+                // applied a second time.
                 rows.put(Table::Idempotency, name.clone(), submitted.encode());
                 names.insert(name, submitted);
             }
@@ -84,10 +92,12 @@ fn accept(
     }
     fail_point("before-intake");
     if !rows.0.is_empty() {
+        // If this fails, the replies are dropped, so no sender takes its update for accepted.
         store.commit(rows)?;
     }
     fail_point("after-intake");
     let mut state = shared.lock();
+    // Only now, so that no epoch contains an update that a crash could still undo.
     state.next = next;
     for update in accepted {
         state.open.insert(update.number);

@@ -59,6 +59,8 @@ impl Server {
     ) -> Result<Self, Error> {
         check_exists(folder)?;
         let directory = Directory::new(folder, parameters, key, opener, outside)?;
+        // Before the database is opened, so that the next start knows whether this process ended
+        // cleanly.
         let opened = directory.mark()?;
         let first = match Begin::open(&directory, &options, opened) {
             // A failure although there is room needs attention now.
@@ -74,6 +76,7 @@ impl Server {
             .spawn(move || supervise(&theirs, &directory, first))
             .map_err(|error| Error::Threads(error.to_string()))?;
         let server = Self { shared, parameters: *parameters, thread: Mutex::new(Some(thread)) };
+        // Otherwise the first look-up of the caller could fail although nothing is wrong.
         server.until_it_answers()?;
         Ok(server)
     }
@@ -131,6 +134,8 @@ impl Server {
 fn check_exists(folder: &Path) -> Result<(), Error> {
     match (folder.join("head").exists(), folder.join("in-use").exists()) {
         (true, _) => Ok(()),
+        // A mark without a head is what is left of a directory; a new one in its place would sign
+        // its epochs again.
         (false, true) => Err(Error::NoHead(folder.into())),
         (false, false) => Err(Error::NoDirectory(folder.into())),
     }

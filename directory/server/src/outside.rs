@@ -48,9 +48,11 @@ pub fn leave_head(from: &Path, to: &Path) -> Result<(), Error> {
     let _locked = lock(&beside(from, ".lock"), || Error::HeadLocked(from.into()))?;
     let file = HeadFile::new(from);
     let (last, now) = match file.read() {
+        // An earlier attempt was interrupted after this step.
         Err(Error::HeadLeft { .. }) => return Ok(()),
         last => (last?, HeadFile::new(to).read()?),
     };
+    // The new file would take back what the first one says was signed.
     if last.commit > now.commit {
         let (path, last, found) = (from.into(), Box::new(now), Box::new(last));
         return Err(Error::HeadMoved { path, last, found });
@@ -80,6 +82,7 @@ fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
             let data = std::fs::metadata(path).map_err(io(path))?;
             Ok::<_, Error>((data.dev(), data.ino()))
         };
+        // A hard link has another path and is still the same file, whose head would be overwritten.
         Ok(id(one)? == id(other)?)
     }
     #[cfg(not(unix))]
@@ -131,6 +134,7 @@ impl Heads {
             let folder = real(folder_of(path))?;
             Ok::<_, Error>(folder.join(path.file_name().unwrap_or_default()))
         };
+        // A file always agrees with itself, so it would detect nothing.
         if place(path)? == place(&paths.inner)? {
             return Err(Error::HeadInside(path.clone()));
         }
@@ -172,6 +176,8 @@ impl Keep for Heads {
                     });
                 }
             }
+            // First, so that it is never behind the head in the folder; the next start would refuse
+            // that.
             outer.file.advance(head)?;
             outer.last = Some(head);
             fail_point("between-heads");

@@ -40,6 +40,7 @@ impl Pending {
         let mut at = 0;
         for update in updates {
             self.count(&update);
+            // Later updates of the same label may be in the queue and must stay behind this one.
             at += self
                 .queue
                 .range(at..)
@@ -80,6 +81,7 @@ impl Pending {
                 false => later.push((update, since)),
             }
         }
+        // In their old order: updates of one label have to be applied as they were accepted.
         for waiting in later.into_iter().rev() {
             self.queue.push_front(waiting);
         }

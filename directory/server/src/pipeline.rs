@@ -113,6 +113,8 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Begin) {
                 let panicked = std::thread::panicking().then(|| Arc::new(Error::Panicked));
                 state.phase = Phase::Stopped(panicked);
             }
+            // Dropping the channels of senders gives them an error; otherwise they would wait
+            // forever.
             state.incoming.clear();
             state.incoming_bytes = 0;
             drop(state);
@@ -131,6 +133,8 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Begin) {
                 let result = run(shared, *session);
                 // Checked also where something other than the stages wrote last: the mark has to stay then.
                 let result = result.and_then(|()| Ok(store.check()?));
+                // Only progress resets the wait: a database that opens and fails at the first write
+                // would be opened again without a pause.
                 if shared.lock().confirmed > before {
                     wait = MIN_BACKOFF;
                 }
@@ -184,6 +188,7 @@ fn pause(
     }
     loop {
         let mut state = shared.lock();
+        // Whoever drains waits for the end, and this database may never come back.
         if matches!(state.phase, Phase::Draining { .. }) || fatal {
             return Some(error);
         }
@@ -221,6 +226,8 @@ fn run(shared: &Shared, session: Session) -> Result<(), Error> {
     {
         let mut state = shared.lock();
         state.confirmed = sequencer.confirmed();
+        // Nothing is kept from a session that failed: only the database knows which of its writes
+        // have happened.
         (state.pending, state.open, state.next) = (recovered, open, next);
         state.proven = proven;
         (state.closed, state.failed) = (false, None);
@@ -232,6 +239,8 @@ fn run(shared: &Shared, session: Session) -> Result<(), Error> {
     shared.changed.notify_all();
     let writer = Writer { shared, store: &store, sequencer: Mutex::new(sequencer) };
     std::thread::scope(|scope| {
+        // Bounded, because a computed commit holds its tree and its rows: the first stage waits for
+        // a slow disk instead of filling the memory.
         let (send, receive) = sync_channel::<Computed>(QUEUE);
         let receive = Arc::new(Mutex::new(receive));
         let (writer, store) = (&writer, &store);
@@ -240,6 +249,7 @@ fn run(shared: &Shared, session: Session) -> Result<(), Error> {
         let guarded = |work: &(dyn Fn() -> Result<(), Error> + Sync)| {
             let guard = Guard(shared);
             let result = work();
+            // The work has returned, so the guard must not report a panic.
             std::mem::forget(guard);
             if let Err(error) = result {
                 shared.fail(error);
@@ -305,6 +315,8 @@ fn stage(
         let since = Instant::now();
         fail_point("before-compute");
         let count = updates.len();
+        // In the server's own pool, so that `Options::threads` is the limit, whatever else the
+        // process does.
         let (computed, deferred) = shared
             .pool
             .install(|| compute.next(&**writer.store, updates, confirmed, unix_time()))?;
@@ -416,10 +428,14 @@ impl Writer<'_> {
         let (mut rows, done) = computed.split();
         {
             let mut sequencer = self.sequencer();
+            // What the head is past is removed along with the next commit, which saves a sync of
+            // its own.
             rows.0.extend(sequencer.take_settled().0);
             rows.put(Table::Format, rows::CONFIRMED, sequencer.head().encode());
         }
         fail_point("before-write");
+        // The rows must be on the disk before the head names them: a head ahead of its database is
+        // refused at the next start.
         self.store.commit(rows)?;
         fail_point("after-write");
         let written = since.elapsed();

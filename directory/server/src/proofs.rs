@@ -103,6 +103,7 @@ pub(crate) fn attach(
     verify: impl FnOnce(&EpochProof, [u128; 10]) -> Result<(), Rejection>,
 ) -> Result<bool, Error> {
     let (from, to) = (proof.from, proof.to);
+    // Only visible epochs have proofs, since a crash could still take back any other epoch.
     if to > last {
         return Err(Error::NoEpoch { epoch: to, last });
     }
@@ -114,15 +115,19 @@ pub(crate) fn attach(
             return Ok(false);
         }
     }
+    // Without gaps, the last row alone says up to where everything is proven.
     if from != expected || to <= from {
         return Err(AuditError::Gap { expected, from, to }.into());
     }
     let record = |epoch: u32| rows::get::<Record>(store, Table::Epoch, &epoch.to_be_bytes());
+    // The values come from the records on the disk, whatever the prover claims to have proven.
     let values = record(from)?.public_values_to(&record(to)?);
     verify(proof, values).map_err(|why| AuditError::Proof { from, to, why })?;
     let mut rows = Rows::default();
     rows.put(Table::Proof, to.to_be_bytes(), encode(proof));
     for epoch in from + 1..=to {
+        // In the same batch as the proof: until that is on the disk, only the witness allows
+        // another attempt.
         rows.remove(Table::Witness, epoch.to_be_bytes());
     }
     fail_point("before-attach");
@@ -143,6 +148,7 @@ pub(crate) fn steps(
     while to < last {
         let next = witness(store, to + 1)?.ok_or(Error::NoWitness(to + 1))?;
         if steps.len() + next.len() > most {
+            // Skipping this epoch would not help, because proofs leave no gaps.
             if to == from {
                 return Err(Error::TooLarge { epoch: to + 1, steps: next.len(), most });
             }

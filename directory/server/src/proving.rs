@@ -118,6 +118,7 @@ impl Proving {
                         done.error = Some(why);
                     });
                     let now = rest;
+                    // A proof that fails every time must not occupy the machine without a break.
                     rest = (2 * rest).min(MAX_REST);
                     now
                 }
@@ -155,6 +156,8 @@ fn next(
     let work = || -> Result<Option<(u32, Witness)>, Error> {
         let from = server.proven()?;
         let last = server.view()?.record().epoch;
+        // A proof that was begun is continued, even if more epochs would fit by now: its work would
+        // be lost.
         match prover.begun(from).filter(|to| (from + 1..=last).contains(to)) {
             Some(to) => Ok(Some((to, server.witness(from, to)?))),
             None => server.unproven(prover.room()),
@@ -177,6 +180,7 @@ fn next(
     }
     let attached = server.attach(&proof, |proof, values| prover.verify(proof, values));
     attached.map_err(|error| ProveError::Failed(error.to_string()))?;
+    // Only here: until the proof is on the disk, a restart continues the prover's run.
     prover.attached(from, to);
     Ok(Some((from, to)))
 }

@@ -45,6 +45,8 @@ pub(crate) fn prune(store: &dyn Store, epoch: u32, next: u64) -> Result<(), Erro
                     rows.remove(Table::Idempotency, name.clone());
                 }
             }
+            // In the same batch as the rows that it lists: after a crash, the next pruning finds
+            // the rest by this row.
             rows.remove(Table::Commit, key.clone());
         }
         if !rows.0.is_empty() {

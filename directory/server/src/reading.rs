@@ -28,6 +28,7 @@ impl Reading {
     /// Opens a database for look-ups. What is above the head stays where it is, and is not shown.
     pub(crate) fn open(directory: &Directory) -> Result<Self, Error> {
         let (heads, head) = Heads::read(&directory.heads)?;
+        // Not as after a failure: that would write the journals anew, and nothing is written here.
         let store = Arc::new(Handle::new((directory.opener)(Opened::Again)?));
         let parameters = &directory.parameters;
         let head = signed_head(&*store, head, directory)?;

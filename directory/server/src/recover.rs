@@ -86,6 +86,7 @@ impl Standing {
         check_format(&format, parameters)?;
         let record = record_of(store, head.epoch, head.record)?;
         let behind = || Error::Behind { epoch: head.epoch, signed: head.record, found: None };
+        // The creation of a directory is commit 0 and has no row in this table.
         if head.commit > 0 {
             let written: Option<Written> =
                 rows::find(store, Table::Commit, &head.commit.to_be_bytes())?;
@@ -93,6 +94,8 @@ impl Standing {
         }
         let signature = rows::get(store, Table::Signature, &head.epoch.to_be_bytes())?;
         let signed = SignedRecord::of(record, signature);
+        // A damaged signature is found at the start, before clients reject every answer because of
+        // it.
         signed.verify(parameters).map_err(|error| {
             Damaged::new(Table::Signature, &head.epoch.to_be_bytes(), error.to_string())
         })?;
@@ -104,6 +107,8 @@ impl Standing {
 fn record_of(store: &dyn Store, epoch: u32, signed: Digest) -> Result<Record, Error> {
     let record: Option<Record> = rows::find(store, Table::Epoch, &epoch.to_be_bytes())?;
     match record {
+        // By its digest, not by its number: a database with another history has a record of this
+        // epoch, too.
         Some(record) if record.digest() == signed => Ok(record),
         found => {
             let found = found.map(|record| record.digest());
@@ -123,6 +128,8 @@ fn check_confirmed(store: &dyn Store, head: Head, path: &Path) -> Result<(), Err
             found: Box::new(found),
         });
     }
+    // A later head may come from another copy of the directory, which never had what this database
+    // has confirmed.
     record_of(store, found.epoch, found.record).map(drop)
 }
 
@@ -138,6 +145,8 @@ pub(crate) fn signed_head(
     let Some(seen) = &directory.seen else { return Ok(head) };
     let seen = seen.verify(&directory.parameters).map_err(Error::Seen)?;
     let (epoch, record) = (seen.record().epoch, seen.record().digest());
+    // Even if the head is past this epoch: somebody has seen this record, and a second one must
+    // never be signed.
     record_of(store, epoch, record)?;
     if epoch <= head.epoch {
         return Ok(head);
@@ -165,7 +174,10 @@ pub(crate) fn recover(
     remove_above(store, head.commit)?;
     let mut settled = Rows::default();
     let (pending, next) = pending(store, &mut settled)?;
+    // Pruning removes outcomes and the numbers with them, and no number may be given twice.
     let next = next.max(format.next);
+    // A crash between two batches does no harm: the rows that are left have an outcome and are
+    // found again.
     for rows in settled.0.chunks(CHUNK) {
         fail_point("settle");
         store.commit(Rows(rows.to_vec()))?;
@@ -182,6 +194,7 @@ fn check_format(found: &Format, parameters: &Parameters) -> Result<(), Error> {
     if *found == expected {
         return Ok(());
     }
+    // The digest covers the other fields, so one of them was changed in the row afterwards.
     if found.parameters == expected.parameters {
         let why = "its parameters have another digest than it says";
         return Err(Damaged::new(Table::Format, &rows::FORMAT, why).into());
@@ -240,6 +253,7 @@ fn remove_above(store: &dyn Store, head: u64) -> Result<(), Error> {
         for number in &written.numbers {
             rows.remove(Table::Outcome, number.to_be_bytes());
         }
+        // A commit with refusals only closes no epoch. The record of epoch 0 is never removed.
         if epoch != 0 {
             rows.remove(Table::Changes, epoch.to_be_bytes());
             rows.remove(Table::Witness, epoch.to_be_bytes());
@@ -269,6 +283,8 @@ fn pending(store: &dyn Store, settled: &mut Rows) -> Result<(Vec<Accepted>, u64)
         }
     }
     let mut next = 0;
+    // An update that is settled is only in the one table, and an update that waits is only in the
+    // other.
     for table in [Table::Intake, Table::Outcome] {
         if let Some(last) = store.last(table)? {
             let after = rows::number(table, &last)?.checked_add(1);

@@ -40,6 +40,8 @@ pub(crate) const LAST: [u8; 64] = [0xff; 64];
 
 /// A row of which there is one version an epoch: the newest one comes first.
 pub(crate) fn at_epoch(key: &[u8], epoch: u32) -> Vec<u8> {
+    // Flipped bits put the newest epoch first, so the first row of a scan is the one that an epoch
+    // has.
     [key, &(!epoch).to_be_bytes()].concat()
 }
 
@@ -272,6 +274,7 @@ fn list<T>(
     mut read: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
     let count = reader.u32("list")?;
+    // Nothing is reserved for the count, which may be wrong if the row is damaged.
     (0..count).map(|_| read(reader)).collect()
 }
 

@@ -103,6 +103,8 @@ impl Sequencer {
         self.waiting.insert(done.number, done);
         let (mut head, mut chain, mut ready) = (self.head, self.chain, Vec::new());
         while let Some(done) = self.waiting.remove(&(head.commit + 1)) {
+            // A commit that was computed on another state must not get below the head: its record
+            // would fork the history.
             if done.before != chain {
                 return Err(Error::Chain(done.number));
             }
@@ -121,12 +123,16 @@ impl Sequencer {
             return Ok(visible);
         }
         fail_point("before-head");
+        // Before anything becomes visible: what a client has seen must never be computed a second
+        // time.
         self.keep.advance(head)?;
         fail_point("after-head");
         (self.head, self.chain) = (head, chain);
         for done in ready {
             visible.epochs.extend(done.epoch);
             for number in &done.numbers {
+                // Not with the commit itself: until the head is past it, a crash undoes the commit,
+                // and these updates are needed again.
                 self.settled.remove(Table::Intake, number.to_be_bytes());
             }
             visible.numbers.extend(done.numbers);

@@ -69,6 +69,7 @@ impl Server {
             )),
             Some(name) => return Err(SubmitError::IdempotencyKey(name.len())),
         };
+        // Without a fresh salt, guesses of the value could be tested against its commitment.
         let mut salt = [0; 32];
         getrandom::fill(&mut salt).map_err(|error| SubmitError::Random(error.to_string()))?;
         Ok((Accepted::of(update, salt)?, submitted))
@@ -110,6 +111,8 @@ impl Server {
             let state = self.shared.lock();
             (state.open.contains(&number), state.next)
         };
+        // The row of the outcome may be there, above the head, and a crash could still take it
+        // back.
         if is_open {
             return Ok(Status::Waits);
         }
@@ -149,6 +152,7 @@ impl Server {
     pub fn flush(&self) -> Result<(), Error> {
         let mut state = self.shared.lock();
         let upto = state.next;
+        // Never lower, because another call may have asked for later updates.
         state.urgent = state.urgent.max(upto);
         drop(state);
         self.shared.changed.notify_all();
@@ -282,6 +286,7 @@ impl Server {
     pub fn proof_ranges(&self, epoch: u32, most: usize) -> Result<Vec<(u32, u32)>, Error> {
         let proven = self.proven()?;
         let mut ranges = proofs::ranges(&*self.view()?.store, epoch, most)?;
+        // A failed write may have left a proof in the database that is not on the disk.
         ranges.retain(|(_, to)| *to <= proven);
         Ok(ranges)
     }
@@ -296,6 +301,7 @@ impl Server {
         let view = self.view()?;
         let store = &*view.store;
         let from = proofs::proven(store)?;
+        // The circuit of the profile `full` proves one epoch (docs/spec/11-directory.md).
         let most_epochs = if view.tree.profile().collapses() { u32::MAX } else { 1 };
         let last = view.record.epoch.min(from.saturating_add(most_epochs));
         let (to, steps) = proofs::steps(store, from, last, most)?;
@@ -406,6 +412,8 @@ impl Server {
     /// Reports a failed write to the pipeline, which then opens the database again, whichever thread wrote.
     fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if let Err(Error::Store(StoreError::Write(why))) = &result {
+            // This write came from outside of the session, whose threads have to end as well: nothing
+            // may be written after it.
             self.shared.fail(StoreError::Write(why.to_string().into()).into());
         }
         result

@@ -102,6 +102,8 @@ impl Shared {
             changed: Condvar::new(),
             view: RwLock::new(None),
             mode: AtomicU8::new(options.mode.number()),
+            // Derived from the key instead of stored: it is the same after a restart, and whoever
+            // has a copy of the database cannot test guesses of values against the digests.
             secret: Sha256::new()
                 .chain_update(SUBMITTED)
                 .chain_update(key.as_bytes())
@@ -116,6 +118,8 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panics ends its session, and what it left behind is recovered from the
+        // database. So a poisoned lock needs no handling of its own.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,6 +128,8 @@ impl Shared {
     }
 
     fn mode(&self) -> Mode {
+        // Relaxed is enough: a commit in the previous mode is as good, since all modes sign the
+        // same records.
         Mode::of(self.mode.load(Ordering::Relaxed))
     }
 
@@ -138,6 +144,7 @@ impl Shared {
     /// Ends all threads of the session.
     pub(crate) fn fail(&self, error: Error) {
         let mut state = self.lock();
+        // The first failure is the cause; those after it usually follow from it.
         if state.failed.is_none() {
             state.failed = Some(error);
         }

@@ -227,6 +227,8 @@ impl Handle {
         &self,
         call: impl FnOnce(&dyn Store) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
+        // The lock is held during the call, so `close` returns only after the last use of the
+        // database's files.
         let store = self.store.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         call(store.as_deref().ok_or(StoreError::Closed)?)
     }
@@ -252,10 +254,14 @@ impl Store for Handle {
     }
 
     fn commit(&self, rows: Rows) -> Result<(), StoreError> {
+        // It is unknown whether the batch that failed is on the disk, and a later one could survive
+        // without it.
         if self.failed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
         }
         let result = self.with(|store| store.commit(rows));
+        // Nothing was written to a closed database, so that error leaves no doubt about what is on
+        // the disk.
         if let Err(error) = &result
             && !matches!(error, StoreError::Closed)
         {

@@ -51,6 +51,7 @@ impl View {
 
     fn path(&self, index: &Index) -> Result<(Path, Option<Leaf>), Error> {
         let tree = load(&*self.store, &self.tree, &[*index], self.levels);
+        // The epoch may have been pruned since this view was taken, which is not damage.
         let tree = tree.map_err(|error| self.pruned().unwrap_or(error))?;
         let path = tree.path(index).map_err(UpdateError::from)?;
         Ok((path, tree.leaf(index).map_err(UpdateError::from)?))

@@ -145,6 +145,8 @@ impl Audit {
         if to != self.last.record().epoch {
             return Err(AuditError::Unproven { found: to, last: self.last.record().epoch });
         }
+        // The values come from the signed records, never from the proof, whose own claims are only
+        // compared.
         let values = self.proven.record().public_values_to(self.last.record());
         verify(proof, values).map_err(|why| AuditError::Proof { from, to, why })?;
         self.proven = self.last;
@@ -190,17 +192,22 @@ pub fn audit(
 ) -> Result<[Checked; 2], AuditError> {
     let (start, end) = epochs.into_inner();
     let [first, rest @ ..] = records else { return Err(AuditError::TooFew) };
+    // An audit of a single record would succeed without any proof.
     if start >= end || rest.len() as u64 != u64::from(end - start) {
         return Err(AuditError::TooFew);
     }
     let mut audit = Audit::begin(parameters, first, start)?;
     let (first, mut rest) = (audit.last, rest.iter());
     for proof in proofs {
+        // The range comes from the server. Once it is checked, the difference below cannot be
+        // negative.
         audit.check_range(proof.from, proof.to, end)?;
         let records = (proof.to - proof.from) as usize;
         rest.by_ref().take(records).try_for_each(|record| audit.record(record))?;
         audit.proof(proof, &mut verify)?;
     }
+    // Records without a proof are checked as well: a fork among them is evidence and must not be
+    // hidden by a missing proof.
     rest.try_for_each(|record| audit.record(record))?;
     let found = audit.proven.record().epoch;
     match found == end {

@@ -62,9 +62,12 @@ impl Current {
     /// # Errors
     /// If it is not.
     pub fn verify(&self, label: &[u8], leaf: &Leaf) -> Result<(), HistoryError> {
+        // A path proves the leaf of an index; this ties it to the label that the client asked for.
         if Index::of(label)? != leaf.index {
             return Err(HistoryError::OtherLabel);
         }
+        // Only this keeps a server from hiding earlier values behind a leaf that claims to be the
+        // first one.
         if leaf.version == 0 && self.before != Commitment::NONE {
             return Err(HistoryError::First);
         }
@@ -87,6 +90,8 @@ impl History {
             return Err(HistoryError::OtherLabel);
         }
         let expected = u64::from(leaf.version) + 1;
+        // The chain alone does not say how long it is: it would also open for a leaf with a wrong
+        // version.
         if self.0.len() as u64 != expected {
             return Err(HistoryError::Count { found: self.0.len(), expected });
         }
@@ -142,6 +147,8 @@ impl History {
         let mut reader = Reader::new(bytes);
         reader.version(VERSION)?;
         let count = reader.u32("number of values")?;
+        // Without a capacity: the count is untrusted, and a message of a few bytes could ask for
+        // gigabytes.
         let mut entries = Vec::new();
         for _ in 0..count {
             entries.push(match reader.byte("values")? {

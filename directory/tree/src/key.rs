@@ -90,6 +90,8 @@ impl Opening {
         }
         #[allow(clippy::cast_possible_truncation, reason = "at most 2^10")]
         let length = (label.len() as u32).to_be_bytes();
+        // Without the length, bytes could be moved from the label to the value, and one digest
+        // would open for two labels.
         let hasher = Sha256::new().chain_update(self.salt).chain_update(length);
         Ok(hasher.chain_update(label).chain_update(&self.value).finalize().into())
     }

@@ -50,11 +50,14 @@ impl Leaf {
 
     /// The digest: of index, version, epoch, eight zero bytes, and the commitment. Its last bit is 1.
     pub fn digest(&self, profile: Profile) -> Digest {
+        // The eight bytes that say nothing stay zero, which the circuit demands: a leaf has only
+        // one encoding.
         let mut left = [0; 32];
         left[..16].copy_from_slice(&self.index.0);
         left[16..20].copy_from_slice(&self.version.to_be_bytes());
         left[20..24].copy_from_slice(&self.epoch.to_be_bytes());
         let mut digest = profile.combine(&left, &self.commitment.0);
+        // No node has this bit, so a leaf can never be presented as a node with two sides.
         digest[31] |= 1;
         digest
     }

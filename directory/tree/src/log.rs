@@ -7,6 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 /// The digest of an entry.
 pub fn entry(bytes: &[u8]) -> Digest {
+    // The first byte separates entries from nodes. RFC 9162, section 2.1.1, requires it against
+    // second preimages.
     Sha256::new().chain_update([0]).chain_update(bytes).finalize().into()
 }
 
@@ -112,6 +114,7 @@ pub fn contains(root: &Digest, size: u64, index: u64, bytes: &[u8], proof: &[Dig
     }
     let (mut at, mut last, mut digest) = (index, size - 1, entry(bytes));
     for beside in proof {
+        // The proof is longer than the tree is high, and the RFC demands that it is rejected.
         if last == 0 {
             return false;
         }
@@ -141,10 +144,14 @@ pub fn continues(
     if old == size {
         return proof.is_empty() && old_root == root;
     }
+    // The RFC defines no proof from an empty log, which every log continues. Its root has to be the
+    // right one.
     if old == 0 {
         return proof.is_empty() && *old_root == Frontier::default().root();
     }
     let (mut at, mut last) = (old - 1, size - 1);
+    // Up to the first level at which the old log ends on a left side, both logs have the same
+    // subtrees.
     while at & 1 == 1 {
         (at, last) = (at >> 1, last >> 1);
     }

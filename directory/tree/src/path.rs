@@ -68,12 +68,14 @@ impl Path {
         index: &Index,
     ) -> Result<Option<Leaf>, PathError> {
         let depth = self.siblings.len();
+        // The length is the server's choice, and `Index::bit` panics at 128.
         if depth > DEPTH || (!profile.collapses() && depth != DEPTH) {
             return Err(PathError::Depth(depth));
         }
         let mut siblings = Vec::with_capacity(depth);
         for (above, sibling) in self.siblings.iter().enumerate() {
             let empty = profile.empty(above + 1);
+            // With two spellings of a path, the bytes of answers could not be compared.
             if *sibling == Some(empty) {
                 return Err(PathError::Sibling(above + 1));
             }
@@ -150,6 +152,7 @@ impl Path {
         let kind = reader.byte("kind of end")?;
         let bits = reader.bytes(depth.div_ceil(8), "siblings")?;
         let is_there = |at: usize| bits[at / 8] >> (7 - at % 8) & 1 == 1;
+        // Otherwise several encodings would decode to the same path.
         if (depth..8 * bits.len()).any(is_there) {
             return Err(DecodeError::Field("siblings: bits are set past the last step".into()));
         }

@@ -27,6 +27,7 @@ impl Place {
     /// The place at a depth on the way to an index.
     pub fn of(index: &Index, depth: usize) -> Self {
         let depth = depth.min(DEPTH);
+        // At depth 0 the shift is by 128 bits, which `<<` does not allow.
         let mask = u128::MAX.checked_shl(u32::try_from(DEPTH - depth).unwrap_or(0)).unwrap_or(0);
         let prefix = (u128::from_be_bytes(index.0) & mask).to_be_bytes();
         #[allow(clippy::cast_possible_truncation, reason = "at most 128")]
@@ -76,6 +77,7 @@ impl Place {
         let depth = usize::from(reader.byte("place")?);
         let prefix = Index(reader.array("place")?);
         let place = Self::of(&prefix, depth);
+        // Bits past the depth would give one subtree several keys in the database.
         match depth <= DEPTH && place.prefix == prefix {
             true => Ok(place),
             false => Err(DecodeError::Field("place has a prefix longer than its depth".into())),

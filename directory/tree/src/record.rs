@@ -170,6 +170,7 @@ impl Record {
         if self.epoch == 0 && !is_empty {
             return Err(RecordError::Start);
         }
+        // No proof says anything about the root of an empty log, so it is compared here.
         if self.log_size == 0 && self.log_root != Frontier::default().root() {
             return Err(RecordError::EmptyLog(self.epoch));
         }
@@ -245,6 +246,8 @@ impl SignedRecord {
     /// What is wrong with it.
     pub fn verify(&self, parameters: &Parameters) -> Result<Checked, RecordError> {
         let signature = Signature::from_bytes(&self.signature);
+        // Strict verification excludes points of small order, with which one signature may hold for
+        // several records. A signed record could not serve as evidence then.
         let signed = parameters.server.verify_strict(&self.record.signed_bytes(), &signature);
         signed.map_err(|_| RecordError::Signature(self.record.epoch))?;
         self.record.check(parameters)?;
@@ -354,6 +357,8 @@ impl Checked {
         if record.parameters != before.parameters {
             return Err(RecordError::Parameters(epoch));
         }
+        // Before the order is checked, because two records of one epoch are evidence and not merely
+        // out of order.
         if epoch == before.epoch && record != before {
             return Err(RecordError::Equivocation(epoch));
         }

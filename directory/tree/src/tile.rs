@@ -61,6 +61,7 @@ impl Tree {
     /// `indices` are sorted.
     pub fn tiles(&self, indices: &[Index], levels: usize) -> Vec<(Place, Vec<u8>)> {
         let mut out = Vec::new();
+        // `tiles` writes inner nodes only, and even a root without any below it needs a row.
         if !matches!(self.root, Node::Inner(_) | Node::Away(_)) {
             out.push((Place::ROOT, tile(self.profile, &self.root, levels)));
         }
@@ -110,6 +111,8 @@ fn load(
             let node =
                 read(profile, &mut reader, place, 0, levels).map_err(|e| refuse(e.into()))?;
             reader.end().map_err(|e| refuse(e.into()))?;
+            // The digest is bound to the signed root and the row is not, so a damaged or exchanged
+            // tile ends here.
             match node.digest(profile, depth) == **digest {
                 true => Ok(node),
                 false => Err(refuse(TileError::Digest)),
@@ -189,6 +192,7 @@ fn write(profile: Profile, node: &Node, levels: usize, out: &mut Vec<u8>) {
         }
         Node::Inner(_) | Node::Away(_) => {
             out.push(BELOW);
+            // Any depth would do, since these two kinds of nodes keep their digests.
             out.extend(node.digest(profile, DEPTH));
         }
     }

@@ -195,6 +195,7 @@ impl Tree {
     /// Changes with their numbers, by their indices.
     pub(crate) fn sorted(changes: &[Change]) -> Result<Vec<Numbered>, UpdateError> {
         let mut sorted: Vec<Numbered> = changes.iter().copied().enumerate().collect();
+        // By their numbers as well, so that the error names the two changes in their order.
         sorted.sort_unstable_by(|(i, a), (j, b)| match a.index.cmp(&b.index) {
             Ordering::Equal => i.cmp(j),
             other => other,
@@ -265,6 +266,7 @@ impl Batch {
         changes: &[Numbered],
     ) -> Result<(Node, u64), UpdateError> {
         let Some(((number, change), more)) = changes.split_first() else {
+            // Shared instead of copied: what has no changes is still the subtree of older trees.
             return Ok((node.clone(), 0));
         };
         let Change { index, commitment } = *change;
@@ -284,6 +286,7 @@ impl Batch {
                 // It has others beside it now, and moves down.
                 let below = match self.profile.collapses() {
                     true => Node::Leaf(Arc::clone(lone)),
+                    // The digest is that of the place and has to be computed again.
                     false => self.lone(lone.leaf, depth + 1),
                 };
                 match lone.leaf.index.bit(depth) {

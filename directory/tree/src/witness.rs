@@ -104,6 +104,7 @@ impl Tree {
 
     /// Changes one after the other, each with its path.
     fn push_paths(&self, sorted: &[Numbered], out: &mut Vec<Step>) -> Result<(), UpdateError> {
+        // Each change is proven against the root that the changes before it have left.
         let mut tree = self.clone();
         for numbered in sorted {
             let Change { index, commitment } = numbered.1;
@@ -124,6 +125,9 @@ struct Side<'a> {
 impl Side<'_> {
     /// Reports whether there are steps for it: a leaf that was alone has one, too, once it has others next to it.
     fn has_steps(&self, was_lone: bool) -> bool {
+        // A leaf that moves down does not change and still needs a step: the circuit allows no step
+        // up from EMPTY beside a leaf, since that could hide the leaf from its own path
+        // (docs/spec/11-directory.md).
         !self.changes.is_empty() || (was_lone && !matches!(self.node, Node::Empty))
     }
 }
@@ -293,6 +297,7 @@ impl Step {
             }
             tag::TOUCH => Self::Touch { depth: depth(reader)?, leaf: Leaf::read(reader)? },
             tag::UP => match reader.array("step")? {
+                // This sibling has a tag of its own, so that every step has only one encoding.
                 EMPTY => {
                     return Err(DecodeError::Field("step spells out an empty subtree".into()));
                 }
@@ -340,6 +345,8 @@ impl Witness {
         let (root, chain) = (reader.array("root")?, reader.array("chain")?);
         let count = reader.u64("number of steps")?;
         let steps = Step::decode_all(reader.rest())?;
+        // Steps have no end mark: only the number reveals a file that is cut off between two of
+        // them.
         match steps.len() as u64 == count {
             true => Ok(Self { profile, epoch, root, chain, steps }),
             false => Err(DecodeError::Field(format!(
