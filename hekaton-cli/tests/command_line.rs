@@ -630,7 +630,11 @@ fn one_setup_serves_files_of_all_lengths() {
     assert!(text.contains("up to 12 subcircuits") && text.contains("family digest: "), "{text}");
     fails(3, "already holds keys", &[&["setup", "merkle"], &setup[..]].concat());
     fails(2, "unrecognized subcommand", &["keys", "family", "merkle", "--keys", &path("other")]);
-    fails(2, "for each length", &["setup", "chain", "--up-to", "1K", "--keys", &path("other")]);
+    fails(
+        2,
+        "so it has no key family",
+        &["setup", "chain", "--up-to", "1K", "--keys", &path("other")],
+    );
     let leaves = ["setup", "merkle", "-p", "leaves=3", "--up-to", "1K", "--keys", &path("other")];
     fails(2, "leave it out", &leaves);
     fails(

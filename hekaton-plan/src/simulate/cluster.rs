@@ -335,7 +335,7 @@ mod tests {
             "assumed = { full_node_rate_ratio = 0 }",
         ] {
             let error = error(&format!("format = 1\n{line}\n"));
-            assert!(error.contains(", expected "), "{line}: {error}");
+            assert!(error.contains(": expected "), "{line}: {error}");
         }
         assert!(matches!(ClusterFile::from_toml("format ="), Err(ClusterError::Syntax(_))));
     }
