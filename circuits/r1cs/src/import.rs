@@ -58,7 +58,7 @@ impl Monolith {
     /// with the number of constraints read and the total.
     ///
     /// # Errors
-    /// If a file cannot be read, or there are no constraints.
+    /// Fails if a file cannot be read, or if the circuit has no constraints.
     pub fn read(
         path: &Path,
         symbols: Option<&Path>,
@@ -86,7 +86,7 @@ impl Monolith {
     /// `name` and `digest` identify it, for people and for [`Imported`].
     ///
     /// # Errors
-    /// If there are no constraints.
+    /// Fails if the circuit has no constraints.
     pub fn of_system(name: &str, digest: [u8; 32], system: System) -> Result<Self, ImportError> {
         let source = Source {
             name: name.to_owned(),

@@ -3,7 +3,7 @@
 /// Converts a count of wires, rows, terms or parts to the 32 bits that it has in files.
 ///
 /// # Panics
-/// If it has more.
+/// If the count exceeds 32 bits.
 pub(crate) fn count(count: usize) -> u32 {
     // A system numbers its wires and rows with 32 bits, `SystemBuilder` refuses longer combinations, and every part
     // has a row of its own.
@@ -23,5 +23,5 @@ pub(crate) fn index(at: u64) -> usize {
 
 /// Converts a limit that the caller chooses; where it exceeds all memory, it limits nothing.
 pub(crate) fn limit(most: u64) -> usize {
-    usize::try_from(most).unwrap_or(usize::MAX)
+    usize::try_from(most.min(usize::MAX as u64)).expect("no more than usize::MAX")
 }

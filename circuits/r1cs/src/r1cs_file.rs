@@ -66,7 +66,7 @@ impl R1csFile {
     /// ones are skipped, and nothing depends on the labels.
     ///
     /// # Errors
-    /// If it is not a regular file or not a `.r1cs` file, is truncated, is of another field, uses custom gates, or
+    /// Fails if the file is not a regular file or not a `.r1cs` file, is truncated, is over another field, uses custom gates, or
     /// has impossible counts.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let container = Container::open(path, "r1cs", 1)?;

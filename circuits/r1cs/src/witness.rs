@@ -30,7 +30,7 @@ impl WitnessFile {
     /// Opens a file, and checks its length and that the first value is 1.
     ///
     /// # Errors
-    /// If it is not a `.wtns` file, is truncated, or is of another field.
+    /// Fails if the file is not a `.wtns` file, is truncated, or is over another field.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         Self::of(Container::open(path, "wtns", 2)?)
     }

@@ -3,8 +3,8 @@
 //!
 //! A [`Program`] is an ELF file of any compiler for rv32im. [`run`] executes it. [`MachineCircuit`] is the circuit
 //! of its proof. It consists of *opcode chips*, one subcircuit type for each class of instructions
-//! ([`Chip`]), in place of one step for all of them, joined by buses for the state, the registers and the memory
-//! (spec: machine#buses). The types do not depend on the program, so one key family serves all programs and
+//! ([`Chip`]), instead of one step circuit for all instructions. Buses for the state, the registers and the
+//! memory connect them (spec: machine#buses). The types do not depend on the program, so one key family serves all programs and
 //! all lengths of runs (spec: key-family#setup).
 //!
 //! # Memory

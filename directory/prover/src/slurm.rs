@@ -41,7 +41,12 @@ impl Slurm {
             return Err(format!("{}: there is no such batch script", script.display()));
         }
         let version = Command::new("sbatch").arg("--version").stdin(Stdio::null()).output();
-        version.map_err(|error| format!("no SLURM on this machine: sbatch --version: {error}"))?;
+        let version = version
+            .map_err(|error| format!("no SLURM on this machine: sbatch --version: {error}"))?;
+        if !version.status.success() {
+            let said = String::from_utf8_lossy(&version.stderr);
+            return Err(format!("sbatch --version: {}: {}", version.status, said.trim()));
+        }
         std::path::absolute(script).map(|script| Self { script }).map_err(|e| e.to_string())
     }
 

@@ -353,8 +353,7 @@ impl Part for Padding {
         writes: &PaddingWrites<Var>,
         _: Option<&()>,
     ) -> Synthesized {
-        // A prover who could choose these would have a tree with another digest in place of a missing
-        // child.
+        // A prover who could choose these could give a missing child any digest.
         for slot in variables(&writes.empty)? {
             cs.enforce_r1cs_constraint(
                 || slot.into(),
