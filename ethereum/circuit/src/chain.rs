@@ -2,23 +2,12 @@
 
 use crate::blocks::{BLOCK, Block, BlockValues, Context};
 use crate::forms::{Synthesized, Var, digits, sum};
-use ark_crypto_primitives::crh::poseidon::CRH;
-use ark_crypto_primitives::crh::poseidon::constraints::{CRHGadget, CRHParametersVar};
-use ark_crypto_primitives::crh::{CRHScheme, CRHSchemeGadget};
-use ark_crypto_primitives::sponge::poseidon::{PoseidonConfig, find_poseidon_ark_and_mds};
+use crate::poseidon;
 use ark_ff::{One, Zero};
-use ark_r1cs_std::alloc::AllocVar;
 use ark_relations::gr1cs::SynthesisError;
-use hekaton_circuit::{CircuitError, Fr};
+use hekaton_circuit::Fr;
 use hekaton_witness_format::trie::Trie;
 use serde::{Deserialize, Serialize};
-use std::sync::LazyLock;
-
-/// Poseidon with x^5, rate 8 and capacity 1, 8 full and 57 partial rounds: the parameters that arkworks has for this field and rate.
-static POSEIDON: LazyLock<PoseidonConfig<Fr>> = LazyLock::new(|| {
-    let (ark, mds) = find_poseidon_ark_and_mds(255, 8, 8, 57, 0);
-    PoseidonConfig::new(8, 57, 5, mds, ark, 8, 1)
-});
 
 /// The number of bytes in an element.
 // The most bytes whose number is below the field's order, whatever they are. With 32, two contents
@@ -81,12 +70,7 @@ const LENGTH: u64 = 1 << 16;
 
 impl Chain {
     /// Appends a block.
-    pub(crate) fn add(
-        &mut self,
-        kind: StringKind,
-        tag: Tag,
-        block: &BlockValues,
-    ) -> Result<(), CircuitError> {
+    pub(crate) fn add(&mut self, kind: StringKind, tag: Tag, block: &BlockValues) {
         let head = kind as u64 + TAG * tag as u64 + LENGTH * block.len() as u64;
         let mut elements = vec![self.digest, Fr::from(head)];
         let base = Fr::from(256u64);
@@ -96,24 +80,14 @@ impl Chain {
                 .chunks(ELEMENT)
                 .map(|bytes| bytes.iter().rev().fold(Fr::zero(), |sum, byte| sum * base + byte)),
         );
-        let hashed = CRH::evaluate(&POSEIDON, elements.as_slice());
-        self.digest = hashed.map_err(|error| CircuitError::from(error.to_string()))?;
+        self.digest = poseidon::hash(&elements);
         self.count += u64::from(block.end.is_some());
-        Ok(())
     }
 
     /// Appends a string. Appending all of them yields W (spec: witness#chain): branches first, then leaves and extensions, codes, and
     /// mixed ones, each type in the order of the witness.
-    ///
-    /// # Errors
-    /// If the hash function fails.
-    pub fn add_string(
-        &mut self,
-        kind: StringKind,
-        tag: Tag,
-        string: &[u8],
-    ) -> Result<(), CircuitError> {
-        BlockValues::of(string).iter().try_for_each(|block| self.add(kind, tag, block))
+    pub fn add_string(&mut self, kind: StringKind, tag: Tag, string: &[u8]) {
+        BlockValues::of(string).iter().for_each(|block| self.add(kind, tag, block));
     }
 }
 
@@ -134,7 +108,6 @@ impl ChainVar {
         block: &Block,
     ) -> Synthesized<Self> {
         let cs = context.subcircuit.cs();
-        let parameters = CRHParametersVar::new_constant(cs.clone(), &*POSEIDON)?;
         let (kind, tag) = kind_and_tag;
         let full = Fr::from(BLOCK as u64 * LENGTH);
         let head = [
@@ -149,7 +122,7 @@ impl ChainVar {
         for bytes in block.content.chunks(ELEMENT) {
             elements.push(digits(&cs, 8, bytes)?);
         }
-        let hashed = CRHGadget::evaluate(&parameters, &elements)?;
+        let hashed = poseidon::hash_in_constraints(&elements)?;
         // A block that is off leaves W as it is: otherwise the prover could append to it.
         let digest = &self.digest + active * (hashed - &self.digest);
         let count = self.count + &block.is_last;

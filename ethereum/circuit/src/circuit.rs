@@ -45,12 +45,15 @@ enum Part {
     Header,
 }
 
+/// The subcircuits of one type.
+type Group = (TypeId, Part, Range<usize>);
+
 /// The ids of the layout.
 #[derive(Debug)]
 pub struct Plan {
     tables: Tables,
     links: BusId,
-    groups: Vec<(TypeId, Part, Range<usize>)>,
+    groups: Vec<Group>,
     /// The chain after each subcircuit but the last one: W and the count.
     chain: Vec<[WireId; 2]>,
     /// The state after each subcircuit of codes but the last one.
@@ -164,35 +167,29 @@ fn kind_of_short(string: &StringValues) -> StringKind {
     if first & 0x20 != 0 { StringKind::Leaf } else { StringKind::Extension }
 }
 
-fn add_string(
-    chain: &mut Chain,
-    kind: StringKind,
-    string: &StringValues,
-) -> Result<(), CircuitError> {
+fn add_string(chain: &mut Chain, kind: StringKind, string: &StringValues) {
     let blocks = if string.is_there() { string.blocks.as_slice() } else { &[] };
-    blocks.iter().try_for_each(|block| chain.add(kind, string.tag, block))
+    blocks.iter().for_each(|block| chain.add(kind, string.tag, block));
 }
 
 /// Appends the values of a subcircuit to the chain.
-fn add_all(chain: &mut Chain, values: &Values, part: Part) -> Result<(), CircuitError> {
+fn add_all(chain: &mut Chain, values: &Values, part: Part) {
     match values {
-        Values::Strings(strings) => strings.iter().try_for_each(|string| {
+        Values::Strings(strings) => strings.iter().for_each(|string| {
             let kind = match part {
                 Part::Branches => StringKind::Branch,
                 _ => kind_of_short(string),
             };
-            add_string(chain, kind, string)
+            add_string(chain, kind, string);
         }),
         Values::Blocks(blocks) => {
-            blocks.iter().try_for_each(|block| chain.add(StringKind::Code, Tag::Code, block))
+            blocks.iter().for_each(|block| chain.add(StringKind::Code, Tag::Code, block));
         }
         Values::Mixed(branches, leaves) => {
-            for branch in branches {
-                add_string(chain, StringKind::Branch, branch)?;
-            }
-            leaves.iter().try_for_each(|leaf| add_string(chain, kind_of_short(leaf), leaf))
+            branches.iter().for_each(|branch| add_string(chain, StringKind::Branch, branch));
+            leaves.iter().for_each(|leaf| add_string(chain, kind_of_short(leaf), leaf));
         }
-        Values::Header(_) => Ok(()),
+        Values::Header(_) => {}
     }
 }
 
@@ -273,6 +270,18 @@ impl Circuit for StateWitness {
     }
 }
 
+/// Adds the header, which ends the chain. Returns its group and the public wires.
+fn add_header(layout: &mut LayoutBuilder, chain: [WireId; 2]) -> (Group, [WireId; 4]) {
+    let kind = layout.subcircuit_type("header", 6);
+    let first = layout.instances();
+    let instance = layout.instance(kind);
+    chain.iter().enumerate().for_each(|(slot, wire)| layout.read(instance, slot, *wire));
+    let [low, high] = [0, 1].map(|half| layout.public_output("hash", half));
+    let public = [low, high, layout.public_output("strings", 0), layout.public_output("W", 0)];
+    public.iter().enumerate().for_each(|(slot, wire)| layout.write(instance, 2 + slot, *wire));
+    ((kind, Part::Header, first..first + 1), public)
+}
+
 impl StateWitness {
     /// Builds the layout. The codes begin with a state of zeros: a state of the prover's choice would produce any digest.
     pub(crate) fn plan(
@@ -333,14 +342,8 @@ impl StateWitness {
             groups.push((kind, part, first..first + count));
         }
         // Last, since its rows need the number of all strings.
-        let kind = layout.subcircuit_type("header", 6);
-        let first = layout.instances();
-        let instance = layout.instance(kind);
-        groups.push((kind, Part::Header, first..first + 1));
-        before.iter().enumerate().for_each(|(slot, wire)| layout.read(instance, slot, *wire));
-        let [low, high] = [0, 1].map(|half| layout.public_output("hash", half));
-        let public = [low, high, layout.public_output("strings", 0), layout.public_output("W", 0)];
-        public.iter().enumerate().for_each(|(slot, wire)| layout.write(instance, 2 + slot, *wire));
+        let (header, public) = add_header(layout, before);
+        groups.push(header);
         Ok(Plan { tables, links, groups, chain, states, public })
     }
 
@@ -409,7 +412,7 @@ impl StateWitness {
             }
             for number in 0..range.len() {
                 let own = self.private(assignment, *part, number).ok_or("there is no header")?;
-                add_all(&mut chain, &own, *part)?;
+                add_all(&mut chain, &own, *part);
                 if let Some([digest, count]) = wires.next() {
                     values.set(*digest, chain.digest);
                     values.set(*count, Fr::from(chain.count));

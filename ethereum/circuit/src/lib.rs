@@ -23,6 +23,7 @@ mod header;
 mod mixed;
 mod named;
 mod node;
+mod poseidon;
 mod sample;
 mod short;
 mod sizes;

@@ -135,10 +135,10 @@ fn the_sample_is_accepted() {
     let found = (&report.violations, &report.unbalanced, &report.notices);
     assert_eq!(format!("{found:?}"), "([], [], [])");
     let mut chain = Chain::default();
-    chain.add_string(StringKind::Branch, Tag::Account, &witness.state[0]).unwrap();
-    chain.add_string(StringKind::Leaf, Tag::Account, &witness.state[1]).unwrap();
-    chain.add_string(StringKind::Leaf, Tag::Account, &witness.state[2]).unwrap();
-    chain.add_string(StringKind::Code, Tag::Code, &witness.codes[0]).unwrap();
+    chain.add_string(StringKind::Branch, Tag::Account, &witness.state[0]);
+    chain.add_string(StringKind::Leaf, Tag::Account, &witness.state[1]);
+    chain.add_string(StringKind::Leaf, Tag::Account, &witness.state[2]);
+    chain.add_string(StringKind::Code, Tag::Code, &witness.codes[0]);
     assert_eq!(report.public_values[2..], [Fr::from(4u64), chain.digest]);
     let shown = StateWitness::show(&report.public_values).unwrap();
     assert!(shown.starts_with(&hex::encode(keccak(&witness.headers[0]))), "{shown}");
