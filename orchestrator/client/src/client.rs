@@ -131,19 +131,19 @@ impl Client {
     ) -> Result<T, ClientError> {
         let url = format!("{}{path}", self.address);
         let failed = |why: String| ClientError::Failed { url: url.clone(), why };
-        let mut request = ureq::http::Request::builder().method(method).uri(&url);
+        let mut head = ureq::http::Request::builder().method(method).uri(&url);
         if let Some(value) = self.authorization() {
-            request = request.header("authorization", value);
+            head = head.header("authorization", value);
         }
         if let Some(trace) = &self.trace {
-            request = request.header("traceparent", trace);
+            head = head.header("traceparent", trace);
         }
-        let request = request
+        let request = head
             .header("content-type", kind)
             .body(body)
             .map_err(|error| failed(error.to_string()))?;
-        let request = self.agent.configure_request(request).timeout_global(Some(time)).build();
-        let answered = self.agent.run(request);
+        let timed = self.agent.configure_request(request).timeout_global(Some(time)).build();
+        let answered = self.agent.run(timed);
         let mut answer = answered.map_err(|error| failed(error.to_string()))?;
         let status = answer.status();
         let read = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();

@@ -318,35 +318,9 @@ impl Workflow {
         let mut digests: usize = inputs.values().map(Vec::len).sum();
         for at in self.order()? {
             let stage = &self.stages[at];
-            let place = format_args!("stage '{}'", stage.name).to_string();
             let sources: Option<Vec<usize>> = stage.from.iter().map(|name| counts[name]).collect();
-            let count = match (&stage.collect, &sources) {
-                (Collect::Custom(_), _) | (_, None) => None,
-                (Collect::All, Some(_)) => Some(1),
-                (Collect::Each | Collect::Sequential(_), Some(sources)) => {
-                    if sources.windows(2).any(|two| two[0] != two[1]) {
-                        let why = format!(
-                            "its sources have different numbers of outputs: {}",
-                            list(sources)
-                        );
-                        return Err(bad(place, why));
-                    }
-                    let size = match stage.collect {
-                        Collect::Sequential(size) => size as usize,
-                        _ => 1,
-                    };
-                    Some(sources[0].div_ceil(size))
-                }
-            };
-            if stage.collect == Collect::All
-                && let Some(sources) = &sources
-                && sources.iter().sum::<usize>() > MAX_BLOBS
-            {
-                return Err(bad(
-                    place,
-                    format!("input limit exceeded: a task can have {MAX_BLOBS}"),
-                ));
-            }
+            let failed = |why: String| bad(format_args!("stage '{}'", stage.name), why);
+            let count = stage.count_outputs(sources.as_deref()).map_err(failed)?;
             // Outputs of the last stages are those of the job, and are in its record with its inputs.
             if self.is_last(at) {
                 digests += count.unwrap_or(0);
@@ -355,16 +329,37 @@ impl Workflow {
                 let why = format!(
                     "file limit exceeded: inputs and outputs can be {MAX_DIGESTS} together"
                 );
-                return Err(bad(place, why));
+                return Err(failed(why));
             }
             // A custom stage makes an unknown number, which is counted when tasks are planned.
             tasks += count.unwrap_or(0) * usize::from(stage.copies);
             if tasks > MAX_TASKS {
-                return Err(bad(place, format!("task limit exceeded: a job can have {MAX_TASKS}")));
+                return Err(failed(format!("task limit exceeded: a job can have {MAX_TASKS}")));
             }
             counts.insert(&stage.name, count);
         }
         Ok(())
+    }
+}
+
+impl Stage {
+    /// Returns the number of outputs, if it follows from the numbers of the sources' outputs; else what does not fit.
+    fn count_outputs(&self, sources: Option<&[usize]>) -> Result<Option<usize>, String> {
+        let Some(sources) = sources else { return Ok(None) };
+        let size = match self.collect {
+            Collect::Custom(_) => return Ok(None),
+            Collect::All if sources.iter().sum::<usize>() > MAX_BLOBS => {
+                return Err(format!("input limit exceeded: a task can have {MAX_BLOBS}"));
+            }
+            Collect::All => return Ok(Some(1)),
+            Collect::Each => 1,
+            Collect::Sequential(size) => size as usize,
+        };
+        if sources.windows(2).any(|two| two[0] != two[1]) {
+            let found = list(sources);
+            return Err(format!("its sources have different numbers of outputs: {found}"));
+        }
+        Ok(Some(sources[0].div_ceil(size)))
     }
 }
 

@@ -74,11 +74,11 @@ pub(crate) async fn beat(
     let mut told = false;
     loop {
         let next = {
-            let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut session = own.lock().unwrap_or_else(PoisonError::into_inner);
             // Also after a failed write: it may have taken effect, and the next one must differ from it.
-            own.counter += 1;
-            own.draining |= drain.is_cancelled();
-            own.clone()
+            session.counter += 1;
+            session.draining |= drain.is_cancelled();
+            session.clone()
         };
         // The session is created anew where the store has lost it, as one in memory does when its server restarts.
         let written = match &last {

@@ -220,9 +220,9 @@ impl History {
                         found.push(violation(&version.entry, why));
                     }
                     let chain = (task.job.tenant.clone(), task.job.chain.clone());
-                    let lifted = lifted.get(&chain).copied().unwrap_or(0);
+                    let lifted_at = lifted.get(&chain).copied().unwrap_or(0);
                     let older = free.iter().find(|(key, (other, since))| {
-                        let from = (*since).max(other.not_before).max(lifted);
+                        let from = (*since).max(other.not_before).max(lifted_at);
                         other.job.tenant == task.job.tenant
                             && other.job.chain == task.job.chain
                             && (other.lane, &other.backend) == (task.lane, &task.backend)
@@ -256,12 +256,12 @@ impl History {
             TaskState::Leased { session, .. } => Some(session),
             _ => None,
         };
-        let other = other.to_string();
-        let later = |version: &&Version| version.entry.rev.number > claim.entry.rev.number;
+        let other_key = other.to_string();
+        let is_later = |version: &&Version| version.entry.rev.number > claim.entry.rev.number;
         // A process claims for all its slots at once, and its writes may be stored in any order.
         let same_time = |version: &&Version| version.at <= claim.at.saturating_add(SAME_TIME);
-        let later = self.records.iter().filter(later).take_while(same_time);
-        let mut claims = later.filter(|version| version.entry.key == other);
+        let later = self.records.iter().filter(is_later).take_while(same_time);
+        let mut claims = later.filter(|version| version.entry.key == other_key);
         claims.any(|version| session(version) == session(claim))
     }
 
@@ -432,14 +432,14 @@ impl History {
             }
             let Ok(job) = decode::<Job>(&version.entry) else { continue };
             let JobState::Done { outputs, .. } = &job.value.state else { continue };
-            let made = made.get(&job.value.identity());
+            let made_by_job = made.get(&job.value.identity());
             if let Some(other) =
-                outputs.iter().find(|it| !made.is_some_and(|made| made.contains(it)))
+                outputs.iter().find(|it| !made_by_job.is_some_and(|made| made.contains(it)))
             {
                 let why = format!("it is done with {other}, which no task of it has made");
                 found.push(violation(&version.entry, why));
             }
-            if outputs.is_empty() && made.is_some() {
+            if outputs.is_empty() && made_by_job.is_some() {
                 found.push(violation(&version.entry, "it is done without outputs"));
             }
         }

@@ -1,5 +1,9 @@
 //! A process as operators start it: a folder, settings, and perhaps an address.
 
+mod place;
+
+pub use place::{Place, RECORDS, open_records};
+
 use crate::alive::{LivenessProbe, Pulse, SharedSession, beat};
 use crate::backend::{Backend, Helper, Workshop};
 use crate::clock::Clock;
@@ -13,20 +17,19 @@ use crate::process::Process;
 use crate::record::{Session, SessionId};
 use crate::settings::Settings;
 use crate::standstill::Watched;
-use crate::store::{Durability, OpenError, Reopened, SqliteStore, Store, Timed, Unavailable};
-#[cfg(feature = "nats")]
-use crate::store::{Known, NatsSettings, NatsStore};
+use crate::store::{OpenError, Store, Timed};
 use crate::submissions::Submissions;
 use crate::traces::Traces;
 use crate::workflows::Workflows;
-use futures_util::future::{BoxFuture, ready};
 use hekaton_orchestrator_client::{BlobError, Blobs, Name};
 use hekaton_service::Limits;
+use place::Kind;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
 /// The time that a connection may be open.
@@ -44,83 +47,8 @@ const MAX_TRANSFERS: usize = 64;
 /// The number of connections that may be open.
 const MAX_CONNECTIONS: usize = 512;
 
-/// The database of records in a folder.
-pub const RECORDS: &str = "orchestrator.db";
-
 /// The blobs in a folder.
 pub const BLOBS: &str = "blobs";
-
-/// The database of sessions in a folder.
-const SESSIONS: &str = "sessions.db";
-
-/// The place where records are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Place {
-    /// In a SQLite database in the folder, for processes of one machine.
-    #[default]
-    Folder,
-    /// In NATS JetStream; the folder is on a file system that all machines share.
-    #[cfg(feature = "nats")]
-    Nats(NatsSettings),
-}
-
-/// The kind of data that a store keeps.
-#[derive(Clone, Copy)]
-enum Kind {
-    Records,
-    Sessions,
-}
-
-impl Place {
-    /// Opens a store. One on a server that is away is waited for while it is used ([`Reopened`]).
-    async fn open(&self, data: &Path, kind: Kind) -> Result<Arc<dyn Store>, OpenError> {
-        let folder = data.to_owned();
-        match (self, kind) {
-            (Self::Folder, Kind::Records) => Ok(Arc::new(open_records(data)?)),
-            (Self::Folder, Kind::Sessions) => {
-                let open = move || -> Result<Arc<dyn Store>, OpenError> {
-                    // Not in the database of records: beats need no sync, and must not wait for
-                    // those of records, or a slow disk would make living processes look dead.
-                    Ok(Arc::new(SqliteStore::open(&folder.join(SESSIONS), Durability::Memory)?))
-                };
-                let open = Box::new(move || -> BoxFuture<'static, _> { Box::pin(ready(open())) });
-                Ok(Arc::new(Reopened::open("the database of sessions", open).await?))
-            }
-            #[cfg(feature = "nats")]
-            (Self::Nats(settings), kind) => {
-                let own_settings = settings.clone();
-                let open = Box::new(move || -> BoxFuture<'static, _> {
-                    Box::pin(open_nats(own_settings.clone(), folder.clone(), kind))
-                });
-                let name = match kind {
-                    Kind::Records => "the stream of records in NATS",
-                    Kind::Sessions => "the stream of sessions in NATS",
-                };
-                Ok(Arc::new(Reopened::open(name, open).await?))
-            }
-        }
-    }
-}
-
-/// Opens the records of a folder, which must not be others than before, or sessions, which may be new at any time.
-#[cfg(feature = "nats")]
-async fn open_nats(
-    settings: NatsSettings,
-    data: PathBuf,
-    kind: Kind,
-) -> Result<Arc<dyn Store>, OpenError> {
-    let Kind::Records = kind else {
-        return Ok(Arc::new(NatsStore::open(&settings, "sessions", true).await?));
-    };
-    let known = Known::read(&data, &settings.namespace)?;
-    let store = NatsStore::open_known(&settings, "records", false, known).await?;
-    // After the stream is there: a note of one that was never made would be taken for lost records,
-    // and no process would start.
-    if known == Known::Nothing {
-        Known::write(&data, &settings.namespace, store.incarnation())?;
-    }
-    Ok(Arc::new(store))
-}
 
 /// The options that a process is started with.
 #[derive(Debug)]
@@ -194,6 +122,16 @@ impl Stop {
     pub fn is_asked(&self) -> bool {
         self.asked.is_cancelled()
     }
+
+    /// Starts waiting until a stop was asked for, and ends the process when the grace is over.
+    fn end_after(&self, grace: Duration) -> tokio::task::JoinHandle<()> {
+        let stop = self.clone();
+        tokio::spawn(async move {
+            stop.asked.cancelled().await;
+            tokio::time::sleep(grace).await;
+            stop.stop.cancel();
+        })
+    }
 }
 
 /// Raises the limit of open files: each running program, connection and blob under way has files, and the usual limit is low.
@@ -204,14 +142,6 @@ fn raise_limit_of_files() {
         // A process may always raise its soft limit up to the hard one. If not, the usual limit must do.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
-}
-
-/// Opens the store of records in a folder.
-///
-/// # Errors
-/// If it cannot be opened.
-pub fn open_records(data: &Path) -> Result<SqliteStore, Unavailable> {
-    SqliteStore::open(&data.join(RECORDS), Durability::Disk)
 }
 
 /// Writes the session of a process.
@@ -264,6 +194,36 @@ impl Heart {
     }
 }
 
+/// The folder of a process, which holds its lock there for as long as this lives.
+struct Folder {
+    data: PathBuf,
+    locks: PathBuf,
+    session: SessionId,
+    blobs: Blobs,
+    _lock: host::Lock,
+}
+
+impl Folder {
+    /// Makes the folder if it does not exist, and enters a new session in it.
+    fn enter(data: &Path) -> Result<Self, ServiceError> {
+        let at = |path: &Path| {
+            let what = format!("the folder {}", path.display());
+            move |error| ServiceError::Io { what, error }
+        };
+        std::fs::create_dir_all(data).map_err(at(data))?;
+        raise_limit_of_files();
+        let data = std::path::absolute(data).map_err(at(data))?;
+        let session = SessionId::new();
+        let locks = data.join("locks");
+        // First of all that others see of this process: without a lock, they would take the session for one that has ended.
+        let lock = host::Lock::take(&locks, &session)
+            .map_err(|error| ServiceError::Io { what: locks.display().to_string(), error })?;
+        let blobs = Blobs::open(&data.join(BLOBS))?;
+        blobs.tidy();
+        Ok(Self { data, locks, session, blobs, _lock: lock })
+    }
+}
+
 /// The parts of a process that requests use.
 struct Parts {
     store: Arc<dyn Store>,
@@ -280,14 +240,51 @@ struct Parts {
 }
 
 impl Parts {
+    /// Returns the process that works with these parts and reports what happens to the listener, if there is one.
+    fn process(
+        &self,
+        settings: &Settings,
+        (workshop, collects, strategies): (&Arc<Workshop>, bool, Strategies),
+        listener: Option<UnboundedSender<Event>>,
+    ) -> Process {
+        let tenants = &settings.tenants;
+        Process {
+            store: Arc::clone(&self.store),
+            sessions: Arc::clone(&self.sessions),
+            clock: self.clock.clone(),
+            session: self.session.clone(),
+            own: Arc::clone(&self.own),
+            gone: Arc::clone(&self.gone),
+            runner: Arc::clone(workshop) as Arc<dyn Runner>,
+            backends: workshop.backends.keys().cloned().collect(),
+            slots: settings.slots,
+            collects,
+            weights: tenants.iter().map(|(name, tenant)| (name.clone(), tenant.weight)).collect(),
+            tenant_slots: tenants
+                .iter()
+                .filter_map(|(name, tenant)| Some((name.clone(), tenant.slots?)))
+                .collect(),
+            workflows: self.workflows.clone(),
+            strategies,
+            metrics: self.metrics.clone(),
+            patience: Duration::from_secs(settings.standstill_seconds.into()),
+            watched: self.watched.clone(),
+            listeners: listener.into_iter().collect(),
+        }
+    }
+
     /// Starts answering requests. Must be called on the runtime.
     fn answer(
         self,
         settings: &Settings,
-        (listener, end): (tokio::net::TcpListener, tokio::sync::watch::Receiver<bool>),
-        mut events: tokio::sync::mpsc::UnboundedReceiver<Event>,
-        (drain, closing): (&CancellationToken, &CancellationToken),
-    ) -> tokio::task::JoinHandle<hekaton_service::Open> {
+        listener: TcpListener,
+        mut events: UnboundedReceiver<Event>,
+        drain: &CancellationToken,
+    ) -> std::io::Result<Answers> {
+        listener.set_nonblocking(true)?;
+        let tcp = tokio::net::TcpListener::from_std(listener)?;
+        let (finished, end) = tokio::sync::watch::channel(false);
+        let closing = CancellationToken::new();
         let tenants = Tenants::new(settings);
         let offers = Offers::default();
         let board = Arc::new(Board::new(offers.clone()));
@@ -328,50 +325,36 @@ impl Parts {
             closing: closing.clone(),
         };
         let limits = Limits::new(MAX_CONNECTIONS, MAX_LIFE);
-        tokio::spawn(hekaton_service::accept(router(Arc::new(api)), listener, limits, end))
+        let accepting = hekaton_service::accept(router(Arc::new(api)), tcp, limits, end);
+        Ok(Answers { closing, finished, server: tokio::spawn(accepting) })
     }
 }
 
-/// Runs a process until it is asked to stop and what it runs has ended.
-///
-/// # Errors
-/// If it cannot start.
-pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
-    let io = |what: String| move |error| ServiceError::Io { what, error };
-    let Options {
-        data,
-        place,
-        settings,
-        listener,
-        collects,
-        grace,
-        helper,
-        backends: more,
-        strategies,
-        traces,
-    } = options;
-    std::fs::create_dir_all(&data).map_err(io(format!("the folder {}", data.display())))?;
-    raise_limit_of_files();
-    let data = std::path::absolute(&data).map_err(io(format!("the folder {}", data.display())))?;
-    let session = SessionId::new();
-    let locks = data.join("locks");
-    // First of all that others see of this process: without a lock, they would take the session for one that has ended.
-    let _lock = host::Lock::take(&locks, &session).map_err(io(format!("{}", locks.display())))?;
-    let blobs = Blobs::open(&data.join(BLOBS))?;
-    blobs.tidy();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_name("orchestrator")
-        .enable_all()
-        .build()
-        .map_err(io("the runtime".into()))?;
-    let (store, sessions) = runtime.block_on(async {
-        let store = place.open(&data, Kind::Records).await?;
-        Ok::<_, OpenError>((store, place.open(&data, Kind::Sessions).await?))
-    })?;
-    let clock = Clock::system();
-    let mut backends = settings.backends(&helper);
-    backends.extend(more);
-    let own: SharedSession = Arc::new(Mutex::new(Session {
+/// The server of a process that answers requests.
+struct Answers {
+    closing: CancellationToken,
+    finished: tokio::sync::watch::Sender<bool>,
+    server: tokio::task::JoinHandle<hekaton_service::Open>,
+}
+
+impl Answers {
+    /// Stops taking requests, and waits for the answers that are under way.
+    async fn close(self) -> std::io::Result<()> {
+        // Streams of events never end by themselves, and would keep the server from closing.
+        self.closing.cancel();
+        self.finished.send_replace(true);
+        self.server.await.map_err(std::io::Error::other)?.close().await;
+        Ok(())
+    }
+}
+
+/// Returns what a process that begins writes of itself.
+fn own_session(
+    settings: &Settings,
+    collects: bool,
+    backends: &BTreeMap<Name, Arc<dyn Backend>>,
+) -> SharedSession {
+    Arc::new(Mutex::new(Session {
         counter: 0,
         host: host::boot().into(),
         pid: std::process::id(),
@@ -381,7 +364,47 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         quarantined: BTreeMap::new(),
         draining: false,
         running: BTreeMap::new(),
-    }));
+    }))
+}
+
+/// Starts the runtime of everything but the session.
+fn start_runtime() -> Result<tokio::runtime::Runtime, ServiceError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .thread_name("orchestrator")
+        .enable_all()
+        .build()
+        .map_err(|error| ServiceError::Io { what: "the runtime".into(), error })
+}
+
+/// Starts removing folders that are no longer needed. Must be called on the runtime.
+fn start_tidying(workshop: Arc<Workshop>, store: Arc<dyn Store>) {
+    tokio::spawn(async move {
+        loop {
+            workshop.tidy(&*store).await;
+            tokio::time::sleep(TIDY).await;
+        }
+    });
+}
+
+/// Runs a process until it is asked to stop and what it runs has ended.
+///
+/// # Errors
+/// If it cannot start.
+// In one piece, because it is the order in which the parts of a process start and end; each part has its own function.
+pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
+    let Options { place, settings, listener, collects, grace, strategies, .. } = options;
+    // Alive to the end: others take the session for one that has ended when its lock is free.
+    let folder = Folder::enter(&options.data)?;
+    let Folder { data, session, blobs, .. } = &folder;
+    let runtime = start_runtime()?;
+    let (store, sessions) = runtime.block_on(async {
+        let store = place.open(data, Kind::Records).await?;
+        Ok::<_, OpenError>((store, place.open(data, Kind::Sessions).await?))
+    })?;
+    let clock = Clock::system();
+    let mut backends = settings.backends(&options.helper);
+    backends.extend(options.backends);
+    let own = own_session(&settings, collects, &backends);
     let (beating, pulse) = (CancellationToken::new(), Pulse::new());
     let heart = Heart {
         place,
@@ -394,95 +417,44 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         ended: beating.clone(),
     };
     let beats = heart.start()?;
-    let metrics = Metrics::with_traces(traces);
-    let store: Arc<dyn Store> = Arc::new(Timed { inner: store, metrics: metrics.clone() });
+    let metrics = Metrics::with_traces(options.traces);
     let spans = metrics.clone();
-    let workflows = Workflows::new(blobs.clone());
-    let workshop = Workshop {
-        backends: backends.clone(),
-        blobs: blobs.clone(),
-        spool: data.join("spool"),
-        clock: clock.clone(),
-    };
-    let tenants = &settings.tenants;
-    let (listen, events) = tokio::sync::mpsc::unbounded_channel();
-    let (workshop, gone) = (Arc::new(workshop), host::gone(locks));
-    let watched = Watched::default();
-    let process = Process {
+    let spool = data.join("spool");
+    let workshop =
+        Arc::new(Workshop { backends, blobs: blobs.clone(), spool, clock: clock.clone() });
+    let store: Arc<dyn Store> = Arc::new(Timed { inner: store, metrics: metrics.clone() });
+    let parts = Parts {
         store: Arc::clone(&store),
-        sessions: Arc::clone(&sessions),
-        clock: clock.clone(),
+        sessions,
+        blobs: blobs.clone(),
+        workflows: Workflows::new(blobs.clone()),
+        metrics,
         session: session.clone(),
-        own: Arc::clone(&own),
-        gone: Arc::clone(&gone),
-        runner: Arc::clone(&workshop) as Arc<dyn Runner>,
-        backends: backends.into_keys().collect(),
-        slots: settings.slots,
-        collects,
-        weights: tenants.iter().map(|(name, tenant)| (name.clone(), tenant.weight)).collect(),
-        tenant_slots: tenants
-            .iter()
-            .filter_map(|(name, tenant)| Some((name.clone(), tenant.slots?)))
-            .collect(),
-        workflows: workflows.clone(),
-        strategies,
-        metrics: metrics.clone(),
-        patience: Duration::from_secs(settings.standstill_seconds.into()),
-        watched: watched.clone(),
-        // Without requests, nothing reads the events, and the channel has no limit.
-        listeners: listener.iter().map(|_| listen.clone()).collect(),
+        own,
+        clock,
+        watched: Watched::default(),
+        gone: host::gone(folder.locks.clone()),
+        pulse,
     };
-    // The receiver ends when the last sender is gone, and this one would keep it waiting.
-    drop(listen);
+    // The process has the only sender: the receiver ends when the last one is gone. Without requests, nothing reads the events, and the
+    // channel has no limit.
+    let (sender, events) = tokio::sync::mpsc::unbounded_channel();
+    let sender = listener.is_some().then_some(sender);
+    let process = parts.process(&settings, (&workshop, collects, strategies), sender);
     tracing::info!(%session, store = store.describe(), "started");
     let ended = runtime.block_on(async {
-        let closing = CancellationToken::new();
-        let (finished, end) = tokio::sync::watch::channel(false);
         let answers = match listener {
-            Some(listener) => {
-                listener.set_nonblocking(true)?;
-                let tcp = tokio::net::TcpListener::from_std(listener)?;
-                let parts = Parts {
-                    store: Arc::clone(&store),
-                    sessions,
-                    blobs,
-                    workflows,
-                    metrics,
-                    session,
-                    own,
-                    clock,
-                    watched,
-                    gone,
-                    pulse,
-                };
-                Some(parts.answer(&settings, (tcp, end), events, (&stop.drain, &closing)))
-            }
+            Some(listener) => Some(parts.answer(&settings, listener, events, &stop.drain)?),
             None => None,
         };
-        let grace_ends = {
-            let stop = stop.clone();
-            tokio::spawn(async move {
-                stop.asked.cancelled().await;
-                tokio::time::sleep(grace).await;
-                stop.stop.cancel();
-            })
-        };
-        let (workshop, store) = (Arc::clone(&workshop), Arc::clone(&store));
-        tokio::spawn(async move {
-            loop {
-                workshop.tidy(&*store).await;
-                tokio::time::sleep(TIDY).await;
-            }
-        });
+        let grace_ends = stop.end_after(grace);
+        start_tidying(workshop, store);
         process.run(stop.drain.clone(), stop.stop.clone()).await;
-        // Streams of events never end by themselves, and would keep the server from closing.
         grace_ends.abort();
-        closing.cancel();
-        finished.send_replace(true);
-        if let Some(answers) = answers {
-            answers.await.map_err(std::io::Error::other)?.close().await;
+        match answers {
+            Some(answers) => answers.close().await,
+            None => Ok(()),
         }
-        Ok(())
     });
     // The session is written to the end. Others would take over what this process still runs if it fell silent before.
     spans.traces().flush();
@@ -491,5 +463,5 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let _ = beats.join();
     // A prover in this process that does not listen must not keep it from ending.
     runtime.shutdown_background();
-    ended.map_err(io("the listener".into()))
+    ended.map_err(|error| ServiceError::Io { what: "the listener".into(), error })
 }

@@ -319,11 +319,12 @@ impl Submissions {
         Ok(())
     }
 
-    async fn submit_to(
+    /// Checks a block's place in the chain, and its inputs.
+    fn check_submission(
         &self,
-        chain: Chain,
-        submission: Submission,
-    ) -> Result<Accepted, SubmissionError> {
+        chain: &Chain,
+        submission: &Submission,
+    ) -> Result<(), SubmissionError> {
         if (chain.order == Order::Strict) != submission.parent.is_some() {
             let why = match chain.order {
                 Order::Strict => "a block of a chain with strict order needs its parent",
@@ -342,9 +343,13 @@ impl Submissions {
             .workflows
             .get(&submission.workflow)
             .map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
-        // Before anything is written: a job that is accepted gets its tasks whatever happens.
         workflow.check_inputs(&submission.inputs)?;
-        let mut job = Job {
+        Ok(())
+    }
+
+    /// Returns the job of a submission, whose record must not be too large.
+    fn new_job(&self, chain: &Chain, submission: Submission) -> Result<Job, SubmissionError> {
+        let job = Job {
             tenant: submission.tenant,
             chain: submission.chain,
             order: chain.order,
@@ -366,6 +371,17 @@ impl Submissions {
             let why = format!("the job's record would have {size} bytes, more than {most}");
             return Err(SubmissionError::Bad(why));
         }
+        Ok(job)
+    }
+
+    async fn submit_to(
+        &self,
+        chain: Chain,
+        submission: Submission,
+    ) -> Result<Accepted, SubmissionError> {
+        // Before anything is written: a job that is accepted gets its tasks whatever happens.
+        self.check_submission(&chain, &submission)?;
+        let mut job = self.new_job(&chain, submission)?;
         let key = job.key().to_string();
         // Heights rise along a chain, which is what keeps it from running in a circle (`order`).
         self.check_follower(&job).await?;

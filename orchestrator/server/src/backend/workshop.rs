@@ -123,6 +123,17 @@ impl Workshop {
             Outcome::Impossible(why) => return Attempt::Impossible(why),
             Outcome::Again(why) => return Attempt::Again(why),
         };
+        self.keep(&**backend, &work, output, &progress).await
+    }
+
+    /// Verifies an output, and stores it as a blob.
+    async fn keep(
+        &self,
+        backend: &dyn Backend,
+        work: &Work<'_>,
+        output: Output,
+        progress: &Progress,
+    ) -> Attempt {
         // What is verified is a copy that nothing else writes, and what is stored is the same copy: a back-end that still runs could
         // change its file in between.
         let copy = match self.copy(output).await {
@@ -131,7 +142,7 @@ impl Workshop {
         };
         let from = self.clock.wall();
         // Before the output has a name as a blob: others trust what is named in a record.
-        let verified = backend.verify(&work, copy.path()).await;
+        let verified = backend.verify(work, copy.path()).await;
         progress.phase("verify", from, self.clock.wall());
         match verified {
             Ok(()) => {}

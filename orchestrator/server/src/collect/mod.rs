@@ -17,7 +17,7 @@ use crate::record::{
 use crate::store::{MAX_VALUE, Store, WriteError};
 use crate::workflows::Workflows;
 use futures_util::future::join_all;
-use hekaton_orchestrator_client::Name;
+use hekaton_orchestrator_client::{Name, Workflow};
 pub use plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -258,13 +258,7 @@ impl Collector {
         };
         steps.extend(situation.plan().into_iter().map(|step| (key.clone(), step)));
         if job.value.is_live() {
-            // A partial barrier becomes full by waiting.
-            let after = workflow
-                .stages
-                .iter()
-                .filter_map(|stage| stage.partial_after_millis)
-                .map(|millis| Duration::from_millis(millis.into()));
-            if let Some(after) = after.filter(|after| *after > quiet).min() {
+            if let Some(after) = next_partial(&workflow, quiet) {
                 let again = self.clock.after(after.saturating_sub(quiet));
                 state.due.entry(key.clone()).or_insert(again);
             }
@@ -535,6 +529,13 @@ impl Collector {
             let _ = self.owned.send(state.owned.clone());
         }
     }
+}
+
+/// Returns the time after which the next partial barrier of a workflow becomes full by waiting, if there is one.
+fn next_partial(workflow: &Workflow, quiet: Duration) -> Option<Duration> {
+    let partial = workflow.stages.iter().filter_map(|stage| stage.partial_after_millis);
+    let after = partial.map(|millis| Duration::from_millis(millis.into()));
+    after.filter(|after| *after > quiet).min()
 }
 
 /// Reports whether a job has tasks that are not final.

@@ -207,7 +207,7 @@ impl TaskRun {
         let key = self.key.to_string();
         let (task, session, now) = (&claim.value, &self.session, self.clock.wall());
         let elsewhere = is_untried_elsewhere(task, &self.surroundings.view(), session);
-        let next = match attempt {
+        let settled = match attempt {
             Attempt::Done(output) => task.finish(session, *output, now),
             Attempt::Failed(why) | Attempt::Unfit(why) | Attempt::Wrong(why) => {
                 task.fail(session, why, now, elsewhere)
@@ -216,7 +216,7 @@ impl TaskRun {
             Attempt::Again(why) => task.give_back(session, why, now, true),
             Attempt::Stopped => task.give_back(session, "its worker was stopped", now, false),
         };
-        let next = next.ok()?;
+        let next = settled.ok()?;
         let since = match &task.state {
             TaskState::Leased { since, .. } => *since,
             _ => now,

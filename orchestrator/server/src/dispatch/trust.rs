@@ -77,7 +77,7 @@ impl Trust {
         (own, clock, metrics): (&SharedSession, &Clock, &Metrics),
     ) {
         let seen = self.backends.entry(backend.clone()).or_default();
-        let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = own.lock().unwrap_or_else(PoisonError::into_inner);
         match sign {
             Sign::None => {}
             Sign::Good => {
@@ -85,7 +85,7 @@ impl Trust {
                 seen.wrong.clear();
                 if seen.quarantine.take().is_some() {
                     tracing::info!(%backend, "it has done a task and is out of quarantine");
-                    own.quarantined.remove(backend);
+                    session.quarantined.remove(backend);
                     metrics.quarantined(backend, false);
                 }
             }
@@ -93,10 +93,10 @@ impl Trust {
                 if seen.wrong.insert(key.job) && seen.wrong.len() == WRONG {
                     tracing::error!(%backend, %why, "quarantined: its outputs for three jobs in a row were wrong");
                     metrics.quarantined(backend, true);
-                    own.backends.retain(|known| known != backend);
+                    session.backends.retain(|known| known != backend);
                     // Every tenant reads this, and what failed was one tenant's: the log has it.
                     let why = "its outputs for three jobs in a row were wrong: see the log of the process";
-                    own.quarantined.insert(backend.clone(), why.into());
+                    session.quarantined.insert(backend.clone(), why.into());
                 }
             }
             Sign::Bad(why) => {
@@ -109,7 +109,7 @@ impl Trust {
                     metrics.quarantined(backend, true);
                     // This text is shown to tenants, and the reason of an attempt may name files of the machine.
                     let why = "it failed tasks of three jobs in a row that no other process failed: see the log of the process";
-                    own.quarantined.insert(backend.clone(), why.into());
+                    session.quarantined.insert(backend.clone(), why.into());
                     seen.quarantine =
                         Some(Quarantine { probe: clock.after(PROBE), pause: PROBE, alone: None });
                 }

@@ -7,29 +7,18 @@
 mod recent;
 mod schema;
 mod wake;
+mod writer;
 
 use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteError, check};
-use crate::clock::Clock;
 use crate::history::{History, Version};
 use async_trait::async_trait;
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
-use std::time::Duration;
 use tokio::sync::oneshot;
-
-/// The number of writes that one transaction takes.
-// All of them are answered after the same commit, so without a limit the first write of a busy time
-// would wait for the last one.
-const MAX_GROUP: usize = 256;
-
-/// The longest time for which a write that need not be synced is not on disk.
-const UNSYNCED: Duration = Duration::from_millis(100);
-
-/// The time to wait while there is nothing to do.
-const LONG: Duration = Duration::from_secs(3_600);
+use writer::{Request, Write, Writer};
 
 /// The number of changes that a watch reports at once.
 const MAX_CHANGES: i64 = 1_000;
@@ -76,55 +65,6 @@ impl Place {
     }
 }
 
-/// A write and where its answer goes.
-struct Request {
-    write: Write,
-    /// `true` if it must be on disk when it is answered.
-    synced: bool,
-    answer: oneshot::Sender<Result<Rev, WriteError>>,
-}
-
-enum Write {
-    Create {
-        key: String,
-        value: Bytes,
-    },
-    Update {
-        key: String,
-        value: Bytes,
-        expected: Rev,
-    },
-    Append {
-        log: String,
-        entry: Bytes,
-        last: Option<Rev>,
-    },
-    /// Changes nothing, and is on disk as the others are.
-    Probe,
-}
-
-impl Write {
-    fn key(&self) -> &str {
-        match self {
-            Self::Create { key, .. } | Self::Update { key, .. } => key,
-            Self::Append { log, .. } => log,
-            Self::Probe => "probe",
-        }
-    }
-}
-
-impl Write {
-    /// The record as it was written at a revision.
-    fn change(&self, rev: Rev) -> Option<Entry> {
-        match self {
-            Self::Create { key, value } | Self::Update { key, value, .. } => {
-                Some(Entry { key: key.clone(), value: value.clone(), rev })
-            }
-            Self::Append { .. } | Self::Probe => None,
-        }
-    }
-}
-
 /// A query, which answers by itself.
 type Read = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -137,8 +77,8 @@ impl SqliteStore {
         let failed = |error: rusqlite::Error| Unavailable {
             why: format!("the database {}: {error}", path.display()),
         };
-        let writer = schema::open(path, durability).map_err(failed)?;
-        let incarnation = schema::incarnation(&writer).map_err(failed)?;
+        let connection = schema::open(path, durability).map_err(failed)?;
+        let incarnation = schema::incarnation(&connection).map_err(failed)?;
         let place = Place::of(path).map_err(|error| Unavailable {
             why: format!("the database {}: {error}", path.display()),
         })?;
@@ -155,15 +95,13 @@ impl SqliteStore {
         let (writes, requests) = mpsc::channel();
         let (reads, queries) = mpsc::channel::<Read>();
         let (ours, at) = (Arc::clone(&recent), place.clone());
+        let writer = Writer { connection, place: at, durability, recent: ours, wake };
         let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(run).map_err(|error| Unavailable {
                 why: format!("a thread for {}: {error}", path.display()),
             })
         };
-        start(
-            "sqlite-writer",
-            Box::new(move || write_all(writer, (&at, durability), &requests, &ours, &wake)),
-        )?;
+        start("sqlite-writer", Box::new(move || writer.run(&requests)))?;
         start(
             "sqlite-reader",
             Box::new(move || {
@@ -255,216 +193,6 @@ async fn ask<T: Send + 'static>(
     reads.send(run).map_err(|_| failed("it is closed".into()))?;
     let result = answered.await.map_err(|_| failed("its reader ended".into()))?;
     result.map_err(|error| failed(error.to_string()))
-}
-
-/// Takes writes in groups until the store is dropped.
-fn write_all(
-    mut connection: Connection,
-    (place, durability): (&Place, Durability),
-    requests: &mpsc::Receiver<Request>,
-    recent: &recent::Recent,
-    wake: &wake::Wake,
-) {
-    let mut synced = true;
-    loop {
-        // What was written without a sync is on disk soon, also if nothing else is written.
-        let wait = if synced { LONG } else { UNSYNCED };
-        let first = match requests.recv_timeout(wait) {
-            Ok(first) => first,
-            Err(mpsc::RecvTimeoutError::Timeout) if !synced => {
-                match sync(&mut connection) {
-                    Ok(()) => synced = true,
-                    Err(error) => tracing::error!(%error, "the store cannot sync"),
-                }
-                continue;
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => continue,
-            Err(mpsc::RecvTimeoutError::Disconnected) => return,
-        };
-        let mut group = vec![first];
-        // Only what is there already: waiting for more would delay the first write, and others
-        // gather anyway while the disk syncs.
-        while group.len() < MAX_GROUP
-            && let Ok(next) = requests.try_recv()
-        {
-            group.push(next);
-        }
-        // The file may be removed at any time. Without this look, writes to it would be answered and lost with the process.
-        let incarnation = recent.incarnation();
-        let outcome = match place.is_there() {
-            true => commit(&mut connection, incarnation, durability, &mut synced, &group),
-            false => Err(Failure::Before("its file was removed or replaced".into())),
-        };
-        match outcome {
-            Ok(Committed { from, upto, answers }) => {
-                if upto > from {
-                    let written = group.iter().zip(&answers).filter_map(|(request, answer)| {
-                        request.write.change(*answer.as_ref().ok()?)
-                    });
-                    recent.committed(&connection, from, written.collect(), upto);
-                    wake.changed();
-                }
-                for (request, answer) in group.into_iter().zip(answers) {
-                    // A caller that gave up waiting finds out from the record.
-                    let _ = request.answer.send(answer);
-                }
-            }
-            Err(failure) => {
-                tracing::error!(why = failure.why(), "the store cannot write");
-                for request in group {
-                    let key = request.write.key().to_owned();
-                    let _ = request.answer.send(Err(failure.of(key)));
-                }
-            }
-        }
-    }
-}
-
-/// Makes a commit that changes nothing, and is on disk with all that were made before.
-fn sync(connection: &mut Connection) -> rusqlite::Result<()> {
-    // A commit without a change writes nothing and so syncs nothing: the counter is written as it is.
-    schema::set_synced(connection, true)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let counter = schema::counter(&transaction)?;
-    schema::set_counter(&transaction, counter)?;
-    transaction.commit()
-}
-
-/// Why a group was not written.
-enum Failure {
-    /// There was no space. Nothing has happened: frames of the log count only once the last one of their commit is complete.
-    Full,
-    /// Nothing has happened.
-    Before(String),
-    /// The commit itself failed: after a failed sync it is unknown what a crash would leave.
-    During(String),
-}
-
-impl Failure {
-    fn new(error: &rusqlite::Error, otherwise: impl FnOnce(String) -> Self) -> Self {
-        match error.sqlite_error_code() {
-            // Also in a commit: the log counts only up to its last complete commit, so nothing of this one takes effect.
-            Some(rusqlite::ErrorCode::DiskFull) => Self::Full,
-            _ => otherwise(error.to_string()),
-        }
-    }
-
-    fn why(&self) -> &str {
-        match self {
-            Self::Full => "no space left",
-            Self::Before(why) | Self::During(why) => why,
-        }
-    }
-
-    fn of(&self, key: String) -> WriteError {
-        match self {
-            Self::Full => WriteError::Full { key },
-            Self::Before(why) => WriteError::Refused { key, why: why.clone() },
-            Self::During(why) => WriteError::Unknown { key, why: why.clone() },
-        }
-    }
-}
-
-/// The result of a transaction: its writes have the revisions after `from` up to `upto`.
-struct Committed {
-    from: u64,
-    upto: u64,
-    answers: Vec<Result<Rev, WriteError>>,
-}
-
-/// One transaction for a group. A write that conflicts leaves the others alone.
-fn commit(
-    connection: &mut Connection,
-    incarnation: u64,
-    durability: Durability,
-    synced: &mut bool,
-    group: &[Request],
-) -> Result<Committed, Failure> {
-    let before = |error: rusqlite::Error| Failure::new(&error, Failure::Before);
-    // The write-ahead log is synced as a whole, so what is written without a sync is on disk with the next one.
-    let wanted = group.iter().any(|request| request.synced);
-    if durability == Durability::Disk && wanted != *synced {
-        schema::set_synced(connection, wanted).map_err(before)?;
-        *synced = wanted;
-    }
-    // Immediate: a transaction that begins as a reader and becomes a writer can fail with SQLITE_BUSY in the middle.
-    let transaction =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(before)?;
-    let from = schema::counter(&transaction).map_err(before)?;
-    let mut counter = from;
-    let mut answers = Vec::with_capacity(group.len());
-    let now = Clock::system().wall();
-    let mut is_probed = false;
-    for request in group {
-        let next = Rev { incarnation, number: counter + 1 };
-        let answer =
-            apply(&transaction, &request.write, next, (durability, now)).map_err(before)?;
-        match request.write {
-            Write::Probe => is_probed = true,
-            _ if answer.is_ok() => counter = next.number,
-            _ => {}
-        }
-        answers.push(answer);
-    }
-    // A group whose writes all conflict has changed nothing, so it need not wait for the disk. A
-    // probe must, because the disk is what it asks about.
-    if counter > from || is_probed {
-        schema::set_counter(&transaction, counter).map_err(before)?;
-        transaction.commit().map_err(|error| Failure::new(&error, Failure::During))?;
-    }
-    Ok(Committed { from, upto: counter, answers })
-}
-
-fn apply(
-    transaction: &Transaction<'_>,
-    write: &Write,
-    next: Rev,
-    (durability, now): (Durability, u64),
-) -> rusqlite::Result<Result<Rev, WriteError>> {
-    let number = signed(next.number);
-    let written = match write {
-        Write::Create { key, value } => transaction
-            // A key that is there is no error of the transaction, which has the writes of others in it.
-            .prepare_cached("INSERT OR IGNORE INTO record (key, rev, value) VALUES (?1, ?2, ?3)")?
-            .execute(params![key, number, &value[..]])?,
-        Write::Update { key, value, expected } if expected.incarnation == next.incarnation => {
-            transaction
-                .prepare_cached(
-                    "UPDATE record SET rev = ?2, value = ?3 WHERE key = ?1 AND rev = ?4",
-                )?
-                .execute(params![key, number, &value[..], signed(expected.number)])?
-        }
-        Write::Append { log, entry, last } => {
-            let tail: Option<i64> = transaction
-                .prepare_cached("SELECT max(rev) FROM log WHERE name = ?1")?
-                .query_row([log], |row| row.get(0))?;
-            let expected = match last {
-                // No entry has this number, so the append conflicts: the caller has read another database.
-                Some(last) if last.incarnation != next.incarnation => Some(-1),
-                last => last.map(|rev| signed(rev.number)),
-            };
-            match tail == expected {
-                true => transaction
-                    .prepare_cached("INSERT INTO log (name, rev, entry) VALUES (?1, ?2, ?3)")?
-                    .execute(params![log, number, &entry[..]])?,
-                false => 0,
-            }
-        }
-        // The revision is of another database.
-        Write::Update { .. } => 0,
-        Write::Probe => return Ok(Ok(next)),
-    };
-    if written == 0 {
-        return Ok(Err(WriteError::Conflict { key: write.key().to_owned() }));
-    }
-    if durability == Durability::Disk
-        && let Write::Create { key, value } | Write::Update { key, value, .. } = write
-    {
-        transaction
-            .prepare_cached("INSERT INTO audit (rev, at, key, value) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![number, signed(now), key, &value[..]])?;
-    }
-    Ok(Ok(next))
 }
 
 /// Returns a number as SQLite has them, with a sign. Counters do not reach the end, and a client that asks for what follows a larger

@@ -109,6 +109,17 @@ pub struct Reversal {
     pub next: Option<Name>,
 }
 
+impl Reversal {
+    /// Returns the error for a block that the chain does not have.
+    fn not_there(&self) -> SubmissionError {
+        let Self { to, block, .. } = self;
+        let why = format!(
+            "block {block} '{to}' is neither one that the chain has published nor one that waits behind these"
+        );
+        SubmissionError::Bad(why)
+    }
+}
+
 impl Submissions {
     /// Tears the chain off after a block. What was published after it, or else the block that follows it now, is cancelled with
     /// everything that hangs from it; then an entry is appended to the log, always, so that no publisher that is under way gets past.
@@ -122,8 +133,9 @@ impl Submissions {
         &self,
         tenant: &Name,
         chain: &Name,
-        Reversal { to, block, next }: &Reversal,
+        reversal: &Reversal,
     ) -> Result<(), SubmissionError> {
+        let Reversal { to, block, next } = reversal;
         let (chain, log) = (self.chain(tenant, chain).await?, log_name(tenant, chain));
         let Some(genesis) = &chain.genesis else {
             return Err(SubmissionError::Bad("a chain without order cannot be reverted".into()));
@@ -131,12 +143,6 @@ impl Submissions {
         if to == genesis && *block != 0 {
             return Err(SubmissionError::Bad("the height of the genesis is 0".into()));
         }
-        let not_there = || {
-            let why = format!(
-                "block {block} '{to}' is neither one that the chain has published nor one that waits behind these"
-            );
-            SubmissionError::Bad(why)
-        };
         // The follower first: a block that is there by now has stopped the publishers of the one before it in its place, so what
         // they have published is on the path.
         let place = JobKey { tenant: tenant.clone(), chain: chain.chain.clone(), slot: to.clone() };
@@ -144,7 +150,7 @@ impl Submissions {
         let path = self.path(&log, genesis).await?;
         let at = path.position(to, *block);
         if at.is_none() && (path.is_beyond(*block) || !self.is_known(&chain, to, *block).await?) {
-            return Err(not_there());
+            return Err(reversal.not_there());
         }
         let after: Vec<Name> = at
             .map_or(&[][..], |at| &path.blocks[at + 1..])
@@ -167,23 +173,34 @@ impl Submissions {
             torn.extend(follower.map(|follower| follower.id));
         }
         self.cancel_torn(&chain, to, &mut torn).await?;
+        self.tear_off((&chain, genesis, &log), reversal, torn).await
+    }
+
+    /// Appends the entry of a re-org to the log, and cancels what came back of the torn blocks meanwhile.
+    async fn tear_off(
+        &self,
+        (chain, genesis, log): (&Chain, &Name, &str),
+        reversal: &Reversal,
+        mut torn: BTreeSet<Name>,
+    ) -> Result<(), SubmissionError> {
+        let Reversal { to, block, .. } = reversal;
         loop {
             // Asked again each time, since blocks may have been published meanwhile.
-            let path = self.path(&log, genesis).await?;
+            let path = self.path(log, genesis).await?;
             let entry = match path.position(to, *block) {
                 Some(_) => Publication::Revert { to: to.clone(), block: *block },
-                None if path.is_beyond(*block) => return Err(not_there()),
+                None if path.is_beyond(*block) => return Err(reversal.not_there()),
                 // Nothing above the block is out yet: the entry only stops publishers that are under way.
                 None => Publication::Revert { to: path.tail().clone(), block: path.height() },
             };
-            match self.store.append(&log, encode(&entry, random()), path.last).await {
+            match self.store.append(log, encode(&entry, random()), path.last).await {
                 Ok(_) => {}
                 Err(WriteError::Conflict { .. }) => continue,
                 Err(error) => return Err(error.into()),
             }
             // A client that sent a job of the old branch again may have revived it before the entry was there, and it may be
             // published after it. What is there now is cancelled, too, and the chain torn off again.
-            if self.cancel_torn(&chain, to, &mut torn).await? == 0 {
+            if self.cancel_torn(chain, to, &mut torn).await? == 0 {
                 return Ok(());
             }
         }

@@ -31,13 +31,8 @@ fn records(_: &Place) -> Result<service::Place, Failure> {
     Ok(service::Place::Folder)
 }
 
-/// Runs a process until it is asked to stop.
-pub(crate) fn serve(
-    place: Place,
-    listen: Option<&str>,
-    collects: bool,
-    json: bool,
-) -> Result<u8, Failure> {
+/// Returns the settings of the file and the command line.
+fn settings(place: &Place) -> Result<Settings, Failure> {
     let mut settings = match place.settings.as_deref() {
         Some(path) => Settings::read(path).map_err(|error| failure(exit::USAGE, error))?,
         None => Settings::default(),
@@ -57,6 +52,32 @@ pub(crate) fn serve(
         let why = "there is no back-end: name keys with --keys, back-ends with --settings, or run nothing with --slots 0";
         return Err(failure(exit::USAGE, why));
     }
+    Ok(settings)
+}
+
+/// Returns the destination of spans.
+#[cfg(feature = "traces")]
+fn traces(place: &Place) -> Result<Traces, Failure> {
+    match &place.otlp {
+        Some(address) => Traces::to(address)
+            .map_err(|why| failure(exit::USAGE, format!("--otlp {address}: {why}"))),
+        None => Ok(Traces::default()),
+    }
+}
+
+#[cfg(not(feature = "traces"))]
+fn traces(_: &Place) -> Result<Traces, Failure> {
+    Ok(Traces::default())
+}
+
+/// Runs a process until it is asked to stop.
+pub(crate) fn serve(
+    place: Place,
+    listen: Option<&str>,
+    collects: bool,
+    json: bool,
+) -> Result<u8, Failure> {
+    let settings = settings(&place)?;
     let listener = match listen {
         Some(address) => Some(bind(address, &settings, json)?),
         None => {
@@ -75,14 +96,7 @@ pub(crate) fn serve(
         asked.ask();
     };
     on_stop(ask).map_err(|error| failure(exit::FAILED, error))?;
-    #[cfg(feature = "traces")]
-    let traces = match &place.otlp {
-        Some(address) => Traces::to(address)
-            .map_err(|why| failure(exit::USAGE, format!("--otlp {address}: {why}")))?,
-        None => Traces::default(),
-    };
-    #[cfg(not(feature = "traces"))]
-    let traces = Traces::default();
+    let traces = traces(&place)?;
     let program = std::env::current_exe().map_err(|error| failure(exit::FAILED, error))?;
     let options = Options {
         place: records(&place)?,
