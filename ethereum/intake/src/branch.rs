@@ -98,6 +98,35 @@ pub(crate) struct Plan {
     pub(crate) aside: Vec<B256>,
 }
 
+/// Returns the blocks that are published or follow published ones. The nodes are in the order of their heights.
+fn linked(nodes: &[(B256, Link)], places: &HashMap<B256, usize>) -> HashSet<B256> {
+    let mut linked = HashSet::new();
+    // The lowest come first, so that a parent is linked before its children are looked at.
+    for (block, link) in nodes {
+        let is_linked = places.contains_key(block)
+            || places.contains_key(&link.parent)
+            || linked.contains(&link.parent);
+        if is_linked {
+            linked.insert(*block);
+        }
+    }
+    linked
+}
+
+/// Returns for each block the child that the last payload belongs to, and the order of that payload. The nodes are in the order of
+/// their heights.
+fn heirs(nodes: &[(B256, Link)]) -> HashMap<B256, (Order, B256)> {
+    let mut heirs: HashMap<B256, (Order, B256)> = HashMap::new();
+    // The highest come first, so that what follows a block is known before the block counts for
+    // its parent.
+    for (block, link) in nodes.iter().rev() {
+        let own = link.order.max(heirs.get(block).map_or(link.order, |(order, _)| *order));
+        let heir = heirs.entry(link.parent).or_insert((own, *block));
+        *heir = (*heir).max((own, *block));
+    }
+    heirs
+}
+
 /// The blocks that may still matter.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
@@ -175,25 +204,8 @@ impl Tree {
         let places = path.places();
         let nodes = self.nodes(path);
         let known: HashMap<B256, &Link> = nodes.iter().map(|(id, link)| (*id, link)).collect();
-        let mut linked: HashSet<B256> = HashSet::new();
-        // The lowest come first, so that a parent is linked before its children are looked at.
-        for (block, link) in &nodes {
-            let is_linked = places.contains_key(block)
-                || places.contains_key(&link.parent)
-                || linked.contains(&link.parent);
-            if is_linked {
-                linked.insert(*block);
-            }
-        }
-        // For each block, the child that the last payload belongs to, and the order of that payload.
-        let mut heirs: HashMap<B256, (Order, B256)> = HashMap::new();
-        // The highest come first, so that what follows a block is known before the block counts for
-        // its parent.
-        for (block, link) in nodes.iter().rev() {
-            let own = link.order.max(heirs.get(block).map_or(link.order, |(order, _)| *order));
-            let heir = heirs.entry(link.parent).or_insert((own, *block));
-            *heir = (*heir).max((own, *block));
-        }
+        let linked = linked(&nodes, &places);
+        let heirs = heirs(&nodes);
         let payloads =
             nodes.iter().filter(|(id, link)| linked.contains(id) && link.order > Order::default());
         let last = payloads.max_by_key(|(_, link)| link.order).map(|(block, _)| *block);

@@ -194,11 +194,38 @@ impl WitnessStore {
             }
             admit(witness, payload.parent_hash, payload.block_number, options)
         };
-        let Admitted { summary, changed, left_out } = check().inspect_err(|_| {
+        let admitted = check().inspect_err(|_| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         })?;
         // `remove` waits until the record is there: between the two, nothing names these blobs.
         let _storing = self.storing.read().unwrap_or_else(PoisonError::into_inner);
+        let left_out = admitted.left_out;
+        let new = self.store_blobs(origin, envelope, witness, admitted, public_keys)?;
+        let record = self.enter(new)?;
+        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
+        self.counts.bytes.fetch_add(record.bytes, Ordering::Relaxed);
+        tracing::info!(
+            block = record.block,
+            number = record.number,
+            nodes = record.nodes,
+            "accepted"
+        );
+        if !left_out.is_nothing() {
+            tracing::info!(block = record.block, %left_out, "left out of its witness");
+        }
+        Ok(record)
+    }
+
+    /// Stores the blobs of a witness that was checked. Returns a record that names them, which is not written yet.
+    fn store_blobs(
+        &self,
+        origin: Origin,
+        envelope: &Envelope,
+        witness: &ExecutionWitness<'_>,
+        Admitted { summary, changed, left_out }: Admitted,
+        public_keys: &[u8],
+    ) -> Result<Record, StoreError> {
+        let payload = &envelope.payload;
         let parts = match &changed {
             Some(bytes) => vec![bytes.into()],
             None => witness.parts().to_vec(),
@@ -210,7 +237,7 @@ impl WitnessStore {
             stored.write(&part)?;
         }
         let bytes = stored.length();
-        let record = Record {
+        Ok(Record {
             version: VERSION,
             source: origin.source,
             block: name(&payload.block_hash),
@@ -235,29 +262,32 @@ impl WitnessStore {
             others: BTreeSet::new(),
             left_out,
             refused: None,
-        };
+        })
+    }
+
+    /// Writes the record of a block that has come, together with what is known of the block.
+    fn enter(&self, new: Record) -> Result<Record, StoreError> {
         // Held until the record is written: two payloads must not get the same order, nor one record overwrite the other.
         let mut tree = self.tree();
         // A record that cannot be read is made again by sending its block, as the error of `remove` advises.
-        let known = self.record(&record.block).unwrap_or_else(|error| {
+        let known = self.record(&new.block).unwrap_or_else(|error| {
             tracing::error!(%error, "a record is replaced");
             None
         });
-        let record = match known {
+        let merged = match known {
             // Of several witnesses, the one that is being proven counts, else the larger one: no check has shown that it suffices.
             Some(known)
-                if known.job.is_some()
-                    || known.nodes + known.codes >= record.nodes + record.codes =>
+                if known.job.is_some() || known.nodes + known.codes >= new.nodes + new.codes =>
             {
                 // The block may be back after a re-org. Submitting the same job again is harmless.
-                let accepted = record.accepted;
+                let accepted = new.accepted;
                 let again = Record { pending: true, aside: false, refused: None, ..known };
-                Record { accepted, ..again }.beside(record.witness)
+                Record { accepted, ..again }.beside(new.witness)
             }
-            Some(known) => Record { others: known.others, ..record }.beside(known.witness),
-            None => record,
+            Some(known) => Record { others: known.others, ..new }.beside(known.witness),
+            None => new,
         };
-        let record = Record { order: tree.next(), ..record };
+        let record = Record { order: tree.next(), ..merged };
         self.write(&record)?;
         // Only once the record exists: thus `prune` either lists it or finds it noted.
         if let Some(fresh) = &mut *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -265,18 +295,6 @@ impl WitnessStore {
         }
         if let Some((block, link)) = record.link() {
             tree.insert(block, link);
-        }
-        drop(tree);
-        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        self.counts.bytes.fetch_add(record.bytes, Ordering::Relaxed);
-        tracing::info!(
-            block = record.block,
-            number = record.number,
-            nodes = record.nodes,
-            "accepted"
-        );
-        if !left_out.is_nothing() {
-            tracing::info!(block = record.block, %left_out, "left out of its witness");
         }
         Ok(record)
     }

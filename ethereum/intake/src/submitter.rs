@@ -201,17 +201,7 @@ impl JobSubmitter {
             0 => plan.wanted.iter().position(is_tip).map_or(0, |at| at + 1),
             _ => 0,
         };
-        for block in &plan.published {
-            let Some(link) = self.link(block) else { continue };
-            // Another client may have submitted it, or the process died before it was noted.
-            if !link.job {
-                let link = Link { refused: false, ..link };
-                self.place(jobs, block, link, Order::Strict, again)?;
-            }
-            if let Some(record) = self.read_known(block) {
-                self.revise(&record, |record| Record { pending: false, refused: None, ..record });
-            }
-        }
+        self.settle_published(jobs, plan, again)?;
         let mut before = plan.base;
         for (at, block) in plan.wanted.iter().enumerate() {
             let Some(link) = self.link(block) else { continue };
@@ -235,6 +225,40 @@ impl JobSubmitter {
             }
             before = Some((*block, link.number));
         }
+        made += self.place_floating(jobs, plan, again)?;
+        Ok(made)
+    }
+
+    /// Notes that published blocks of the branch wait for nothing, and makes jobs of those whose records name none.
+    fn settle_published(
+        &self,
+        jobs: &Jobs,
+        plan: &Plan,
+        again: &mut Again,
+    ) -> Result<(), ClientError> {
+        for block in &plan.published {
+            let Some(link) = self.link(block) else { continue };
+            // Another client may have submitted it, or the process died before it was noted.
+            if !link.job {
+                let link = Link { refused: false, ..link };
+                self.place(jobs, block, link, Order::Strict, again)?;
+            }
+            if let Some(record) = self.read_known(block) {
+                self.revise(&record, |record| Record { pending: false, refused: None, ..record });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes jobs of the blocks whose link to the chain has not come, and gives up those that never get one. Returns the number of
+    /// jobs that were made.
+    fn place_floating(
+        &self,
+        jobs: &Jobs,
+        plan: &Plan,
+        again: &mut Again,
+    ) -> Result<usize, ClientError> {
+        let mut made = 0;
         for block in &plan.floating {
             let Some(link) = self.link(block) else { continue };
             if plan.floor.is_some_and(|floor| link.number <= floor) {
@@ -297,24 +321,8 @@ impl JobSubmitter {
     ) -> Result<Placed, ClientError> {
         let Some(mut record) = self.read_known(block) else { return Ok(Placed::Refused) };
         if let (Some(job), false) = (&record.job, record.pending) {
-            match jobs.client.job(job, 0) {
-                Ok(found) if found.state == "dead" => {
-                    let reason = found.reason.as_deref().unwrap_or("no reason was given");
-                    let why = format!(
-                        "its job is dead: {reason}; requeue or skip it at the orchestrator"
-                    );
-                    self.revise(&record, |record| Record { refused: Some(why), ..record });
-                    return Ok(Placed::Refused);
-                }
-                Ok(found) if found.state != "cancelled" => {
-                    self.heed(&record, &found, again.why(block));
-                    return Ok(Placed::There);
-                }
-                Ok(_) => {
-                    tracing::info!(block = record.block, "its job was cancelled: it is made again")
-                }
-                Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {}
-                Err(error) => return Err(error),
+            if let Some(placed) = self.look_up(jobs, job, &record, again.why(block))? {
+                return Ok(placed);
             }
             if !again.is_time(block, Instant::now()) {
                 return Ok(Placed::Refused);
@@ -331,8 +339,7 @@ impl JobSubmitter {
         }
         // If the process dies after the orchestrator's answer, the job exists without a note of it.
         // The next round submits it again, and finds it by its fixed name.
-        let outcome = self.submit_one(jobs, &record, order);
-        let outcome = match outcome {
+        let outcome = match self.submit_one(jobs, &record, order) {
             Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {
                 match self.same_block(jobs, &record)? {
                     Some(job) => Ok(job),
@@ -354,6 +361,35 @@ impl JobSubmitter {
             // A missing blob is not a reason to hold up other blocks: sending its block again brings it back.
             Err(ClientError::File { .. }) => Ok(Placed::Refused),
             Err(error) if is_final(&error) => Ok(Placed::Refused),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks up the job that a record names. Returns its outcome, or `None` if it has to be made again.
+    fn look_up(
+        &self,
+        jobs: &Jobs,
+        job: &str,
+        record: &Record,
+        said: Option<String>,
+    ) -> Result<Option<Placed>, ClientError> {
+        match jobs.client.job(job, 0) {
+            Ok(found) if found.state == "dead" => {
+                let reason = found.reason.as_deref().unwrap_or("no reason was given");
+                let why =
+                    format!("its job is dead: {reason}; requeue or skip it at the orchestrator");
+                self.revise(record, |record| Record { refused: Some(why), ..record });
+                Ok(Some(Placed::Refused))
+            }
+            Ok(found) if found.state != "cancelled" => {
+                self.heed(record, &found, said);
+                Ok(Some(Placed::There))
+            }
+            Ok(_) => {
+                tracing::info!(block = record.block, "its job was cancelled: it is made again");
+                Ok(None)
+            }
+            Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -17,9 +17,11 @@ use futures_util::StreamExt;
 use hekaton_service::Problem;
 use hekaton_witness_format::Envelope;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The time that the caller may stop reading an answer before copying it is given up.
 const MAX_STALL: Duration = Duration::from_secs(60);
@@ -64,28 +66,33 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
             head.headers.remove(name);
         }
     }
-    let stream = body.into_data_stream();
-    let body = match copied {
-        false => Body::from_stream(stream),
+    let passed_on = match copied {
+        false => Body::from_stream(body.into_data_stream()),
         true => {
-            let (send, parts) = tokio::sync::mpsc::unbounded_channel();
+            let (passed_on, parts) = divert(body);
             let limit = node.limit();
             let copy = Copy { path, origin, request: bytes, parts, length, limit };
             tokio::spawn(copy.keep(Arc::clone(&service), turn));
-            // The caller does not wait for the copy: parts share their memory.
-            let ended = send.clone();
-            let watched = stream.inspect(move |part| {
-                // The copy may have been given up; the caller gets its answer all the same.
-                let _ = send.send(part.as_ref().ok().cloned().map_or(Part::Broken, Part::Data));
-            });
-            let last = futures_util::stream::once(async move {
-                let _ = ended.send(Part::End);
-                Ok(Bytes::new())
-            });
-            Body::from_stream(watched.chain(last))
+            passed_on
         }
     };
-    Ok(Response::from_parts(head, body).into_response())
+    Ok(Response::from_parts(head, passed_on).into_response())
+}
+
+/// Returns the body for the caller, and the parts of its copy, which arrive as the caller reads.
+fn divert(body: Incoming) -> (Body, UnboundedReceiver<Part>) {
+    let (send, parts) = tokio::sync::mpsc::unbounded_channel();
+    // The caller does not wait for the copy: parts share their memory.
+    let ended = send.clone();
+    let watched = body.into_data_stream().inspect(move |part| {
+        // The copy may have been given up; the caller gets its answer all the same.
+        let _ = send.send(part.as_ref().ok().cloned().map_or(Part::Broken, Part::Data));
+    });
+    let last = futures_util::stream::once(async move {
+        let _ = ended.send(Part::End);
+        Ok(Bytes::new())
+    });
+    (Body::from_stream(watched.chain(last)), parts)
 }
 
 /// Headers that belong to one connection and not to the request (RFC 9110, 7.6.1), and those that are set again.
@@ -129,7 +136,7 @@ struct Copy {
     path: String,
     origin: Origin,
     request: Bytes,
-    parts: tokio::sync::mpsc::UnboundedReceiver<Part>,
+    parts: UnboundedReceiver<Part>,
     length: Option<u64>,
     limit: u64,
 }
