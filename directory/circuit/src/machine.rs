@@ -146,8 +146,6 @@ impl Machine {
 
     /// Carries out a step, and returns it as the circuit has it.
     pub(crate) fn apply(&mut self, step: &Step) -> Result<StepValues, StepError> {
-        let none = EMPTY;
-        let top = self.stack.last().copied();
         let is_push =
             matches!(step, Step::Insert { .. } | Step::Update { .. } | Step::Touch { .. });
         // The server puts off changes that would need more; a witness from elsewhere may not have done so.
@@ -168,25 +166,7 @@ impl Machine {
                 let block = block_of(leaf);
                 pushed(Operation::Touch, &leaf.index, *depth, block, block)
             }
-            Step::Up { sibling } => {
-                let current = top.ok_or(StepError::Nothing)?;
-                let parent = current.place.parent().ok_or(StepError::Root)?;
-                // A leaf beside what was nothing was alone, so its path ended higher up: here, it would be
-                // gone from its own path (spec: directory#displaced).
-                if sibling[31] & 1 == 1 && current.old == none {
-                    return Err(StepError::Displaced);
-                }
-                let beside = |digest: &Digest| match current.place.is_right() {
-                    false => block(digest, sibling),
-                    true => block(sibling, digest),
-                };
-                let operation = match current.place.is_right() {
-                    false => Operation::UpLeft,
-                    true => Operation::UpRight,
-                };
-                let (old, new) = (beside(&current.old), beside(&current.new));
-                up(operation, parent, old, new)?
-            }
+            Step::Up { sibling } => self.step_up(sibling)?,
             Step::Merge => {
                 let [.., left, right] = self.stack[..] else { return Err(StepError::NotSides) };
                 let are_sides = !left.place.is_right()
@@ -212,6 +192,27 @@ impl Machine {
         };
         self.carry_out(&values);
         Ok(values)
+    }
+
+    /// The step from the topmost subtree to its parent, with the other side as the tree has it.
+    fn step_up(&self, sibling: &Digest) -> Result<StepValues, StepError> {
+        let current = self.stack.last().ok_or(StepError::Nothing)?;
+        let parent = current.place.parent().ok_or(StepError::Root)?;
+        // A leaf beside what was nothing was alone, so its path ended higher up: here, it would be
+        // gone from its own path (spec: directory#displaced).
+        if sibling[31] & 1 == 1 && current.old == EMPTY {
+            return Err(StepError::Displaced);
+        }
+        let beside = |digest: &Digest| match current.place.is_right() {
+            false => block(digest, sibling),
+            true => block(sibling, digest),
+        };
+        let operation = match current.place.is_right() {
+            false => Operation::UpLeft,
+            true => Operation::UpRight,
+        };
+        let (old, new) = (beside(&current.old), beside(&current.new));
+        up(operation, parent, old, new)
     }
 
     /// The leaf that a change writes in this epoch.

@@ -247,8 +247,8 @@ pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Refus
     }
     // Asked for first, so that an epoch that does not exist is an error and not a shorter list.
     server.record(to)?;
-    let to = to.min(from.saturating_add(MAX_RECORDS - 1));
-    let records = (from..=to).map(|epoch| Ok(Base64(server.record(epoch)?.encode().to_vec())));
+    let last = to.min(from.saturating_add(MAX_RECORDS - 1));
+    let records = (from..=last).map(|epoch| Ok(Base64(server.record(epoch)?.encode().to_vec())));
     Ok(RecordsBody { records: records.collect::<Result<_, Error>>()? })
 }
 

@@ -77,14 +77,15 @@ impl ParametersFile {
         if self.format != FORMAT {
             return Err(ParametersError::Format(self.format));
         }
-        let profile = Profile::ALL.into_iter().find(|profile| profile.name() == self.profile);
-        let profile = profile.ok_or_else(|| ParametersError::Profile(self.profile.clone()))?;
+        let profile = Profile::ALL
+            .into_iter()
+            .find(|profile| profile.name() == self.profile)
+            .ok_or_else(|| ParametersError::Profile(self.profile.clone()))?;
         let digits = |text: &str| hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
-        let server: Option<[u8; 32]> = digits(&self.server);
-        let server = server.and_then(|bytes| ed25519_dalek::VerifyingKey::from_bytes(&bytes).ok());
-        let server = server.ok_or(ParametersError::Digits("server", "a key"))?;
-        let proofs = digits(&self.proofs);
-        let proofs = proofs.ok_or(ParametersError::Digits("proofs", "a digest"))?;
+        let server = digits(&self.server)
+            .and_then(|bytes| ed25519_dalek::VerifyingKey::from_bytes(&bytes).ok())
+            .ok_or(ParametersError::Digits("server", "a key"))?;
+        let proofs = digits(&self.proofs).ok_or(ParametersError::Digits("proofs", "a digest"))?;
         Ok(Parameters { profile, server, proofs })
     }
 }

@@ -187,13 +187,13 @@ async fn history(
     Query(At { epoch }): Query<At>,
 ) -> Result<Response, Refusal> {
     // One history may be as large as everything else together. Who waits for that has a connection.
-    let held = {
+    let turn = {
         let _waits = service.waiting_histories.try_acquire().map_err(|_| {
             Refusal::new(kind::BUSY, "too many histories are on their way: ask again later")
         })?;
         Arc::clone(&service.histories).acquire_owned().await
     };
-    let held = held.map_err(|error| Refusal::new(kind::INTERNAL, error))?;
+    let held = turn.map_err(|error| Refusal::new(kind::INTERNAL, error))?;
     let answers = Arc::clone(&service.sent_histories);
     // It is read to its end, even if the client is gone, and the next one waits for that.
     let work = move |service: &Service| {
@@ -374,8 +374,8 @@ async fn counted(State(service): Shared, request: Request, next: Next) -> Respon
     };
     // The route instead of the path: each label would be kept forever, and anyone could read it in
     // the metrics.
-    let path = request.extensions().get::<MatchedPath>();
-    let path = path.map_or("none", |path| path.as_str()).to_owned();
+    let matched = request.extensions().get::<MatchedPath>();
+    let path = matched.map_or("none", |path| path.as_str()).to_owned();
     let response = next.run(request).await;
     service.metrics.request(method, &path, response.status().as_u16(), since.elapsed());
     response

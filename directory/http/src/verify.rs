@@ -144,9 +144,9 @@ impl KeyBody {
             (_, None) => None,
             (None, Some(_)) => return Err(AnswerError::Surplus),
             (Some(leaf), Some(current)) => {
-                let current = current.current()?;
-                current.verify(label, leaf)?;
-                Some(current.opening.value)
+                let decoded = current.current()?;
+                decoded.verify(label, leaf)?;
+                Some(decoded.opening.value)
             }
         };
         Ok(Found { record, leaf, value })
@@ -219,9 +219,9 @@ pub fn follow<E: From<AnswerError>>(
                 break;
             }
             let record = decode("record", &bytes, SignedRecord::decode)?;
-            let record = record.verify(parameters).map_err(rejected)?;
-            record.check_after(&at).map_err(rejected)?;
-            at = record;
+            let checked = record.verify(parameters).map_err(rejected)?;
+            checked.check_after(&at).map_err(rejected)?;
+            at = checked;
         }
     }
     // The records may lead to another one of the same epoch: then both together are evidence.

@@ -73,8 +73,8 @@ pub(crate) fn epoch(command: &DirectoryEpoch, json: bool) -> Result<(), Failure>
         None => asking.source.epochs()?.last,
     };
     let record = SignedRecord::decode(&body.record.0).map_err(|e| format!("the record: {e}"));
-    let record = record.or_fail(exit::REFUSED)?.verify(&asking.parameters);
-    let checked = record.or_fail(exit::REFUSED)?;
+    let verified = record.or_fail(exit::REFUSED)?.verify(&asking.parameters);
+    let checked = verified.or_fail(exit::REFUSED)?;
     let found = checked.record();
     if found.epoch != body.epoch || command.epoch.is_some_and(|epoch| epoch != found.epoch) {
         let why = format!("the answer has the record of epoch {}", found.epoch);

@@ -23,6 +23,26 @@ const QUIET: Duration = Duration::from_secs(2);
 const SAID: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Checks that an audit has epochs, of which the last one is there.
+fn check_range((from, to): (u32, u32), last: u32, proven: u32, waits: bool) -> Result<(), Failure> {
+    if from >= to || to > last {
+        let mut why = format!(
+            "an audit needs two epochs, the first one before the last: from {from} to {to}; \
+             {} are visible, and the directory says that those up to epoch {} are proven",
+            plural(u64::from(last) + 1, "epoch"),
+            proven
+        );
+        if proven < last && !waits {
+            why += &format!(
+                "; epoch {} is signed and has no proof yet: --wait waits for it",
+                u64::from(proven) + 1
+            );
+        }
+        return Err(Failure::new(exit::FAILED, why));
+    }
+    Ok(())
+}
+
 pub(crate) fn run(command: &DirectoryAudit, json: bool) -> Result<(), Failure> {
     let keys = EpochKeys::open(&command.keys, command.accept_test_keys).or_failure()?;
     let asking = Asking::open(&command.asked)?;
@@ -37,21 +57,7 @@ pub(crate) fn run(command: &DirectoryAudit, json: bool) -> Result<(), Failure> {
     asking.continued(&newest, &epochs.last.record.0, false)?;
     let last = newest.record().epoch;
     let (from, to) = (command.from, command.to.unwrap_or(epochs.proven));
-    if from >= to || to > last {
-        let mut why = format!(
-            "an audit needs two epochs, the first one before the last: from {from} to {to}; \
-             {} are visible, and the directory says that those up to epoch {} are proven",
-            plural(u64::from(last) + 1, "epoch"),
-            epochs.proven
-        );
-        if epochs.proven < last && !command.wait {
-            why += &format!(
-                "; epoch {} is signed and has no proof yet: --wait waits for it",
-                u64::from(epochs.proven) + 1
-            );
-        }
-        return Err(Failure::new(exit::FAILED, why));
-    }
+    check_range((from, to), last, epochs.proven, command.wait)?;
     let mut auditing = Auditing::begin(&asking, from)?;
     let (start, display) = (Instant::now(), Display::new());
     let mut said = start;
@@ -150,8 +156,8 @@ impl Auditing {
     fn begin(asking: &Asking, from: u32) -> Result<Self, Failure> {
         let first = asking.source.records(from, from)?.records;
         let [first] = &first[..] else { return Err(few(from)) };
-        let audit = Audit::begin(&asking.parameters, &decode(first)?, from);
-        let audit = audit.map_err(|e| rejected(&e))?;
+        let begun = Audit::begin(&asking.parameters, &decode(first)?, from);
+        let audit = begun.map_err(|e| rejected(&e))?;
         let (listed, verifying) = (VecDeque::new(), Duration::ZERO);
         Ok(Self { audit, listed, proofs: 0, bytes: 0, verifying })
     }

@@ -235,14 +235,15 @@ fn read_key(path: &Path) -> Result<SigningKey, Failure> {
         }
     }
     let digits = std::str::from_utf8(&bytes).ok().map(str::trim);
-    let key = digits.and_then(|digits| hex::decode(digits).ok()?.try_into().ok());
-    let key: [u8; 32] = key.ok_or_else(|| wrong("is no key: expected 64 hexadecimal digits"))?;
-    Ok(SigningKey::from_bytes(&key))
+    let decoded = digits.and_then(|digits| hex::decode(digits).ok()?.try_into().ok());
+    let secret: [u8; 32] =
+        decoded.ok_or_else(|| wrong("is no key: expected 64 hexadecimal digits"))?;
+    Ok(SigningKey::from_bytes(&secret))
 }
 
-pub(crate) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
-    let keys = EpochKeys::open(&command.keys, command.accept_test_keys).or_failure()?;
-    let (profile, digest, max_steps) = (keys.profile(), keys.digest(), keys.room());
+/// Returns the number of steps that there is room for in a proof, which must be enough for each update.
+fn room(keys: &EpochKeys) -> Result<usize, Failure> {
+    let max_steps = keys.room();
     // An update that fits into no proof would keep all epochs after it from being proven.
     if max_steps < MAX_STEPS_OF_ONE {
         let why = format!(
@@ -252,6 +253,12 @@ pub(crate) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
         );
         return Err(Failure::new(exit::BAD_FILE, why));
     }
+    Ok(max_steps)
+}
+
+pub(crate) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
+    let keys = EpochKeys::open(&command.keys, command.accept_test_keys).or_failure()?;
+    let (profile, digest, max_steps) = (keys.profile(), keys.digest(), room(&keys)?);
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).or_fail(exit::FAILED)?;
     let key = SigningKey::from_bytes(&secret);
@@ -345,8 +352,8 @@ pub(crate) fn start_head(
 ) -> Result<(), Failure> {
     let path = folder.outside_path(path)?;
     folder.check_head(&path)?;
-    let seen = seen.map(|path| folder.seen(path)).transpose()?;
-    let outside = Outside { head: Some(path.clone()), start: true, seen };
+    let record = seen.map(|path| folder.seen(path)).transpose()?;
+    let outside = Outside { head: Some(path.clone()), start: true, seen: record };
     folder.open_outside(quiet(), &outside)?.close().or_fail(exit::FAILED)?;
     folder.keep_head(path)
 }

@@ -93,11 +93,11 @@ fn of_file(path: &Path) -> Result<Vec<UpdateBody>, Failure> {
     let failure = |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
     let file = std::fs::File::open(path).map_err(|e| failure(e.to_string()))?;
     let mut updates = Vec::new();
-    for (number, line) in (1..).zip(std::io::BufReader::new(file).lines()) {
-        let line = line.map_err(|e| failure(format!("line {number}: {e}")))?;
+    for (number, read) in (1..).zip(std::io::BufReader::new(file).lines()) {
+        let line = read.map_err(|e| failure(format!("line {number}: {e}")))?;
         if !line.trim().is_empty() {
-            let read = serde_json::from_str(&line);
-            updates.push(read.map_err(|e| failure(format!("line {number}: {e}")))?);
+            let update = serde_json::from_str(&line);
+            updates.push(update.map_err(|e| failure(format!("line {number}: {e}")))?);
         }
     }
     match updates.is_empty() {
@@ -113,11 +113,11 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
     let mut sent: Sent = Vec::new();
     // As many at once as the server takes.
     let Options { max_pending, max_pending_bytes, .. } = Options::default();
-    let mut updates = updates.into_iter().map(UpdateBody::update).peekable();
-    while updates.peek().is_some() {
+    let mut left = updates.into_iter().map(UpdateBody::update).peekable();
+    while left.peek().is_some() {
         let (mut bodies, mut bytes) = (Vec::new(), 0);
         while bodies.len() < max_pending / 2 && bytes < max_pending_bytes / 2 {
-            let Some(body) = updates.next() else { break };
+            let Some(body) = left.next() else { break };
             bytes += body.as_ref().map_or(0, |update| update.value.len() + 1024);
             bodies.push(body);
         }

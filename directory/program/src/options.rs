@@ -393,8 +393,8 @@ fn time(text: &str) -> Result<Duration, String> {
         _ => None,
     };
     let seconds = number.parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor);
-    let seconds = seconds.filter(|seconds| (0.0..=86_400.0).contains(seconds));
     seconds
+        .filter(|seconds| (0.0..=86_400.0).contains(seconds))
         .map(Duration::from_secs_f64)
         .ok_or_else(|| "a time is written as 500ms, 10s, 5m or 2h, and is at most a day".to_owned())
 }

@@ -68,8 +68,9 @@ pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
     };
     let seen = command.expect_head.as_deref().map(|path| folder.seen(path)).transpose()?;
     let proving = &command.proving;
-    let keys = command.keys.as_deref();
-    let keys = keys
+    let keys = command
+        .keys
+        .as_deref()
         .map(|path| EpochKeys::open(path, proving.accept_test_keys))
         .transpose()
         .or_failure()?;
@@ -111,6 +112,6 @@ pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
     output::result(json, &object, &lines)?;
     let limits = ServiceOptions { max_unproven: command.max_unproven, ..ServiceOptions::default() };
     let service = Service::new(server, limits);
-    let prover = prover.as_ref().map(|prover| prover as &dyn Prover);
-    service.run(listener, &stop, prover).or_fail(exit::FAILED)
+    let of_service = prover.as_ref().map(|prover| prover as &dyn Prover);
+    service.run(listener, &stop, of_service).or_fail(exit::FAILED)
 }

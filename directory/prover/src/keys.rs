@@ -105,8 +105,10 @@ impl EpochKeys {
             ));
         }
         let name = &manifest.parameters["profile"];
-        let profile = Profile::ALL.into_iter().find(|profile| *name == profile.name());
-        let profile = profile.ok_or_else(|| not_epochs(path, &format!("its profile is {name}")))?;
+        let profile = Profile::ALL
+            .into_iter()
+            .find(|profile| *name == profile.name())
+            .ok_or_else(|| not_epochs(path, &format!("its profile is {name}")))?;
         let statement = Trust::InsecureSeed.statement();
         if manifest.trust == statement && !accept_test_keys {
             return Err(KeysError::TestKeys {
@@ -114,8 +116,8 @@ impl EpochKeys {
                 statement: statement.to_owned(),
             });
         }
-        let steps = manifest.parameters["steps"].as_u64().and_then(|steps| steps.try_into().ok());
-        let steps = steps
+        let named = manifest.parameters["steps"].as_u64().and_then(|steps| steps.try_into().ok());
+        let steps = named
             .filter(|steps| *steps > 0)
             .ok_or_else(|| wrong("the keys do not have the number of steps".into()))?;
         let digest = family.digest().map_err(|error| wrong(error.to_string()))?;
@@ -178,8 +180,8 @@ impl EpochKeys {
     ) -> Result<R, KeysError> {
         let work = || -> Result<R, String> {
             let shared = self.manifest.parameters.as_object();
-            let shared = shared.ok_or("the family's parameters are not a JSON object")?.clone();
-            let mut given: ParameterMap = shared;
+            let mut given: ParameterMap =
+                shared.ok_or("the family's parameters are not a JSON object")?.clone();
             given.insert("subcircuits".to_owned(), subcircuits.into());
             let (circuit, all) = create::<Epochs>(&given, None).map_err(|e| e.to_string())?;
             let engine = LocalEngine::new(None).map_err(|e| e.to_string())?;

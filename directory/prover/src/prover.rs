@@ -65,8 +65,8 @@ impl EpochProver {
         std::fs::create_dir_all(folder)?;
         let ProverOptions { hekaton, threads, memory_limit } = options;
         let limit = memory_limit.map(|bytes| ["--memory-limit".to_owned(), bytes.to_string()]);
-        let threads = threads.map(|threads| ["--threads".to_owned(), threads.to_string()]);
-        let options = limit.into_iter().chain(threads).flatten().collect();
+        let count = threads.map(|threads| ["--threads".to_owned(), threads.to_string()]);
+        let options = limit.into_iter().chain(count).flatten().collect();
         let folder = std::path::absolute(folder)?;
         Ok(Self { keys, hekaton, options, folder, site, stuck: Mutex::default() })
     }
@@ -154,8 +154,8 @@ impl EpochProver {
         if made.is_file() {
             return Ok(made);
         }
-        let keys = self.keys.store(subcircuits, &self.folder);
-        let keys = keys.map_err(|error| ProveError::Failed(error.to_string()))?;
+        let derived = self.keys.store(subcircuits, &self.folder);
+        let keys = derived.map_err(|error| ProveError::Failed(error.to_string()))?;
         let (hekaton, options) = (&self.hekaton, &self.options);
         let job = Job { place, witness: &witness, keys: &keys, run: &run, hekaton, options };
         let proven = slurm.prove(&job, stop);
@@ -183,8 +183,7 @@ impl EpochProver {
         let _ = std::fs::remove_dir_all(&aside);
         match std::fs::rename(run, &aside) {
             Ok(()) => {
-                let aside = aside.display();
-                tracing::error!(%aside, "a run that cannot be resumed is set aside, and begins again");
+                tracing::error!(aside = %aside.display(), "a run that cannot be resumed is set aside, and begins again");
             }
             Err(error) => {
                 tracing::error!(%error, "a run that cannot be resumed cannot be set aside")

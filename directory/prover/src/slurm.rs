@@ -40,8 +40,8 @@ impl Slurm {
         if !script.is_file() {
             return Err(format!("{}: there is no such batch script", script.display()));
         }
-        let version = Command::new("sbatch").arg("--version").stdin(Stdio::null()).output();
-        let version = version
+        let answer = Command::new("sbatch").arg("--version").stdin(Stdio::null()).output();
+        let version = answer
             .map_err(|error| format!("no SLURM on this machine: sbatch --version: {error}"))?;
         if !version.status.success() {
             let said = String::from_utf8_lossy(&version.stderr);

@@ -40,101 +40,14 @@ pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Erro
     let store: &dyn Store = &*view.store;
     let last = view.record;
     let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
-
-    // Records, the log, and the leaves that epochs have written, which are its entries.
-    let mut leaves: HashMap<Index, Leaf> = HashMap::new();
-    let mut frontier = Frontier::default();
-    let mut digests: Vec<Digest> = Vec::new();
-    let mut before: Option<Checked> = None;
-    for epoch in 0..=last.epoch {
-        let at = epoch.to_be_bytes();
-        let damaged = |table, why: String| Damaged::new(table, &at, why);
-        let record: Record = rows::get(store, Table::Epoch, &at)?;
-        let signature = rows::get(store, Table::Signature, &at)?;
-        let signed = SignedRecord::of(record, signature);
-        let checked = signed.verify(parameters);
-        let checked = checked.map_err(|error| damaged(Table::Epoch, error.to_string()))?;
-        if let Some(before) = &before {
-            let after = checked.check_after(before);
-            after.map_err(|error| damaged(Table::Epoch, error.to_string()))?;
-        }
-        before = Some(checked);
-        let new = changes(store, epoch)?;
-        for leaf in &new {
-            let old = leaves.get(&leaf.index);
-            let version = old.map_or(Some(0), |old| old.version.checked_add(1));
-            if Some(leaf.version) != version || leaf.epoch.checked_add(1) != Some(epoch) {
-                let why = format!("a leaf of version {} that was not next", leaf.version);
-                return Err(damaged(Table::Changes, why).into());
-            }
-            check_value(store, leaf, leaves.get(&leaf.index))?;
-            leaves.insert(leaf.index, *leaf);
-        }
-        let entries: Vec<Digest> = new.iter().map(|leaf| log::entry(&leaf.encode())).collect();
-        frontier.append(&entries);
-        digests.extend(entries);
-        if (frontier.size(), frontier.root()) != (record.log_size, record.log_root) {
-            let why = "the log of the record is not that of what the epochs have changed";
-            return Err(damaged(Table::Changes, why.into()).into());
-        }
-    }
-    if before.is_none_or(|checked| *checked.record() != last) {
-        let why = "it is not the record that was signed last";
-        return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
-    }
-    let log = Log::new(digests);
-    for (level, digests) in (0..).zip(&log.0) {
-        for number in 0..digests.len().div_ceil(256) as u64 {
-            log.check(store, LogPlace { level, number }, (last.epoch, last.log_size))?;
-        }
-    }
-
+    let database = Database { view, store, parameters };
+    let (leaves, log) = database.check_epochs()?;
     // All that epochs have written of trees.
     for epoch in format.pruned..=last.epoch {
-        let record: Record = rows::get(store, Table::Epoch, &epoch.to_be_bytes())?;
-        let tree = Tree::away(parameters.profile, epoch, record.leaves, record.root);
-        let changes = changes(store, epoch)?;
-        let mut indices: Vec<Index> = changes.iter().map(|leaf| leaf.index).collect();
-        indices.push(Index([0; 16]));
-        indices.sort_unstable();
-        load(store, &tree, &indices, view.levels)?;
-        if epoch > format.pruned
-            && let Some(found) = witness(store, epoch)?
-        {
-            let key = (epoch - 1).to_be_bytes();
-            let record: Record = rows::get(store, Table::Epoch, &key)?;
-            let before = Tree::away(parameters.profile, epoch - 1, record.leaves, record.root);
-            let before = load(store, &before, &indices, view.levels)?;
-            let change = |leaf: &Leaf| Change { index: leaf.index, commitment: leaf.commitment };
-            let changes: Vec<Change> = changes.iter().map(change).collect();
-            if before.steps(&changes)? != found {
-                let why = "it is not that of what the epoch has changed";
-                return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());
-            }
-        }
+        database.check_tree(epoch, epoch > format.pruned)?;
     }
-
-    // The last tree has these leaves, and no others.
-    let tree = Tree::away(parameters.profile, last.epoch, last.leaves, last.root);
-    let mut report = Report { epochs: last.epoch, entries: last.log_size, ..Report::default() };
-    let mut indices: Vec<Index> = leaves.keys().copied().collect();
-    indices.sort_unstable();
-    for some in indices.chunks(1 << 12) {
-        let tree = load(store, &tree, some, view.levels)?;
-        for index in some {
-            let found = tree.leaf(index).map_err(hekaton_directory::UpdateError::from)?;
-            if found != leaves.get(index).copied() {
-                let why = "the tree has not the leaf that the epochs have written";
-                return Err(Damaged::new(Table::Node, &index.0, why).into());
-            }
-            report.leaves += 1;
-        }
-    }
-    if report.leaves != last.leaves {
-        let why = format!("{} leaves, and the record says {}", report.leaves, last.leaves);
-        return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
-    }
-    report.proven = proofs::check(store, last.epoch)?;
+    let count = database.check_last_tree(&leaves)?;
+    let proven = proofs::check(store, last.epoch)?;
     for key in keys(store, Table::Intake)? {
         let number = rows::number(Table::Intake, &key)?;
         // One that was there a moment ago may have its outcome now.
@@ -142,8 +55,135 @@ pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Erro
             Accepted::decode(number, &bytes)?;
         }
     }
-    report.tiles = check_rows(store, &format, (last.epoch, view.commit), &log, report.proven)?;
-    Ok(report)
+    let tiles = check_rows(store, &format, (last.epoch, view.commit), &log, proven)?;
+    Ok(Report { epochs: last.epoch, leaves: count, entries: last.log_size, tiles, proven })
+}
+
+/// A database and what it is checked against.
+struct Database<'d> {
+    view: &'d View,
+    store: &'d dyn Store,
+    parameters: &'d Parameters,
+}
+
+impl Database<'_> {
+    /// Checks all records, the log, and the leaves that epochs have written, which are its entries. Returns the last leaf of each
+    /// index, and the log.
+    fn check_epochs(&self) -> Result<(HashMap<Index, Leaf>, Log), Error> {
+        let (store, last) = (self.store, self.view.record);
+        let mut leaves: HashMap<Index, Leaf> = HashMap::new();
+        let mut frontier = Frontier::default();
+        let mut digests: Vec<Digest> = Vec::new();
+        let mut before: Option<Checked> = None;
+        for epoch in 0..=last.epoch {
+            let checked = self.check_record(epoch, before.as_ref())?;
+            let record = *checked.record();
+            before = Some(checked);
+            let new = changes(store, epoch)?;
+            for leaf in &new {
+                check_leaf(store, epoch, leaf, leaves.get(&leaf.index))?;
+                leaves.insert(leaf.index, *leaf);
+            }
+            let entries: Vec<Digest> = new.iter().map(|leaf| log::entry(&leaf.encode())).collect();
+            frontier.append(&entries);
+            digests.extend(entries);
+            if (frontier.size(), frontier.root()) != (record.log_size, record.log_root) {
+                let why = "the log of the record is not that of what the epochs have changed";
+                return Err(Damaged::new(Table::Changes, &epoch.to_be_bytes(), why).into());
+            }
+        }
+        if before.is_none_or(|checked| *checked.record() != last) {
+            let why = "it is not the record that was signed last";
+            return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
+        }
+        let log = Log::new(digests);
+        for (level, digests) in (0..).zip(&log.0) {
+            for number in 0..digests.len().div_ceil(256) as u64 {
+                log.check(store, LogPlace { level, number }, (last.epoch, last.log_size))?;
+            }
+        }
+        Ok((leaves, log))
+    }
+
+    /// Checks the signature of a record, and that it continues the one before.
+    fn check_record(&self, epoch: u32, before: Option<&Checked>) -> Result<Checked, Error> {
+        let at = epoch.to_be_bytes();
+        let damaged = |why: String| Damaged::new(Table::Epoch, &at, why);
+        let record: Record = rows::get(self.store, Table::Epoch, &at)?;
+        let signature = rows::get(self.store, Table::Signature, &at)?;
+        let verified = SignedRecord::of(record, signature).verify(self.parameters);
+        let checked = verified.map_err(|error| damaged(error.to_string()))?;
+        if let Some(before) = before {
+            checked.check_after(before).map_err(|error| damaged(error.to_string()))?;
+        }
+        Ok(checked)
+    }
+
+    /// Returns the tree of an epoch with what is on the ways to these indices, which are sorted.
+    fn load_tree(&self, epoch: u32, indices: &[Index]) -> Result<Tree, Error> {
+        let record: Record = rows::get(self.store, Table::Epoch, &epoch.to_be_bytes())?;
+        let tree = Tree::away(self.parameters.profile, epoch, record.leaves, record.root);
+        load(self.store, &tree, indices, self.view.levels)
+    }
+
+    /// Checks what an epoch has written of its tree, and its witness, if the tree of the epoch before is not pruned.
+    fn check_tree(&self, epoch: u32, has_before: bool) -> Result<(), Error> {
+        let leaves = changes(self.store, epoch)?;
+        let mut indices: Vec<Index> = leaves.iter().map(|leaf| leaf.index).collect();
+        indices.push(Index([0; 16]));
+        indices.sort_unstable();
+        self.load_tree(epoch, &indices)?;
+        if has_before && let Some(found) = witness(self.store, epoch)? {
+            let before = self.load_tree(epoch - 1, &indices)?;
+            let change = |leaf: &Leaf| Change { index: leaf.index, commitment: leaf.commitment };
+            let changes: Vec<Change> = leaves.iter().map(change).collect();
+            if before.steps(&changes)? != found {
+                let why = "it is not that of what the epoch has changed";
+                return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the last tree has these leaves, and no others. Returns their number.
+    fn check_last_tree(&self, leaves: &HashMap<Index, Leaf>) -> Result<u64, Error> {
+        let last = self.view.record;
+        let tree = Tree::away(self.parameters.profile, last.epoch, last.leaves, last.root);
+        let mut count = 0;
+        let mut indices: Vec<Index> = leaves.keys().copied().collect();
+        indices.sort_unstable();
+        for some in indices.chunks(1 << 12) {
+            let loaded = load(self.store, &tree, some, self.view.levels)?;
+            for index in some {
+                let found = loaded.leaf(index).map_err(hekaton_directory::UpdateError::from)?;
+                if found != leaves.get(index).copied() {
+                    let why = "the tree has not the leaf that the epochs have written";
+                    return Err(Damaged::new(Table::Node, &index.0, why).into());
+                }
+                count += 1;
+            }
+        }
+        if count != last.leaves {
+            let why = format!("{count} leaves, and the record says {}", last.leaves);
+            return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
+        }
+        Ok(count)
+    }
+}
+
+/// Checks a leaf that an epoch has written over another one, and its value.
+fn check_leaf(
+    store: &dyn Store,
+    epoch: u32,
+    leaf: &Leaf,
+    before: Option<&Leaf>,
+) -> Result<(), Error> {
+    let version = before.map_or(Some(0), |old| old.version.checked_add(1));
+    if Some(leaf.version) != version || leaf.epoch.checked_add(1) != Some(epoch) {
+        let why = format!("a leaf of version {} that was not next", leaf.version);
+        return Err(Damaged::new(Table::Changes, &epoch.to_be_bytes(), why).into());
+    }
+    check_value(store, leaf, before)
 }
 
 fn check_value(store: &dyn Store, leaf: &Leaf, before: Option<&Leaf>) -> Result<(), Error> {

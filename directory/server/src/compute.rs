@@ -47,7 +47,13 @@ struct New {
     before: Commitment,
 }
 
-fn changes_of(judged: &[(Result<New, Refusal>, Accepted)]) -> Vec<Change> {
+/// An update, and the leaf that it writes or why it is refused.
+type Judged = (Result<New, Refusal>, Accepted);
+
+/// The changes of an epoch, their steps for provers, and updates that must wait for a later commit.
+type Fitted = (Vec<Change>, Option<Vec<Step>>, Vec<Accepted>);
+
+fn changes_of(judged: &[Judged]) -> Vec<Change> {
     let leaves = judged.iter().filter_map(|(judged, _)| judged.as_ref().ok());
     leaves
         .map(|New { leaf: Leaf { index, commitment, .. }, .. }| Change {
@@ -85,8 +91,8 @@ impl Compute {
         let Tiling { levels, resident, .. } = tiling;
         // Tiles begin at multiples of `levels`, and only whole tiles can be dropped and loaded
         // again.
-        let resident = resident.next_multiple_of(levels).max(levels);
-        let tiling = Tiling { resident, ..tiling };
+        let whole_tiles = resident.next_multiple_of(levels).max(levels);
+        let tiling = Tiling { resident: whole_tiles, ..tiling };
         let memory = Memory::default();
         let (key, next) = (key.clone(), commit + 1);
         Ok(Self { tiling, tree, log, record, key, next, memory })
@@ -113,33 +119,13 @@ impl Compute {
         for update in updates {
             judged.push((self.judge(&update)?, update));
         }
-        let mut changes = changes_of(&judged);
-        let (mut steps, mut deferred) = (None, Vec::new());
-        if self.tiling.has_witness && !changes.is_empty() {
-            // Taking changes out alters the steps of the others, so the rest is measured again. A
-            // single change is never surplus, so this ends.
-            loop {
-                let made = self.tree.steps(&changes)?;
-                let surplus = self.surplus(&made, &changes);
-                if surplus.is_empty() {
-                    steps = Some(made);
-                    break;
-                }
-                deferred.extend(take_out(&mut judged, &surplus));
-                changes = changes_of(&judged);
-            }
-            deferred.sort_unstable_by_key(|update| update.number);
-        }
-
+        let (changes, steps, deferred) = self.fit(&mut judged)?;
         let epoch = self.tree.epoch();
-        let (mut values, mut entries) = (Vec::new(), Vec::new());
         let mut rows = Rows::default();
         for (judged, update) in &judged {
             let outcome = match judged {
                 Err(refusal) => Outcome::Refused(*refusal),
-                Ok(New { leaf, before }) => {
-                    entries.push(leaf.encode());
-                    values.push((update, leaf.version, *before));
+                Ok(New { leaf, .. }) => {
                     Outcome::Committed { epoch: epoch + 1, version: leaf.version }
                 }
             };
@@ -150,42 +136,13 @@ impl Compute {
         let numbers: Vec<u64> = judged.iter().map(|(_, update)| update.number).collect();
         let mut written = Written { numbers: numbers.clone(), ..Written::default() };
         let before = self.record.chain;
-        let mut closed = None;
-        if !changes.is_empty() {
-            self.tree = self.tree.update(&changes)?;
-            let mut changed: Vec<Index> = changes.iter().map(|change| change.index).collect();
-            changed.sort_unstable();
-            if let Some(steps) = steps {
-                let key = (epoch + 1).to_be_bytes();
-                rows.put(Table::Witness, key, Step::encode_all(&steps));
-                written.has_witness = true;
+        let closed = match changes.is_empty() {
+            true => None,
+            false => {
+                let out = (&mut rows, &mut written);
+                Some(self.close_epoch(&judged, (&changes, steps), now, out)?)
             }
-            let log = self.log.append(&entries);
-            self.record = self.record.next(&self.tree, &self.log.frontier, now);
-            let epoch = self.record.epoch;
-            written.epoch = epoch;
-            for (place, tile) in self.tree.tiles(&changed, self.tiling.levels) {
-                rows.put(Table::Node, rows::at_epoch(&place.encode(), epoch), tile);
-                written.places.push(place);
-            }
-            for (place, tile) in log {
-                rows.put(Table::Log, rows::at_epoch(&place.encode(), epoch), tile);
-                written.log.push(place);
-            }
-            for (update, version, before) in values {
-                let key = rows::value_key(&update.index, version);
-                let entry = Entry::Value(update.opening.clone());
-                let value = Value { before, label: update.label.clone(), entry };
-                rows.put(Table::Value, key, value.encode());
-                written.values.push(key);
-            }
-            rows.put(Table::Changes, epoch.to_be_bytes(), entries.concat());
-            rows.put(Table::Epoch, epoch.to_be_bytes(), self.record.encode());
-            // Nobody sees the signature before the head is beyond it: a commit above the head is removed with it.
-            let signed = self.record.sign(&self.key);
-            rows.put(Table::Signature, epoch.to_be_bytes(), signed.signature());
-            closed = Some((signed, self.tree.clone()));
-        }
+        };
         // Without this list, recovery could not find the rows of a commit that it has to remove.
         rows.put(Table::Commit, self.next.to_be_bytes(), written.encode());
         let number = self.next;
@@ -194,14 +151,82 @@ impl Compute {
         Ok((computed, deferred))
     }
 
+    /// Takes out the updates that the prover of the epoch has no room for. Returns the changes that are left, their steps if there is
+    /// a witness, and what was taken out, in its order.
+    fn fit(&self, judged: &mut Vec<Judged>) -> Result<Fitted, Error> {
+        let mut changes = changes_of(judged);
+        let mut deferred = Vec::new();
+        if !self.tiling.has_witness || changes.is_empty() {
+            return Ok((changes, None, deferred));
+        }
+        // Taking changes out alters the steps of the others, so the rest is measured again. A
+        // single change is never surplus, so this ends.
+        let steps = loop {
+            let made = self.tree.steps(&changes)?;
+            let surplus = self.surplus(&made, &changes);
+            if surplus.is_empty() {
+                break made;
+            }
+            deferred.extend(take_out(judged, &surplus));
+            changes = changes_of(judged);
+        };
+        deferred.sort_unstable_by_key(|update| update.number);
+        Ok((changes, Some(steps), deferred))
+    }
+
+    /// Closes the epoch of a commit, and adds its rows. Returns the signed record and the tree.
+    fn close_epoch(
+        &mut self,
+        judged: &[Judged],
+        (changes, steps): (&[Change], Option<Vec<Step>>),
+        now: u64,
+        (rows, written): (&mut Rows, &mut Written),
+    ) -> Result<(SignedRecord, Tree), Error> {
+        let new = || judged.iter().filter_map(|(new, update)| Some((new.as_ref().ok()?, update)));
+        let entries: Vec<[u8; Leaf::LENGTH]> = new().map(|(new, _)| new.leaf.encode()).collect();
+        let after = self.tree.epoch() + 1;
+        self.tree = self.tree.update(changes)?;
+        let mut changed: Vec<Index> = changes.iter().map(|change| change.index).collect();
+        changed.sort_unstable();
+        if let Some(steps) = steps {
+            rows.put(Table::Witness, after.to_be_bytes(), Step::encode_all(&steps));
+            written.has_witness = true;
+        }
+        let log = self.log.append(&entries);
+        self.record = self.record.next(&self.tree, &self.log.frontier, now);
+        let epoch = self.record.epoch;
+        written.epoch = epoch;
+        for (place, tile) in self.tree.tiles(&changed, self.tiling.levels) {
+            rows.put(Table::Node, rows::at_epoch(&place.encode(), epoch), tile);
+            written.places.push(place);
+        }
+        for (place, tile) in log {
+            rows.put(Table::Log, rows::at_epoch(&place.encode(), epoch), tile);
+            written.log.push(place);
+        }
+        for (New { leaf, before }, update) in new() {
+            let key = rows::value_key(&update.index, leaf.version);
+            let entry = Entry::Value(update.opening.clone());
+            let value = Value { before: *before, label: update.label.clone(), entry };
+            rows.put(Table::Value, key, value.encode());
+            written.values.push(key);
+        }
+        rows.put(Table::Changes, epoch.to_be_bytes(), entries.concat());
+        rows.put(Table::Epoch, epoch.to_be_bytes(), self.record.encode());
+        // Nobody sees the signature before the head is beyond it: a commit above the head is removed with it.
+        let signed = self.record.sign(&self.key);
+        rows.put(Table::Signature, epoch.to_be_bytes(), signed.signature());
+        Ok((signed, self.tree.clone()))
+    }
+
     /// Returns the leaf that an update writes, or why the update is refused.
     fn judge(&self, update: &Accepted) -> Result<Result<New, Refusal>, Error> {
         let leaf = self.tree.leaf(&update.index).map_err(UpdateError::from)?;
-        let version = leaf.map(|leaf| leaf.version);
-        if let Err(refusal) = update.check(version) {
+        let current = leaf.map(|leaf| leaf.version);
+        if let Err(refusal) = update.check(current) {
             return Ok(Err(refusal));
         }
-        let version = version.map_or(0, |version| version + 1);
+        let version = current.map_or(0, |version| version + 1);
         let before = leaf.map_or(Commitment::NONE, |leaf| leaf.commitment);
         let commitment = before.then(&update.digest);
         let leaf = Leaf { index: update.index, version, epoch: self.tree.epoch(), commitment };
@@ -234,11 +259,8 @@ impl Compute {
 }
 
 /// Takes out updates that would be done; they stay accepted.
-fn take_out(
-    judged: &mut Vec<(Result<New, Refusal>, Accepted)>,
-    surplus: &BTreeSet<Index>,
-) -> Vec<Accepted> {
-    let is_surplus = |(judged, update): &mut (Result<New, Refusal>, Accepted)| {
+fn take_out(judged: &mut Vec<Judged>, surplus: &BTreeSet<Index>) -> Vec<Accepted> {
+    let is_surplus = |(judged, update): &mut Judged| {
         // A refused update takes no room in a proof, so it gets its outcome now.
         judged.is_ok() && surplus.contains(&update.index)
     };
@@ -252,23 +274,23 @@ pub(crate) fn load(
     indices: &[Index],
     levels: usize,
 ) -> Result<Tree, Error> {
-    let mut tree = tree.clone();
+    let mut loaded = tree.clone();
     loop {
         // Each tile is checked against the digest in the tile above it, so they are loaded from the
         // top down.
-        let places = tree.missing(indices);
+        let places = loaded.missing(indices);
         if places.is_empty() {
-            return Ok(tree);
+            return Ok(loaded);
         }
         let mut tiles = BTreeMap::new();
         for place in places {
             let key = place.encode();
-            let tile = rows::newest(store, Table::Node, &key, tree.epoch())?
+            let tile = rows::newest(store, Table::Node, &key, loaded.epoch())?
                 .ok_or_else(|| Damaged::new(Table::Node, &key, "it is missing"))?;
             tiles.insert(place, tile);
         }
-        tree = tree.load(&tiles, levels).map_err(|(place, error)| {
-            Damaged::new(Table::Node, &rows::at_epoch(&place.encode(), tree.epoch()), error)
+        loaded = loaded.load(&tiles, levels).map_err(|(place, error)| {
+            Damaged::new(Table::Node, &rows::at_epoch(&place.encode(), loaded.epoch()), error)
         })?;
     }
 }

@@ -70,17 +70,17 @@ impl Server {
             std::fs::remove_dir_all(&left).map_err(io("empty"))?;
         }
         let store = (directory.opener)(Opened::Again)?;
-        let levels = levels.clamp(1, 8);
+        let allowed_levels = levels.clamp(1, 8);
         let now = unix_time();
-        store.commit(first_rows(parameters, levels, now, key))?;
+        store.commit(first_rows(parameters, allowed_levels, now, key))?;
         let record = Record::first(parameters, now);
         // With it, the directory is there.
         let head = Head { commit: 0, epoch: 0, record: record.digest() };
         HeadFile::new(&directory.heads.inner).advance(head)?;
         // The folder may be new, too, and its name has to survive a loss of power.
-        let above =
+        let parent =
             folder.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
-        let above = above.unwrap_or_else(|| folder.into());
+        let above = parent.unwrap_or_else(|| folder.into());
         File::open(above).and_then(|above| above.sync_all()).map_err(io("sync"))
     }
 }

@@ -59,8 +59,8 @@ impl Fjall {
 
 /// The database of a directory in a folder, which keeps this many bytes in memory.
 pub fn fjall_opener(folder: &Path, cache: u64) -> Box<Opener> {
-    let folder = folder.join("database");
-    Box::new(move |opened| Ok(Box::new(Fjall::open(&folder, cache, opened)?)))
+    let database = folder.join("database");
+    Box::new(move |opened| Ok(Box::new(Fjall::open(&database, cache, opened)?)))
 }
 
 /// Writes all journals anew. After a failed sync, what they show may not be on the disk, and no later sync would bring it

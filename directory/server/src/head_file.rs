@@ -47,9 +47,9 @@ impl HeadFile {
     }
 
     pub(crate) fn read(&self) -> Result<Head, Error> {
-        let bytes = std::fs::read(&self.path);
+        let read = std::fs::read(&self.path);
         let path = || self.path.clone();
-        let bytes = bytes.map_err(|source| Error::Io { what: "read", path: path(), source })?;
+        let bytes = read.map_err(|source| Error::Io { what: "read", path: path(), source })?;
         let text = String::from_utf8(bytes).map_err(|_| Error::Head { path: path() })?;
         match (parse(&text), parse_left(&text)) {
             (Some(head), _) => Ok(head),

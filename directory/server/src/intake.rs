@@ -44,6 +44,32 @@ pub(crate) fn run(shared: &Shared, store: &dyn Store) -> Result<(), Error> {
     }
 }
 
+/// Returns the answer to an update that was sent before under its name; `None` if it is new.
+fn answer_again(
+    store: &dyn Store,
+    batch: &HashMap<Vec<u8>, Submitted>,
+    name: &[u8],
+    submitted: &Submitted,
+) -> Result<Option<Result<Receipt, SubmitError>>, Error> {
+    let found = match batch.get(name) {
+        // Both copies of an update may be in this batch, and the database does not know the
+        // first one yet.
+        Some(known) => Ok(Some(*known)),
+        None => rows::find::<Submitted>(store, Table::Idempotency, name),
+    };
+    match found {
+        Ok(Some(known)) if known.digest == submitted.digest => {
+            Ok(Some(Ok(Receipt { number: known.number, repeated: true })))
+        }
+        Ok(Some(known)) => Ok(Some(Err(SubmitError::OtherUpdate { number: known.number }))),
+        Ok(None) => Ok(None),
+        // One damaged row must not end the session for everybody; only its sender gets the
+        // error.
+        Err(Error::Damaged(why)) => Ok(Some(Err(SubmitError::Unknown(why.to_string())))),
+        Err(error) => Err(error),
+    }
+}
+
 /// Gives numbers to updates and writes them. Those that were sent before have theirs.
 fn accept(
     shared: &Shared,
@@ -56,24 +82,10 @@ fn accept(
     let (mut accepted, mut answers) = (Vec::new(), Vec::new());
     for Incoming { mut update, submitted, reply } in batch {
         let known = match &submitted {
-            None => Ok(None),
-            // Both copies of an update may be in this batch, and the database does not know the
-            // first one yet.
-            Some((name, _)) if names.contains_key(name) => Ok(names.get(name).copied()),
-            Some((name, _)) => rows::find::<Submitted>(store, Table::Idempotency, name),
+            None => None,
+            Some((name, submitted)) => answer_again(store, &names, name, submitted)?,
         };
-        let answer = match (known, &submitted) {
-            (Ok(Some(known)), Some((_, submitted))) if known.digest == submitted.digest => {
-                Some(Ok(Receipt { number: known.number, repeated: true }))
-            }
-            (Ok(Some(known)), _) => Some(Err(SubmitError::OtherUpdate { number: known.number })),
-            (Ok(None), _) => None,
-            // One damaged row must not end the session for everybody; only its sender gets the
-            // error.
-            (Err(Error::Damaged(why)), _) => Some(Err(SubmitError::Unknown(why.to_string()))),
-            (Err(error), _) => return Err(error),
-        };
-        let answer = answer.unwrap_or_else(|| {
+        let answer = known.unwrap_or_else(|| {
             update.number = next;
             next += 1;
             rows.put(Table::Intake, update.number.to_be_bytes(), update.encode());

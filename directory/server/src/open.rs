@@ -70,9 +70,9 @@ impl Server {
         };
         let shared = Arc::new(Shared::new(options, key)?);
         shared.lock().phase = Phase::Recovering("it starts".into());
-        let thread = std::thread::Builder::new().name("directory".into());
+        let builder = std::thread::Builder::new().name("directory".into());
         let theirs = Arc::clone(&shared);
-        let thread = thread
+        let thread = builder
             .spawn(move || supervise(&theirs, &directory, first))
             .map_err(|error| Error::Threads(error.to_string()))?;
         let server = Self { shared, parameters: *parameters, thread: Mutex::new(Some(thread)) };

@@ -27,8 +27,8 @@ pub struct Outside {
 pub(crate) fn lock(path: &Path, locked: impl FnOnce() -> Error) -> Result<File, Error> {
     let io = |what| move |source| Error::Io { what, path: path.into(), source };
     let mut options = File::options();
-    let file = options.read(true).write(true).create(true).truncate(false).open(path);
-    let file = file.map_err(io("open"))?;
+    let opened = options.read(true).write(true).create(true).truncate(false).open(path);
+    let file = opened.map_err(io("open"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(locked()),

@@ -130,9 +130,9 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Begin) {
             Begin::Session(session) => {
                 let store = Arc::clone(&session.store);
                 let before = session.sequencer.confirmed();
-                let result = run(shared, *session);
+                let ended = run(shared, *session);
                 // Checked also where something other than the stages wrote last: the mark has to stay then.
-                let result = result.and_then(|()| Ok(store.check()?));
+                let result = ended.and_then(|()| Ok(store.check()?));
                 // Only progress resets the wait: a database that opens and fails at the first write
                 // would be opened again without a pause.
                 if shared.lock().confirmed > before {
@@ -272,12 +272,18 @@ fn run(shared: &Shared, session: Session) -> Result<(), Error> {
     if let Some(error) = shared.lock().failed.take() {
         return Err(error);
     }
+    settle(&writer)
+}
+
+/// Writes what a session leaves that has ended without an error.
+fn settle(writer: &Writer<'_>) -> Result<(), Error> {
+    let store = &**writer.store;
     // A clean end leaves nothing to settle, and no head that is older than this one is taken later.
     let (mut settled, head) = {
         let mut sequencer = writer.sequencer();
         (sequencer.take_settled(), sequencer.head())
     };
-    if rows::find(&*store, Table::Format, &rows::CONFIRMED)? != Some(head) {
+    if rows::find(store, Table::Format, &rows::CONFIRMED)? != Some(head) {
         settled.put(Table::Format, rows::CONFIRMED, head.encode());
     }
     if !settled.0.is_empty() {
@@ -314,14 +320,14 @@ fn stage(
         let Some((updates, confirmed)) = next_updates(shared) else { return Ok(()) };
         let since = Instant::now();
         fail_point("before-compute");
-        let count = updates.len();
+        let taken = updates.len();
         // In the server's own pool, so that `Options::threads` is the limit, whatever else the
         // process does.
         let (computed, deferred) = shared
             .pool
             .install(|| compute.next(&**writer.store, updates, confirmed, unix_time()))?;
         fail_point("after-compute");
-        let count = count - deferred.len();
+        let count = taken - deferred.len();
         if !deferred.is_empty() {
             shared.lock().pending.put_back(deferred);
         }

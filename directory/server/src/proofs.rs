@@ -21,8 +21,8 @@ pub(crate) fn proven(store: &dyn Store) -> Result<u32, Error> {
 }
 
 fn epoch_of(key: &[u8]) -> Result<u32, Damaged> {
-    let bytes = key.try_into();
-    let bytes = bytes.map_err(|_| Damaged::new(Table::Proof, key, "its key is no epoch"))?;
+    let digits = key.try_into();
+    let bytes = digits.map_err(|_| Damaged::new(Table::Proof, key, "its key is no epoch"))?;
     Ok(u32::from_be_bytes(bytes))
 }
 

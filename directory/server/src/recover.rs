@@ -62,9 +62,16 @@ pub(crate) fn first_rows(parameters: &Parameters, levels: u8, now: u64, key: &Si
 
 fn format(parameters: &Parameters, levels: u8, (pruned, next): (u32, u64)) -> Format {
     let Parameters { profile, server, proofs } = *parameters;
-    let profile = profile.number();
-    let (parameters, server) = (parameters.digest(), server.to_bytes());
-    Format { parameters, profile, server, proofs, levels, pruned, next }
+    let (digest, server_key) = (parameters.digest(), server.to_bytes());
+    Format {
+        parameters: digest,
+        profile: profile.number(),
+        server: server_key,
+        proofs,
+        levels,
+        pruned,
+        next,
+    }
 }
 
 /// The record that was signed last, as a database has it.
@@ -111,8 +118,8 @@ fn record_of(store: &dyn Store, epoch: u32, signed: Digest) -> Result<Record, Er
         // epoch, too.
         Some(record) if record.digest() == signed => Ok(record),
         found => {
-            let found = found.map(|record| record.digest());
-            Err(Error::Behind { epoch, signed, found })
+            let digest = found.map(|record| record.digest());
+            Err(Error::Behind { epoch, signed, found: digest })
         }
     }
 }
@@ -143,8 +150,8 @@ pub(crate) fn signed_head(
     Standing::of(store, head, &directory.parameters)?;
     check_confirmed(store, head, &directory.heads.inner)?;
     let Some(seen) = &directory.seen else { return Ok(head) };
-    let seen = seen.verify(&directory.parameters).map_err(Error::Seen)?;
-    let (epoch, record) = (seen.record().epoch, seen.record().digest());
+    let verified = seen.verify(&directory.parameters).map_err(Error::Seen)?;
+    let (epoch, record) = (verified.record().epoch, verified.record().digest());
     // Even if the head is past this epoch: somebody has seen this record, and a second one must
     // never be signed.
     record_of(store, epoch, record)?;
@@ -173,9 +180,9 @@ pub(crate) fn recover(
     // Not before it is certain that this is the database of the head.
     remove_above(store, head.commit)?;
     let mut settled = Rows::default();
-    let (pending, next) = pending(store, &mut settled)?;
+    let (pending, after_last) = pending(store, &mut settled)?;
     // Pruning removes outcomes and the numbers with them, and no number may be given twice.
-    let next = next.max(format.next);
+    let next = after_last.max(format.next);
     // A crash between two batches does no harm: the rows that are left have an outcome and are
     // found again.
     for rows in settled.0.chunks(CHUNK) {
@@ -287,8 +294,9 @@ fn pending(store: &dyn Store, settled: &mut Rows) -> Result<(Vec<Accepted>, u64)
     // other.
     for table in [Table::Intake, Table::Outcome] {
         if let Some(last) = store.last(table)? {
-            let after = rows::number(table, &last)?.checked_add(1);
-            let after = after.ok_or_else(|| Damaged::new(table, &last, "it is the last number"))?;
+            let following = rows::number(table, &last)?.checked_add(1);
+            let after =
+                following.ok_or_else(|| Damaged::new(table, &last, "it is the last number"))?;
             next = next.max(after);
         }
     }

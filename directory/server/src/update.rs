@@ -46,13 +46,15 @@ impl Update {
     /// it reveals nothing about the value, which may be erased.
     pub(crate) fn digest(&self, secret: &Digest) -> Digest {
         let (kind, version) = self.expected.encode();
+        let length = (self.label.len() as u64).to_be_bytes();
         let hasher = Sha256::new()
             .chain_update(secret)
             .chain_update([kind])
-            .chain_update(u32::to_be_bytes(version));
-        let length = (self.label.len() as u64).to_be_bytes();
-        let hasher = hasher.chain_update(length).chain_update(&self.label);
-        hasher.chain_update(&self.value).finalize().into()
+            .chain_update(u32::to_be_bytes(version))
+            .chain_update(length)
+            .chain_update(&self.label)
+            .chain_update(&self.value);
+        hasher.finalize().into()
     }
 }
 

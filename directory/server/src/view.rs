@@ -50,9 +50,9 @@ impl View {
     }
 
     fn path(&self, index: &Index) -> Result<(Path, Option<Leaf>), Error> {
-        let tree = load(&*self.store, &self.tree, &[*index], self.levels);
+        let loaded = load(&*self.store, &self.tree, &[*index], self.levels);
         // The epoch may have been pruned since this view was taken, which is not damage.
-        let tree = tree.map_err(|error| self.pruned().unwrap_or(error))?;
+        let tree = loaded.map_err(|error| self.pruned().unwrap_or(error))?;
         let path = tree.path(index).map_err(UpdateError::from)?;
         Ok((path, tree.leaf(index).map_err(UpdateError::from)?))
     }
@@ -199,10 +199,10 @@ impl View {
         let (at, width) = (first >> (8 * level), 1usize << (size.trailing_zeros() % 8));
         #[allow(clippy::cast_possible_truncation, reason = "at most 8")]
         let place = LogPlace { level: level as u8, number: at >> 8 };
-        let digests = tile(&*self.store, place, self.record.epoch)?;
+        let contents = tile(&*self.store, place, self.record.epoch)?;
         #[allow(clippy::cast_possible_truncation, reason = "below 256")]
         let from = (at & 0xff) as usize;
-        let digests = digests
+        let digests = contents
             .get(from..from + width)
             .ok_or_else(|| Damaged::new(Table::Log, &place.encode(), "it is too short"))?;
         Ok(log::root_of(digests))

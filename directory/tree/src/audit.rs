@@ -111,10 +111,10 @@ impl Audit {
         first: &SignedRecord,
         epoch: u32,
     ) -> Result<Self, AuditError> {
-        let first = first.verify(parameters)?;
-        match first.record().epoch == epoch {
-            true => Ok(Self { parameters: *parameters, proven: first, last: first }),
-            false => Err(AuditError::Epoch { expected: epoch, found: first.record().epoch }),
+        let checked = first.verify(parameters)?;
+        match checked.record().epoch == epoch {
+            true => Ok(Self { parameters: *parameters, proven: checked, last: checked }),
+            false => Err(AuditError::Epoch { expected: epoch, found: checked.record().epoch }),
         }
     }
 
@@ -123,9 +123,9 @@ impl Audit {
     /// # Errors
     /// If it does not follow the last one.
     pub fn record(&mut self, next: &SignedRecord) -> Result<(), AuditError> {
-        let next = next.verify(&self.parameters)?;
-        next.check_after(&self.last)?;
-        self.last = next;
+        let checked = next.verify(&self.parameters)?;
+        checked.check_after(&self.last)?;
+        self.last = checked;
         Ok(())
     }
 

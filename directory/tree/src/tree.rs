@@ -137,12 +137,11 @@ impl Tree {
     /// If the part of the tree where the index is is not in memory.
     pub fn path(&self, index: &Index) -> Result<Path, Away> {
         let mut siblings = Vec::new();
-        let end = self.walk(index, |other| siblings.push(other.given()))?;
+        let mut end = self.walk(index, |other| siblings.push(other.given()))?;
         if self.profile.collapses() {
             return Ok(Path { siblings, end });
         }
         // All leaves are at the same depth; a leaf here stands for the way down to it, which is alone from here on.
-        let mut end = end;
         if let End::Leaf(leaf) = end {
             let common = leaf.index.common(index);
             if common < DEPTH {
