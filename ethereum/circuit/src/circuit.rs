@@ -290,6 +290,7 @@ impl StateWitness {
         zero: WireId,
         first_state: &[WireId; STATE],
     ) -> Result<Plan, LayoutError> {
+        // In one piece: the order of its calls is the layout, which keys and digests depend on.
         if self.counts.all().iter().any(|(_, count)| *count > MAX_COUNT) {
             return Err(format!("at most {MAX_COUNT} subcircuits of a type").into());
         }
