@@ -1,5 +1,7 @@
 //! The proving key of a type against its matrices (spec: mirage#queries).
 
+mod columns;
+
 use super::checker::{Checker, point_of, random, randoms, sparse};
 use super::relation::Relation;
 use super::report::KeyCheckError;
@@ -302,123 +304,6 @@ impl<'p, P: Pool> Checker<'p, P> {
         self.proper("l", kind.key.l_query()?, |i| !kind.is_used(first + i))
     }
 
-    /// Compares AQ, BQ and XQ with the columns of the matrices: one polynomial each, for a random
-    /// combination of the variables.
-    ///
-    /// For a column `b_k` of B and any combination a of columns of A, let r be the polynomial with the
-    /// products of their values on the domain: then `r - a b_k` is t times a polynomial, which HQ
-    /// evaluates, and delta removes the rest. On the coset t is -2. b_k is chosen such that r is known in
-    /// other ways. The same holds for a column `a_u` and any combination of columns of B.
-    fn columns_of_all(
-        &mut self,
-        kind: &mut TypeCheck<'_>,
-        [ma, mb, mc]: [&Matrix<'_>; 3],
-    ) -> Result<(), KeyCheckError> {
-        let (key, layout) = (kind.key, kind.layout);
-        let (variables, public) = (key.variables(), layout.public().end);
-        let (g, h) = (G1Point::generator(), G2Point::generator());
-        let r = &kind.random;
-        let x = key.x_query()?;
-        let of_x = sparse(variables, x.variables.iter().map(|j| (*j as usize, r[*j as usize])));
-        // XQ has the opposite sign of the columns that HQ makes.
-        kind.pending.push(Pending {
-            relation: Relation::ColumnsC,
-            pairs: vec![(self.sum(&x, 0..variables, r), kind.delta)],
-            on_coset: Vec::new(),
-            on_domain: self.rows(mc, &of_x),
-        });
-        drop(of_x);
-        let (mut of_a, mut of_b) = (self.rows(ma, r), self.rows(mb, r));
-        // Sums without the variables whose D and L are not compared, for `columns`.
-        let apart = |j: usize| j < public || kind.is_apart(j);
-        let own: Vec<Fr> =
-            (0..variables).map(|j| if apart(j) { Fr::zero() } else { r[j] }).collect();
-        let others: Vec<Fr> = r.iter().zip(&own).map(|(all, own)| *all - own).collect();
-        let all = 0..variables;
-        kind.sums = (self.sum(&kind.a, all.clone(), &own), self.sum(&kind.b, all.clone(), &own));
-        let sum_a = kind.sums.0.add(&self.sum(&kind.a, all.clone(), &others));
-        let sum_b = kind.sums.1.add(&self.sum(&kind.b, all, &others));
-        drop((own, others));
-        let unit = |variable: usize| sparse(variables, [(variable, Fr::ONE)]);
-        let product = |x: &[Fr], y: &[Fr]| x.iter().zip(y).map(|(x, y)| *x * y).collect::<Vec<_>>();
-        // A: the address of the first slot is in one row of B, and g in those of all slots and entries.
-        let single = self.single(kind, mb);
-        let probe = single.or_else(|| layout.inverses().next().map(|_| layout.g()));
-        let of_k = probe.map_or_else(Vec::new, |k| self.rows(mb, &unit(k)));
-        if let Some(k) = probe {
-            let known = match single {
-                Some(_) => {
-                    // `single` has counted one entry of the variable.
-                    let has_k = |row: &usize| mb.terms(*row).any(|(_, variable)| variable == k);
-                    let row = (0..mb.rows()).find(has_k).expect("the variable is in one row");
-                    vec![(g.mul(&-of_a[row]), point_of(&kind.b, k))]
-                }
-                // The row of an entry is its u without row 0.
-                None => {
-                    let of_u = self.sum(&kind.a, layout.inverses(), r);
-                    let sum: Fr = r[layout.inverses()].iter().sum();
-                    vec![(of_u.neg(), h), (kind.k.mul(&sum), kind.theta)]
-                }
-            };
-            kind.pending.push(Pending {
-                relation: Relation::ColumnsA,
-                pairs: [vec![(sum_a, point_of(&kind.b, k))], known].concat(),
-                on_coset: Vec::new(),
-                on_domain: product(&of_a, &of_k),
-            });
-        } else {
-            let name = key.name();
-            let what = format!("type '{name}': AQ, as no variable of B is in one row only");
-            self.report.not_covered.push(what);
-        }
-        // B: u of the first slot is in its row and in row 0, which is what it has in addition.
-        let u = layout.inverses().next();
-        let of_u = u.map_or_else(Vec::new, |u| self.rows(ma, &unit(u)));
-        if let Some(u) = u {
-            let (row, point) = (layout.fingerprint_row(0), point_of(&kind.a, u));
-            let (zero, own) = (of_b[VariableLayout::SUM_ROW], of_b[row]);
-            let known = match layout.addresses().next() {
-                Some(x) => {
-                    let in_row = g.mul(&(zero - own));
-                    vec![(point.mul(&-zero), h), (in_row, point_of(&kind.b, x))]
-                }
-                None => vec![(point.mul(&-own), h), (kind.k.mul(&(own - zero)), kind.theta)],
-            };
-            kind.pending.push(Pending {
-                relation: Relation::ColumnsB,
-                pairs: [vec![(point, sum_b)], known].concat(),
-                on_coset: Vec::new(),
-                on_domain: product(&of_b, &of_u),
-            });
-        }
-        let moved = [std::mem::take(&mut of_a), std::mem::take(&mut of_b), of_k, of_u];
-        let [on_a, on_b, on_k, on_u] = self.to_coset(key, moved);
-        for equation in &mut kind.pending {
-            let both = match equation.relation {
-                Relation::ColumnsA => product(&on_a, &on_k),
-                Relation::ColumnsB => product(&on_b, &on_u),
-                _ => continue,
-            };
-            equation.on_coset = both.into_iter().map(|value| -value).collect();
-        }
-        if u.is_some() {
-            return Ok(());
-        }
-        // Without slots and entries: HQ at b is b times HQ at 1.
-        let one = G1Point::sum(key.h_query()?);
-        self.relation(Relation::ColumnsB, !one.is_identity())?;
-        let through = self.through_h(key, &on_b)?;
-        self.equal(Relation::ColumnsB, &[(through, h)], &[(one, sum_b)])
-    }
-
-    /// A variable of B that is in one row only: the address of the first slot, if there is one.
-    fn single(&self, kind: &TypeCheck<'_>, mb: &Matrix<'_>) -> Option<usize> {
-        let mut entries = vec![0u32; kind.key.variables()];
-        mb.entries.iter().for_each(|[variable, _]| entries[*variable as usize] += 1);
-        let address = kind.layout.addresses().next().filter(|k| entries[*k] == 1);
-        address.or_else(|| entries.iter().position(|n| *n == 1))
-    }
-
     /// Checks Theta: u of a slot is in row 0 and its own, where x of B is alone; and all u are in row 0
     /// and in the rows of g (spec: memory-check#rows, buses#rows).
     fn theta(&mut self, kind: &TypeCheck<'_>) -> Result<(), KeyCheckError> {
@@ -466,39 +351,7 @@ impl<'p, P: Pool> Checker<'p, P> {
         let [_, _, mc] = key.matrices()?;
         let all = mc.rows() <= ALL_ROWS;
         let (committed, aux) = (layout.committed(), layout.auxiliary(variables));
-        let mut r = std::mem::take(&mut kind.random);
-        r[..committed.start].fill(Fr::zero());
-        // e has neither D nor L, and neither a column of A nor one of B.
-        r[layout.sum()] = Fr::zero();
-        let apart: Vec<usize> =
-            (committed.start..variables).filter(|j| kind.is_apart(*j)).collect();
-        let mut missing = apart.iter().filter(|j| !r[**j].is_zero()).count();
-        apart.into_iter().for_each(|j| r[j] = Fr::zero());
-        // Variables in rows of C that could not be traced back are left out, too.
-        let unknown = (0..mc.rows()).filter(|row| all && !rows.is_known(*row));
-        let mut left_out = vec![];
-        for [variable, _] in unknown.flat_map(|row| mc.entries_of(row)) {
-            let factor = std::mem::take(&mut r[*variable as usize]);
-            if !factor.is_zero() {
-                left_out.push((*variable as usize, factor));
-            }
-        }
-        missing += left_out.len();
-        if missing > 0 {
-            let (name, all) = (key.name(), committed.len() + aux.len());
-            let what = format!(
-                "type '{name}': {missing} of {all} points of D and L, which only provers use, as rows \
-                 of C were not traced back"
-            );
-            self.report.only_provers.push(what);
-        }
-        // Only DQ ties eta to the columns: the other relation with eta compares the two groups.
-        if r[committed.clone()].iter().all(Fr::is_zero) {
-            let name = key.name();
-            self.report
-                .not_covered
-                .push(format!("type '{name}': eta, as no point of D is compared"));
-        }
+        let (mut r, left_out) = self.compared(kind, rows, &mc);
         let (mut a, mut b) = kind.sums;
         if !left_out.is_empty() {
             let less = sparse(variables, left_out);
@@ -529,6 +382,54 @@ impl<'p, P: Pool> Checker<'p, P> {
             on_domain,
         });
         self.settle(kind)
+    }
+
+    /// Returns the random factor of each variable whose D or L is compared, zero for all others, and the
+    /// variables that are left out of the sums of the type with their factors. Reports what is not compared.
+    fn compared(
+        &mut self,
+        kind: &mut TypeCheck<'_>,
+        rows: &Rows<'_>,
+        mc: &Matrix<'_>,
+    ) -> (Vec<Fr>, Vec<(usize, Fr)>) {
+        let (key, layout) = (kind.key, kind.layout);
+        let variables = key.variables();
+        let (committed, aux) = (layout.committed(), layout.auxiliary(variables));
+        let mut r = std::mem::take(&mut kind.random);
+        r[..committed.start].fill(Fr::zero());
+        // e has neither D nor L, and neither a column of A nor one of B.
+        r[layout.sum()] = Fr::zero();
+        let apart: Vec<usize> =
+            (committed.start..variables).filter(|j| kind.is_apart(*j)).collect();
+        let mut missing = apart.iter().filter(|j| !r[**j].is_zero()).count();
+        apart.into_iter().for_each(|j| r[j] = Fr::zero());
+        // Variables in rows of C that could not be traced back are left out, too.
+        let all_rows = mc.rows() <= ALL_ROWS;
+        let unknown = (0..mc.rows()).filter(|row| all_rows && !rows.is_known(*row));
+        let mut left_out = vec![];
+        for [variable, _] in unknown.flat_map(|row| mc.entries_of(row)) {
+            let factor = std::mem::take(&mut r[*variable as usize]);
+            if !factor.is_zero() {
+                left_out.push((*variable as usize, factor));
+            }
+        }
+        missing += left_out.len();
+        if missing > 0 {
+            let (name, all) = (key.name(), committed.len() + aux.len());
+            let what = format!(
+                "type '{name}': {missing} of {all} points of D and L, which only provers use, as rows \
+                 of C were not traced back"
+            );
+            self.report.only_provers.push(what);
+        }
+        // Only DQ ties eta to the columns: the other relation with eta compares the two groups.
+        if r[committed].iter().all(Fr::is_zero) {
+            let name = key.name();
+            self.report
+                .not_covered
+                .push(format!("type '{name}': eta, as no point of D is compared"));
+        }
+        (r, left_out)
     }
 
     /// The pairs whose product is a combination of rows, but for twice `e(HQ(p), delta)`, and the
