@@ -2,14 +2,29 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hekaton_directory_server::Mode;
-use hekaton_terminal::exit;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The codes with which the program exits.
+const EXIT_CODES: &str = "Exit codes:
+  0    done; for lookup, history, epoch and audit: everything was verified
+  1    an answer, a record or a proof is rejected, or a key is a test key
+  2    the command line is wrong
+  3    a file or folder cannot be used: missing, damaged, in the way, or of
+       another version or setup
+  4    the command failed: a server did not answer, a proof could not be
+       made, a disk is full
+  5    prove: interrupted; the same command continues";
+
+/// [`EXIT_CODES`] after the examples of a command.
+fn help_after(examples: &str) -> String {
+    format!("{examples}\n\n{EXIT_CODES}")
+}
+
 /// A verifiable key directory: serve it, look labels up, prove and audit its epochs
 #[derive(Debug, Parser)]
-#[command(name = "hekaton-directory", bin_name = "hekaton directory", version, after_help = exit::help_after("Examples:
+#[command(name = "hekaton-directory", bin_name = "hekaton directory", version, after_help = help_after("Examples:
   hekaton setup epochs -p profile=compress --up-to 4K --keys epochs.keys   # by whom clients trust
   hekaton directory init alice.dir --keys epochs.keys --head /other/disk/alice.head
   hekaton directory serve alice.dir --keys epochs.keys
@@ -180,7 +195,7 @@ fn expected(text: &str) -> Result<ExpectedOption, String> {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::help_after("Example:
+#[command(after_help = help_after("Example:
   hekaton directory lookup http://localhost:8640 alice --parameters parameters.json --seen last
 
 That a label has no value is an answer, too, and verified. What is rejected ends with
@@ -204,7 +219,7 @@ pub(crate) struct DirectoryEpoch {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::help_after("Example:
+#[command(after_help = help_after("Example:
   hekaton directory audit http://localhost:8640 --parameters parameters.json --keys epochs.keys
   hekaton directory audit http://localhost:8640 --parameters parameters.json --keys epochs.keys --wait
 
@@ -274,7 +289,7 @@ impl From<ModeOption> for Mode {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::help_after("Example:
+#[command(after_help = help_after("Example:
   hekaton directory serve alice.dir --keys epochs.keys --listen 127.0.0.1:8640
 
 The connections are not encrypted: to reach the service from elsewhere, put something in
@@ -351,7 +366,7 @@ pub(crate) struct Proving {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::help_after("Example:
+#[command(after_help = help_after("Example:
   hekaton directory prove alice.dir --keys epochs.keys"))]
 pub(crate) struct DirectoryProve {
     /// The folder
