@@ -20,7 +20,7 @@ const ROUNDS: usize = FULL_ROUNDS + PARTIAL_ROUNDS;
 static PARAMETERS: LazyLock<Parameters> = LazyLock::new(Parameters::new);
 
 struct Parameters {
-    /// What each round adds to the state.
+    /// The constants that each round adds to the state.
     constants: Vec<[Fr; WIDTH]>,
     /// The matrix that mixes the state.
     matrix: [[Fr; WIDTH]; WIDTH],
