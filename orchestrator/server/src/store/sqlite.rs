@@ -4,7 +4,9 @@
 //! one transaction (group commit) and answers after it is on disk. Watches read the last changes from memory, where the writing
 //! thread puts them and, for writes of other processes, a thread that is woken by the file system.
 
+mod place;
 mod recent;
+mod rows;
 mod schema;
 mod wake;
 mod writer;
@@ -13,24 +15,18 @@ use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteErr
 use crate::history::{History, Version};
 use async_trait::async_trait;
 use bytes::Bytes;
+use place::Place;
+use rows::{entries, entry, signed};
 use rusqlite::{Connection, OptionalExtension, params};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use tokio::sync::oneshot;
 use writer::{Request, Write, Writer};
 
+pub use place::Durability;
+
 /// The number of changes that a watch reports at once.
 const MAX_CHANGES: i64 = 1_000;
-
-/// The writes that a store keeps over a crash of the machine. A killed process loses nothing in either case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Every answered write, and a copy of each version of each record (`audit`).
-    Disk,
-    /// Nothing that was written shortly before. For sessions, which are written again within a second.
-    Memory,
-}
 
 /// A SQLite database.
 #[derive(Debug)]
@@ -42,27 +38,6 @@ pub struct SqliteStore {
     /// A connection for reads of single records, which take less time than a thread takes to be woken.
     points: Mutex<Connection>,
     recent: Arc<recent::Recent>,
-}
-
-/// A file that must stay where it is: what is written to one that was removed is lost with the process.
-#[derive(Clone, Debug)]
-struct Place {
-    path: PathBuf,
-    /// The device and the number of the file on it.
-    file: (u64, u64),
-}
-
-impl Place {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        let found = std::fs::metadata(path)?;
-        Ok(Self { path: path.to_owned(), file: (found.dev(), found.ino()) })
-    }
-
-    fn is_there(&self) -> bool {
-        // The path alone is not enough: a database that was removed and made again has the same
-        // path, while this process still has the removed one open.
-        std::fs::metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file)
-    }
 }
 
 /// A query, which answers by itself.
@@ -193,49 +168,6 @@ async fn ask<T: Send + 'static>(
     reads.send(run).map_err(|_| failed("it is closed".into()))?;
     let result = answered.await.map_err(|_| failed("its reader ended".into()))?;
     result.map_err(|error| failed(error.to_string()))
-}
-
-/// Returns a number as SQLite has them, with a sign. Counters do not reach the end, and a client that asks for what follows a larger
-/// revision gets nothing, as there is none.
-fn signed(number: u64) -> i64 {
-    number.min(i64::MAX.cast_unsigned()).cast_signed()
-}
-
-/// The end of the range of keys with a prefix. No byte of a key is above `~`, and no key continues after one that is whole.
-fn end(prefix: &str) -> String {
-    match prefix.is_empty() || prefix.ends_with('/') {
-        true => format!("{prefix}\u{7f}"),
-        false => format!("{prefix}\0"),
-    }
-}
-
-fn entries(
-    connection: &Connection,
-    incarnation: u64,
-    prefix: &str,
-    after: u64,
-    limit: i64,
-) -> rusqlite::Result<Vec<Entry>> {
-    // What is new is found by revision: `+` keeps the database from going through all keys of the prefix. All there is, by key.
-    let sql = match after {
-        0 => {
-            "SELECT key, value, rev FROM record WHERE rev > ?1 AND key >= ?2 AND key < ?3 ORDER BY rev LIMIT ?4"
-        }
-        _ => {
-            "SELECT key, value, rev FROM record WHERE rev > ?1 AND +key >= ?2 AND +key < ?3 ORDER BY rev LIMIT ?4"
-        }
-    };
-    let mut query = connection.prepare_cached(sql)?;
-    let rows = query.query_map(params![signed(after), prefix, end(prefix), limit], |row| {
-        entry(row, incarnation)
-    })?;
-    rows.collect()
-}
-
-fn entry(row: &rusqlite::Row<'_>, incarnation: u64) -> rusqlite::Result<Entry> {
-    let (value, rev): (Vec<u8>, i64) = (row.get(1)?, row.get(2)?);
-    let rev = Rev { incarnation, number: rev.unsigned_abs() };
-    Ok(Entry { key: row.get(0)?, value: value.into(), rev })
 }
 
 #[async_trait]

@@ -3,7 +3,8 @@
 //! The writing thread adds its own commits. A commit of another process shows in the counter, and the missing changes are then read
 //! from the database, so the sequence is complete and in the order of revisions.
 
-use super::{entries, schema};
+use super::rows::entries;
+use super::schema;
 use crate::store::Entry;
 use rusqlite::Connection;
 use std::collections::VecDeque;

@@ -1,6 +1,7 @@
 //! The tables, their version, and how connections are set.
 
-use super::Durability;
+use super::place::Durability;
+use super::rows::signed;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
@@ -99,5 +100,5 @@ pub(super) fn counter(connection: &Connection) -> rusqlite::Result<u64> {
 pub(super) fn set_counter(transaction: &Transaction<'_>, counter: u64) -> rusqlite::Result<()> {
     let mut update =
         transaction.prepare_cached("UPDATE state SET number = ?1 WHERE name = 'counter'")?;
-    update.execute([super::signed(counter)]).map(drop)
+    update.execute([signed(counter)]).map(drop)
 }

@@ -1,8 +1,10 @@
 //! The writing thread: it puts the writes that have piled up into one transaction, and answers them after it is on disk.
 
+use super::place::{Durability, Place};
 use super::recent::Recent;
+use super::rows::signed;
+use super::schema;
 use super::wake::Wake;
-use super::{Durability, Place, schema, signed};
 use crate::clock::Clock;
 use crate::store::{Entry, Rev, WriteError};
 use bytes::Bytes;
