@@ -232,6 +232,28 @@ impl MachineCircuit {
     }
 }
 
+/// Connects the subcircuits of zero memory: the first one begins at the first wire, each other one where the one before ends, and
+/// the last one ends at the second wire. Returns the wires between them.
+fn chain_of_zero_memory(
+    layout: &mut LayoutBuilder,
+    instances: &[InstanceId],
+    [first, end]: [WireId; 2],
+) -> Vec<WireId> {
+    let mut least = first;
+    let mut chain = Vec::new();
+    for (number, instance) in (1..).zip(instances) {
+        layout.read(*instance, 0, least);
+        if number == instances.len() {
+            layout.read(*instance, 1, end);
+        } else {
+            least = layout.wire("next word of zero memory", number as u64);
+            chain.push(least);
+            layout.write(*instance, 1, least);
+        }
+    }
+    chain
+}
+
 impl Circuit for MachineCircuit {
     type Input = Input;
     type Plan = Plan;
@@ -242,6 +264,7 @@ impl Circuit for MachineCircuit {
     /// prove, so no operation is ever sent.
     const EXECUTES_RANGES: bool = true;
 
+    // One piece: the order of its calls is the layout, which keys and digests depend on.
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
         self.check().map_err(|e| e.to_string())?;
         let Self { program, sizes, counts, public_words, .. } = self;
@@ -275,19 +298,9 @@ impl Circuit for MachineCircuit {
         let (_, zero_instances) = add(layout, "zero", 2, Part::Zero, counts.zero);
         // Rising addresses from a constant to a constant: no word has two cells, and none overlaps the
         // image or the input. Two cells of one word would be two memories.
-        let mut least = layout.constant(Fr::from(image_end(program, *sizes)));
+        let least = layout.constant(Fr::from(image_end(program, *sizes)));
         let end = layout.constant(Fr::from(INPUT / 4));
-        let mut chain = Vec::new();
-        for (number, instance) in (1..).zip(zero_instances) {
-            layout.read(instance, 0, least);
-            if number == counts.zero {
-                layout.read(instance, 1, end);
-            } else {
-                least = layout.wire("next word of zero memory", number as u64);
-                chain.push(least);
-                layout.write(instance, 1, least);
-            }
-        }
+        let chain = chain_of_zero_memory(layout, &zero_instances, [least, end]);
         let (private, private_instances) = add(layout, "input", 0, Part::Input, counts.input);
         // The first address is a parameter, and not a constant of the type: subcircuits of one type are at
         // different addresses.
@@ -320,9 +333,8 @@ impl Circuit for MachineCircuit {
         // Exactly one beginning and one end.
         let (boundary, ends) = add(layout, "boundary", 1 + OUTPUT_WORDS, Part::Boundary, 1);
         layout.pairs(boundary, 1);
-        let one = Fr::from(1u64);
         // The first state, (entry, 1), is in the key, so a run begins nowhere else.
-        layout.set_pair(ends[0], 0, Fr::from(program.entry), one);
+        layout.set_pair(ends[0], 0, Fr::from(program.entry), Fr::from(1u64));
         for slot in 0..=OUTPUT_WORDS {
             let wire = match slot {
                 0 => layout.public_output("exit code", 0),

@@ -219,6 +219,7 @@ impl<'a> Machine<'a> {
 
     /// Executes one instruction, and returns the next pc.
     #[inline]
+    // One piece: what may trap comes first, and the order of accesses is that of the chip's rows.
     fn step(
         &mut self,
         pc: u32,
@@ -288,17 +289,23 @@ impl<'a> Machine<'a> {
             debug_assert!(rd > 0 && rd <= SINK);
             self.state.registers[rd as usize].value = result(chip, &op);
         }
+        self.store(chip, &op);
+        recorder.op(chip.index(), op);
+        Ok(next)
+    }
+
+    /// Writes the word or the part of a word that an instruction stores, if it stores one.
+    #[inline]
+    fn store(&mut self, chip: Chip, op: &Op) {
         match chip {
             Chip::StoreWord => self.memory.cell(op.address() / 4).value = op.y,
             Chip::StorePart => {
                 let shift = 8 * (op.address() % 4);
-                let mask = if variant == 0 { 0xff } else { 0xffff } << shift;
+                let mask = if op.variant == 0 { 0xff } else { 0xffff } << shift;
                 self.memory.cell(op.address() / 4).value = op.word & !mask | op.y << shift & mask;
             }
             _ => {}
         }
-        recorder.op(chip.index(), op);
-        Ok(next)
     }
 
     /// Executes an ECALL for a precompile, and returns the next pc.

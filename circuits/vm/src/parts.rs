@@ -192,6 +192,7 @@ impl BoundaryValues {
 
 /// Beginning and end of a run: the first state and all registers at zero; the ECALL with 93 in a7 and the
 /// exit code in a0, or TinyRAM's answer; the words of the output, read afterwards. It is there exactly once.
+// Above 60 lines: the rows of one subcircuit in their order, which keys depend on.
 pub(crate) fn boundary(
     subcircuit: &Subcircuit,
     buses: &Buses,
@@ -255,9 +256,19 @@ pub(crate) fn boundary(
         registers.add_value(&key(tick), &shared, &one)?;
     }
 
-    // The output, read in the cycle after the last one.
+    output(subcircuit, buses, &(cycle + &one), values)
+}
+
+/// The output of a run, read in the cycle after the last one.
+fn output(
+    subcircuit: &Subcircuit,
+    buses: &Buses,
+    end: &FpVar<Fr>,
+    values: Option<&BoundaryValues>,
+) -> Result<(), SynthesisError> {
+    let given = || values.ok_or(SynthesisError::AssignmentMissing);
+    let (zero, one, minus_one) = (constant(Fr::zero()), constant(Fr::one()), constant(-Fr::one()));
     let memory = subcircuit.bus(buses.memory)?;
-    let end = cycle + &one;
     for word in 0..OUTPUT_WORDS {
         let of = || given()?.output.get(word).ok_or(SynthesisError::AssignmentMissing);
         let address = constant(Fr::from(u64::from(OUTPUT / 4) + word as u64));
@@ -267,7 +278,7 @@ pub(crate) fn boundary(
         let value = subcircuit.slot(1 + word)?;
         let shared = subcircuit.bus_value(value);
         let key = |time: FpVar<Fr>| time * power(ADDRESS_BITS) + &address;
-        memory.add_value(&key(&end - gap - &one), &shared, &minus_one)?;
+        memory.add_value(&key(end - gap - &one), &shared, &minus_one)?;
         memory.add_value(&key(end.clone()), &shared, &one)?;
         let last_key = || {
             let end = given()?.cycle + 1;

@@ -11,7 +11,7 @@ use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
 use hekaton_core::{LocalEngine, Pool, ProverKeys, Trust};
 use hekaton_r1cs::{Imported, Monolith, PartitionError, check_partition};
-use hekaton_storage::{FamilyStore, KeyCheckError, KeyStore, Manifest, check_keys};
+use hekaton_storage::{FamilyStore, KeyCheckError, KeyCheckReport, KeyStore, Manifest, check_keys};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
@@ -28,16 +28,22 @@ pub(crate) fn run(command: &Keys, app: &App, json: bool) -> Result<(), Failure> 
 }
 
 fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
+    if !FamilyStore::is_one(&command.keys) {
+        return verify_store(command, app, json);
+    }
+    if command.r1cs.is_some() {
+        let why = "--r1cs is for keys of imported circuits; these are of a family";
+        return Err(Failure::new(exit::USAGE, why));
+    }
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    family::verify(&command.keys, &engine, app, json)
+}
+
+/// Checks the keys of one circuit.
+// Above 60 lines, most of which are the report: it names what each of the steps has compared.
+fn verify_store(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let path = &command.keys;
-    if FamilyStore::is_one(path) {
-        if command.r1cs.is_some() {
-            let why = "--r1cs is for keys of imported circuits; these are of a family";
-            return Err(Failure::new(exit::USAGE, why));
-        }
-        let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-        return family::verify(path, &engine, app, json);
-    }
     let display = Display::new();
     display.line("checking digests of all files and sections");
     let (manifest, keys) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
@@ -59,32 +65,7 @@ fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
         }
         Some(_) => "constraints, public wires and constants are those of this program's circuit",
     };
-    let masking = Masking::new(keys.verifying.zero_knowledge);
-    let wiring = prepared.as_ref().map(|prepared| prepared.layout().wiring(masking));
-    let step = |step: &str| display.line(step);
-    // A circuit is synthesized on one thread per type; the check that runs at the same time makes up
-    // for that.
-    let (compared, checked_keys) = std::thread::scope(|scope| {
-        let compared = prepared.as_ref().map(|prepared| {
-            display.line("comparing with the circuit's code");
-            scope.spawn(|| check_circuit(prepared, &keys, &engine, engine.threads()))
-        });
-        let report = check_keys(&keys, wiring.as_ref(), &engine, step);
-        (compared.map(|compared| compared.join()), report)
-    });
-    match compared {
-        // A comparison that panicked has compared nothing, and must not pass for one that found no
-        // difference.
-        Some(Err(panic)) => std::panic::resume_unwind(panic),
-        Some(Ok(compared)) => {
-            compared.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?
-        }
-        None => {}
-    }
-    let mut report = checked_keys.map_err(|e| match e {
-        KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
-        e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
-    })?;
+    let mut report = check_with_code(&keys, prepared.as_ref(), &engine, path, &display)?;
     let source = match &command.r1cs {
         Some(source) => {
             display.line("comparing with the source, constraint by constraint");
@@ -121,6 +102,42 @@ fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
         manifest.trust,
     ) + &source.map_or_else(String::new, |source| format!("\nsource: {source}"));
     checked(json, path, &report, object, &lines)
+}
+
+/// Checks all elements of the keys, and compares the keys with the code of their circuit at the same time, if there is one.
+fn check_with_code(
+    keys: &ProverKeys,
+    prepared: Option<&PreparedCircuit<'_>>,
+    engine: &LocalEngine,
+    path: &Path,
+    display: &Display,
+) -> Result<KeyCheckReport, Failure> {
+    let masking = Masking::new(keys.verifying.zero_knowledge);
+    let wiring = prepared.map(|prepared| prepared.layout().wiring(masking));
+    let step = |step: &str| display.line(step);
+    // A circuit is synthesized on one thread per type; the check that runs at the same time makes up
+    // for that.
+    let (compared, checked_keys) = std::thread::scope(|scope| {
+        let compared = prepared.map(|prepared| {
+            display.line("comparing with the circuit's code");
+            scope.spawn(|| check_circuit(prepared, keys, engine, engine.threads()))
+        });
+        let report = check_keys(keys, wiring.as_ref(), engine, step);
+        (compared.map(|compared| compared.join()), report)
+    });
+    match compared {
+        // A comparison that panicked has compared nothing, and must not pass for one that found no
+        // difference.
+        Some(Err(panic)) => std::panic::resume_unwind(panic),
+        Some(Ok(compared)) => {
+            compared.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?
+        }
+        None => {}
+    }
+    checked_keys.map_err(|e| match e {
+        KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
+        e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
+    })
 }
 
 /// Compares the constraints in keys of an imported circuit with those of its source.

@@ -6,13 +6,14 @@ use crate::hints::explain;
 use crate::imported;
 use crate::options::Setup;
 use hekaton_core::{LocalEngine, SetupError, SetupOptions, setup_prepared};
-use hekaton_storage::{KeyStore, KeyStoreError};
+use hekaton_storage::{KeyStore, KeyStoreError, Manifest};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
 use serde_json::json;
 use std::time::Instant;
 
+// One piece: everything that can be refused comes before the setup, and the report says what all steps found.
 pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure> {
     if let Some(bytes) = command.up_to {
         return family::setup(command, bytes, app, json);
@@ -64,20 +65,7 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
         .map_err(failed)?;
     let manifest = KeyStore::manifest(&command.new.keys).or_fail(exit::BAD_FILE)?;
     let total: u64 = manifest.types.iter().map(|t| t.bytes).sum();
-    let mut lines = format!(
-        "{:<16} {:>12} {:>8} {:>10} {:>10}\n",
-        "type", "constraints", "slots", "instances", "key"
-    );
-    for t in &manifest.types {
-        lines += &format!(
-            "{:<16} {:>12} {:>8} {:>10} {:>10}\n",
-            t.name,
-            output::count(t.constraints as u64),
-            t.slots,
-            t.instances,
-            output::bytes(t.bytes)
-        );
-    }
+    let mut lines = table_of_types(&manifest);
     lines += &format!(
         "keys for {} subcircuits with {} constraints in {} ({} of proving keys), generated in {}\n",
         manifest.instances,
@@ -93,4 +81,23 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
         "seconds": start.elapsed().as_secs_f64(), "notices": notices,
     });
     output::result(json, &object, &lines)
+}
+
+/// The types of a key store, a line each.
+fn table_of_types(manifest: &Manifest) -> String {
+    let mut lines = format!(
+        "{:<16} {:>12} {:>8} {:>10} {:>10}\n",
+        "type", "constraints", "slots", "instances", "key"
+    );
+    for t in &manifest.types {
+        lines += &format!(
+            "{:<16} {:>12} {:>8} {:>10} {:>10}\n",
+            t.name,
+            output::count(t.constraints as u64),
+            t.slots,
+            t.instances,
+            output::bytes(t.bytes)
+        );
+    }
+    lines
 }

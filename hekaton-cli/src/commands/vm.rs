@@ -13,6 +13,7 @@ use hekaton_terminal::output::{self, count};
 use hekaton_terminal::progress::Display;
 use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Instant;
 
 pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
@@ -142,6 +143,7 @@ fn read(path: &std::path::Path) -> Result<(Claim, Vec<u8>), Failure> {
     read.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
 }
 
+// One piece: each step refuses before the next one costs more, and the verdict names what all of them found.
 fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     let (claim, proof) = read(&command.proof)?;
     let (program, _) = machine::program(&command.program)?;
@@ -170,16 +172,11 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         let why = format!("the program exits with code {found}, expected {expected}");
         return Err(refused(why));
     }
-    if let Some(path) = &command.output {
-        let limit = 4 * OUTPUT_WORDS as u64;
-        let mut bytes = exit::read_limited(path, limit, ", and an output has no more")?;
-        // Words that a program does not write are zero, and `vm run --output` writes all words.
-        bytes.resize(4 * OUTPUT_WORDS, 0);
-        let said: Vec<u8> = claim.output.iter().flat_map(|word| word.to_le_bytes()).collect();
-        if said != bytes {
-            let found = machine::result(&claim);
-            return Err(refused(format!("the program has another output than expected: {found}")));
-        }
+    if let Some(path) = &command.output
+        && !is_output(path, &claim)?
+    {
+        let found = machine::result(&claim);
+        return Err(refused(format!("the program has another output than expected: {found}")));
     }
     // Before the key is derived, which takes seconds: a proof that cannot be right must not cost the verifier that much.
     machine::keys::check_proof((&family, kind), &command.proof, &execution, &proof)?;
@@ -222,6 +219,16 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         "derive_seconds": derived.as_secs_f64(), "seconds": verified.as_secs_f64(),
     });
     output::result(json, &object, &lines)
+}
+
+/// Reports whether a file has the output of a claim.
+fn is_output(path: &Path, claim: &Claim) -> Result<bool, Failure> {
+    let limit = 4 * OUTPUT_WORDS as u64;
+    let mut bytes = exit::read_limited(path, limit, ", and an output has no more")?;
+    // Words that a program does not write are zero, and `vm run --output` writes all words.
+    bytes.resize(4 * OUTPUT_WORDS, 0);
+    let said: Vec<u8> = claim.output.iter().flat_map(|word| word.to_le_bytes()).collect();
+    Ok(said == bytes)
 }
 
 fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {

@@ -233,31 +233,7 @@ pub(crate) fn setup_type(
     let theta_2 = bases.one_g2(*theta);
     check_theta(bases, shared.kappa, p[parts.e], theta_2)?;
 
-    let mut sections = Sections::new(super::ProvingKey::KIND);
-    sections.push(
-        "shape",
-        vec![Shape {
-            slots: r1cs.layout.slots() as u64,
-            variables: r1cs.variables as u64,
-            constraints: r1cs.constraints() as u64,
-            domain: n,
-        }],
-    );
-    if let Some(counts) = BusCounts::of(r1cs.layout.shape()) {
-        sections.push("buses", vec![counts]);
-    }
-    // Not published: [beta]_1, B in G1 and [Theta]_1. No prover needs them, and soundness is argued
-    // without them (spec: mirage#queries).
-    sections.push(
-        "elements",
-        vec![Elements {
-            alpha_1: bases.one_g1(alpha),
-            delta_1: bases.one_g1(secrets.delta),
-            eta_1: bases.one_g1(secrets.eta),
-            beta_2: bases.one_g2(beta),
-            delta_2: bases.one_g2(secrets.delta),
-        }],
-    );
+    let mut sections = begin_sections(&r1cs, n, shared, secrets, bases);
     push_matrices(&mut sections, r1cs.matrices);
     sections.push("d", bases.g1(&d));
     sections.push("a_variables", a_variables);
@@ -270,4 +246,40 @@ pub(crate) fn setup_type(
     sections.push("h", bases.g1(&h));
     let ic = scaled(parts.public, &|j| p[j] * gamma_inverse);
     Ok(TypeOutput { sections, ic, theta, theta_2 })
+}
+
+/// The sections of a proving key before its matrices and queries: shape, counts of buses, and single elements.
+fn begin_sections(
+    r1cs: &R1cs,
+    domain: u64,
+    shared: &SharedSecrets,
+    secrets: &TypeSecrets,
+    bases: &Bases,
+) -> Sections {
+    let mut sections = Sections::new(super::ProvingKey::KIND);
+    sections.push(
+        "shape",
+        vec![Shape {
+            slots: r1cs.layout.slots() as u64,
+            variables: r1cs.variables as u64,
+            constraints: r1cs.constraints() as u64,
+            domain,
+        }],
+    );
+    if let Some(counts) = BusCounts::of(r1cs.layout.shape()) {
+        sections.push("buses", vec![counts]);
+    }
+    // Not published: [beta]_1, B in G1 and [Theta]_1. No prover needs them, and soundness is argued
+    // without them (spec: mirage#queries).
+    sections.push(
+        "elements",
+        vec![Elements {
+            alpha_1: bases.one_g1(shared.alpha),
+            delta_1: bases.one_g1(secrets.delta),
+            eta_1: bases.one_g1(secrets.eta),
+            beta_2: bases.one_g2(shared.beta),
+            delta_2: bases.one_g2(secrets.delta),
+        }],
+    );
+    sections
 }

@@ -203,6 +203,32 @@ pub(crate) fn public_sum(
     Ok(hekaton_arith::inner_product(&multiplicities, &fingerprints))
 }
 
+/// The terms of T, without those of the rounds.
+///
+/// T = cm_A - s3 (cm_S + s1 cm_C + s2 cm_D + s1 s2 cm_E), where cm_E = e(K, V_e) moves to the side of the pairings
+/// (spec: aggregation#targets, verifier#merged).
+fn target_t(
+    vk: &VerifyingKey,
+    proof: &Decoded<'_>,
+    memory: &MemoryChallenges,
+    [s1, s2, s3]: [Fr; 3],
+) -> Vec<(Gt, Fr)> {
+    let [cm_d, cm_a, _, cm_c] = proof.commitments();
+    let mut t = vec![
+        (cm_a, Fr::ONE),
+        (cm_c, -s3 * s1),
+        (cm_d, -s3 * s2),
+        (vk.cm_st, -s3),
+        (vk.cm_sg, -s3 * memory.g),
+        (vk.cm_sb, -s3 * memory.b),
+    ];
+    // cm_S has the parts that b_T and b_V multiply, too (spec: buses#preprocessed).
+    if let Some([cm_tag, cm_value]) = vk.buses.as_deref().copied() {
+        t.extend([(cm_tag, -s3 * memory.b_t), (cm_value, -s3 * memory.b_v)]);
+    }
+    t
+}
+
 /// The challenges of a proof, in the order of the transcript.
 struct Challenges {
     memory: MemoryChallenges,
@@ -274,6 +300,7 @@ impl Replay<'_> {
 
 impl<'a> Replay<'a> {
     /// Replays the transcript and computes the right-hand sides.
+    // Above 60 lines: the equations in the order of the specification, which is the order to compare them in.
     fn new(
         sponge: impl Sponge,
         vk: &'a VerifyingKey,
@@ -298,22 +325,9 @@ impl<'a> Replay<'a> {
         hekaton_arith::batch_invert(&mut inverses);
         let [r_inverse, s1_inverse, s2_inverse, s3_inverse, r_minus_one_inverse] = inverses;
 
-        let [cm_d, cm_a, cm_b, cm_c] = proof.commitments();
+        let [_, _, cm_b, _] = proof.commitments();
         let [s1, s2, s3] = s;
-        // spec: aggregation#targets: T = cm_A - s3 (cm_S + s1 cm_C + s2 cm_D + s1 s2 cm_E), where
-        // cm_E = e(K, V_e) moves to the side of the pairings (spec: verifier#merged).
-        let mut t = vec![
-            (cm_a, Fr::ONE),
-            (cm_c, -s3 * s1),
-            (cm_d, -s3 * s2),
-            (vk.cm_st, -s3),
-            (vk.cm_sg, -s3 * memory.g),
-            (vk.cm_sb, -s3 * memory.b),
-        ];
-        // cm_S has the parts that b_T and b_V multiply, too (spec: buses#preprocessed).
-        if let Some([cm_tag, cm_value]) = vk.buses.as_deref().copied() {
-            t.extend([(cm_tag, -s3 * memory.b_t), (cm_value, -s3 * memory.b_v)]);
-        }
+        let mut t = target_t(vk, proof, &memory, s);
         // U = cm_B + s3^-1 (cm_gamma + s1^-1 cm_delta + s2^-1 cm_eta + (s1 s2)^-1 cm_Theta'), where
         // the part -zeta e(W_r, H) of cm_Theta' moves to the side of the pairings.
         let s_product_inverse = s1_inverse * s2_inverse * s3_inverse;

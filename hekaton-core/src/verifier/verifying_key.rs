@@ -461,27 +461,7 @@ impl VerifyingKey {
         let family = derived.then(|| reader.array("digest of the family")).transpose()?;
         let public = Self::read_public(&mut reader)?;
         let constants = Self::read_constants(&mut reader, &public)?;
-        let buses = version == BUS_VERSION;
-        let mut codes = vec![[0; Gt::COMPRESSED]; if buses { 10 } else { 8 }];
-        for code in &mut codes {
-            *code = reader.array("target group element")?;
-        }
-        let mut gt = Gt::decompress_all(&codes).map_err(|(i, e)| {
-            reader.invalid("target group element", (codes.len() - i) * Gt::COMPRESSED, e)
-        })?;
-        let of_buses = buses.then(|| Box::new([gt.remove(3), gt.remove(3)]));
-        // An identity among the commitments to gamma, delta, eta and Theta, or as e(alpha, beta),
-        // would remove a term from the equations.
-        if gt[3..].iter().any(Gt::is_identity) {
-            let what = "cm_gamma, cm_delta, cm_eta, cm_Theta, e(alpha, beta)";
-            return Err(reader.invalid(what, 192, "the neutral element is not allowed"));
-        }
-        // Two equal commitments mean equal elements in every instance. With delta = gamma, say, C
-        // repairs any public part, and anyone can forge.
-        if (3..7).any(|i| gt[i + 1..7].contains(&gt[i])) {
-            let what = "cm_gamma, cm_delta, cm_eta, cm_Theta";
-            return Err(reader.invalid(what, 192, "two of them are equal"));
-        }
+        let (gt, buses) = Self::read_target_group(&mut reader, version == BUS_VERSION)?;
         let (k, psi_1, phi_2) = Self::read_bases(&mut reader)?;
         let content = bytes.len() - reader.left();
         let checksum: [u8; 32] = reader.array("checksum")?;
@@ -504,7 +484,7 @@ impl VerifyingKey {
             cm_st: gt[0],
             cm_sg: gt[1],
             cm_sb: gt[2],
-            buses: of_buses,
+            buses,
             cm_gamma: gt[3],
             cm_delta: gt[4],
             cm_eta: gt[5],
@@ -514,6 +494,36 @@ impl VerifyingKey {
             psi_1,
             phi_2,
         })
+    }
+
+    /// Reads the elements of the target group: cm_ST, cm_SG, cm_SB, cm_gamma, cm_delta, cm_eta, cm_Theta and e(alpha, beta), and
+    /// those of buses, which are behind the third one.
+    #[expect(clippy::type_complexity, reason = "the fields of the key")]
+    fn read_target_group(
+        reader: &mut Reader<'_>,
+        buses: bool,
+    ) -> Result<(Vec<Gt>, Option<Box<[Gt; 2]>>), DecodeError> {
+        let mut codes = vec![[0; Gt::COMPRESSED]; if buses { 10 } else { 8 }];
+        for code in &mut codes {
+            *code = reader.array("target group element")?;
+        }
+        let mut gt = Gt::decompress_all(&codes).map_err(|(i, e)| {
+            reader.invalid("target group element", (codes.len() - i) * Gt::COMPRESSED, e)
+        })?;
+        let of_buses = buses.then(|| Box::new([gt.remove(3), gt.remove(3)]));
+        // An identity among the commitments to gamma, delta, eta and Theta, or as e(alpha, beta),
+        // would remove a term from the equations.
+        if gt[3..].iter().any(Gt::is_identity) {
+            let what = "cm_gamma, cm_delta, cm_eta, cm_Theta, e(alpha, beta)";
+            return Err(reader.invalid(what, 192, "the neutral element is not allowed"));
+        }
+        // Two equal commitments mean equal elements in every instance. With delta = gamma, say, C
+        // repairs any public part, and anyone can forge.
+        if (3..7).any(|i| gt[i + 1..7].contains(&gt[i])) {
+            let what = "cm_gamma, cm_delta, cm_eta, cm_Theta";
+            return Err(reader.invalid(what, 192, "two of them are equal"));
+        }
+        Ok((gt, of_buses))
     }
 
     /// Returns the digest that binds proofs, the transcript and key stores to this key: BLAKE3 of

@@ -76,30 +76,12 @@ pub fn write(
         });
     }
     let (wires, places) = write_wires(&at("wires"), &parts.parts)?;
-    let slots = parts.parts.iter().zip(places).map(|(part, (start, length))| PartSlots {
-        kind: part.kind,
-        wires: part.wires[..part.access.len()].to_vec(),
-        access: part.access.iter().map(|access| Access::code(*access)).collect(),
-        start,
-        length,
-    });
-    let layout = LayoutFile {
-        unconstrained: parts.types.iter().map(|kind| kind.unconstrained.clone()).collect(),
-        parts: slots.collect(),
-        derived: DerivedFile::new(&parts.derived),
-    };
+    let layout = layout_file(parts, places);
     let [sums, packs] = parts.derived.counts();
     let layout_digest = write_file(&at("layout"), |out| encode(out, LAYOUT, &layout))?;
     let public_names =
         symbols.map_or_else(Vec::new, |symbols| public_names(symbols, source.public()));
-    let symbols = match symbols {
-        Some(names) => Some(write_file(&at("symbols"), |out| {
-            // As a .sym file, without what circom removed.
-            let mut lines = names.iter();
-            Ok(lines.try_for_each(|(wire, name)| writeln!(out, "0,{wire},0,{name}"))?)
-        })?),
-        None => None,
-    };
+    let symbols = symbols.map(|names| write_symbols(&at("symbols"), names)).transpose()?;
     let summary = Summary {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -122,6 +104,30 @@ pub fn write(
         Ok(out.write_all(b"\n")?)
     })?;
     Ok(summary)
+}
+
+/// The content of `layout`: the slots of all parts, whose other wires are at these places of the file `wires`.
+fn layout_file(parts: &Parts, places: Vec<(u64, u64)>) -> LayoutFile {
+    let slots = parts.parts.iter().zip(places).map(|(part, (start, length))| PartSlots {
+        kind: part.kind,
+        wires: part.wires[..part.access.len()].to_vec(),
+        access: part.access.iter().map(|access| Access::code(*access)).collect(),
+        start,
+        length,
+    });
+    LayoutFile {
+        unconstrained: parts.types.iter().map(|kind| kind.unconstrained.clone()).collect(),
+        parts: slots.collect(),
+        derived: DerivedFile::new(&parts.derived),
+    }
+}
+
+/// Writes the names of wires as a .sym file has them, without what circom removed. Returns the file's digest.
+fn write_symbols(path: &Path, names: &Symbols) -> Result<String, WriteError> {
+    write_file(path, |out| {
+        let mut lines = names.iter();
+        Ok(lines.try_for_each(|(wire, name)| writeln!(out, "0,{wire},0,{name}"))?)
+    })
 }
 
 /// The names of public wires, or nothing if no public wire has a name.

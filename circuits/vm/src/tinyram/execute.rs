@@ -47,6 +47,7 @@ fn effect(chip: Chip, op: &Op) -> Effect {
 
 impl Machine<'_> {
     /// Executes one instruction of TinyRAM, and returns the next pc.
+    // One piece: the order of accesses is that of the chip's rows.
     pub(crate) fn step_tiny(
         &mut self,
         pc: u32,
@@ -91,16 +92,7 @@ impl Machine<'_> {
             self.access(&mut op, cycle)?;
         }
         if chip == Chip::TinyRead {
-            op.x = value(self, TAPE);
-            let at = self.state.tape;
-            let word = (op.operand() == 1).then(|| self.tape.get(at).copied()).flatten();
-            // Once ended, the tape stays ended, as the chip has it.
-            let ends = op.x == 1 || (op.operand() == 1 && word.is_none());
-            op.bits |= if ends { op::END } else { 0 };
-            op.word = word.unwrap_or(0);
-            self.state.tape += usize::from(word.is_some());
-            op.gaps[0] = self.touch(TAPE, cycle, 0, recorder);
-            self.state.registers[TAPE as usize].value = ends.into();
+            self.read_tape(&mut op, recorder);
         }
         if chip.reads_x() {
             op.gaps[0] = self.touch(rs1, cycle, 0, recorder);
@@ -131,6 +123,20 @@ impl Machine<'_> {
         }
         recorder.op(chip.index(), op);
         Ok(next)
+    }
+
+    /// Reads the next word of the public tape, the only one with words.
+    fn read_tape(&mut self, op: &mut Op, recorder: &mut impl Recorder) {
+        op.x = self.state.registers[TAPE as usize].value;
+        let at = self.state.tape;
+        let word = (op.operand() == 1).then(|| self.tape.get(at).copied()).flatten();
+        // Once ended, the tape stays ended, as the chip has it.
+        let ends = op.x == 1 || (op.operand() == 1 && word.is_none());
+        op.bits |= if ends { op::END } else { 0 };
+        op.word = word.unwrap_or(0);
+        self.state.tape += usize::from(word.is_some());
+        op.gaps[0] = self.touch(TAPE, op.time, 0, recorder);
+        self.state.registers[TAPE as usize].value = ends.into();
     }
 }
 
