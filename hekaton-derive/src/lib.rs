@@ -21,6 +21,7 @@ pub fn derive_slots(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
+// Above 60 lines, half of which are the code that it returns.
 fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let name = &input.ident;
     let Data::Struct(data) = &input.data else {

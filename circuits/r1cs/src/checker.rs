@@ -215,6 +215,7 @@ pub struct PartitionReport {
 ///
 /// # Errors
 /// The first thing that is wrong.
+// One piece: the checks in the order of the argument; each relies on those before it.
 pub fn check_partition(
     source: &System,
     directory: &CircuitBundle,

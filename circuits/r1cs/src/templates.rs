@@ -77,6 +77,7 @@ const DEEPEST: usize = 200;
 ///
 /// # Errors
 /// If a line is not one of a `.sym` file, or names a wire that does not exist.
+// One piece: three passes that share the tables of components.
 pub(crate) fn templates(
     path: &Path,
     system: &System,

@@ -309,6 +309,7 @@ lanes! {
     // One function, because every product is interleaved with steps of its neighbors: the state that they
     // share must stay in registers, and a call would end the overlap.
     #[inline(never)]
+    // One piece: the two passes share what is in registers and on the stack.
     fn add_batch(src: &[G1Point], pairs: &[[u32; 2]], out: &mut [G1Point], scratch: &mut [Lane]) {
         let vectors = pairs.len().div_ceil(8);
         let all = &mut scratch.as_chunks_mut::<{ 8 * KEPT }>().0[..vectors];

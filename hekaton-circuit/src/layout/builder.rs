@@ -279,37 +279,8 @@ impl LayoutBuilder {
         }
         self.add_library();
         self.first_error()?;
-        // One writer and at least one reader make the accesses to each address a star
-        // (spec: memory-check#stars). `Wiring::check_stars` asserts that again, but knows no names.
-        for wire in (0..to_index(self.wires.len())).map(WireId) {
-            let name = || self.wires.name(wire);
-            match (self.wires.writer(wire), self.wires.readers(wire)) {
-                (None, _) => {
-                    // The verifier reads a public output, and is not a subcircuit.
-                    let reader = self.slots.position(Slot::Reads(wire.0));
-                    return Err(match reader.map(|place| self.instance_at(place)) {
-                        Some(reader) => LayoutError::NoWriter { wire: name(), reader },
-                        None => LayoutError::UnusedWire(name()),
-                    });
-                }
-                (Some(Writer::Key), 0) => {} // left out of the wiring
-                (Some(writer), 0) => {
-                    return Err(LayoutError::NoReader { wire: name(), writer });
-                }
-                (Some(_), _) => {}
-            }
-        }
-        // Callers supply public values by name, as JSON with one entry per name.
-        let mut names = HashSet::new();
-        let public = self.wires.special().iter().filter(|(_, visibility)| visibility.is_public());
-        for name in public.map(|(wire, _)| self.wires.name(*wire)) {
-            if !is_public_name(name.0) {
-                return Err(LayoutError::PublicName(name.0));
-            }
-            if !names.insert(name) {
-                return Err(LayoutError::DuplicatePublic(name));
-            }
-        }
+        self.check_stars()?;
+        self.check_public_names()?;
         // A forgotten slot would be a free variable of the prover: leaving one must be explicit.
         if let Some(place) = self.slots.position(Slot::Empty) {
             let instance = self.instance_at(place);
@@ -339,5 +310,46 @@ impl LayoutBuilder {
             parameters,
             pairs,
         })
+    }
+
+    /// Checks that each wire has one writer and a reader.
+    fn check_stars(&self) -> Result<(), LayoutError> {
+        // One writer and at least one reader make the accesses to each address a star
+        // (spec: memory-check#stars). `Wiring::check_stars` asserts that again, but knows no names.
+        for wire in (0..to_index(self.wires.len())).map(WireId) {
+            let name = || self.wires.name(wire);
+            match (self.wires.writer(wire), self.wires.readers(wire)) {
+                (None, _) => {
+                    // The verifier reads a public output, and is not a subcircuit.
+                    let reader = self.slots.position(Slot::Reads(wire.0));
+                    return Err(match reader.map(|place| self.instance_at(place)) {
+                        Some(reader) => LayoutError::NoWriter { wire: name(), reader },
+                        None => LayoutError::UnusedWire(name()),
+                    });
+                }
+                (Some(Writer::Key), 0) => {} // left out of the wiring
+                (Some(writer), 0) => {
+                    return Err(LayoutError::NoReader { wire: name(), writer });
+                }
+                (Some(_), _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the names of public values can be keys of a JSON object, and are there once.
+    fn check_public_names(&self) -> Result<(), LayoutError> {
+        // Callers supply public values by name, as JSON with one entry per name.
+        let mut names = HashSet::new();
+        let public = self.wires.special().iter().filter(|(_, visibility)| visibility.is_public());
+        for name in public.map(|(wire, _)| self.wires.name(*wire)) {
+            if !is_public_name(name.0) {
+                return Err(LayoutError::PublicName(name.0));
+            }
+            if !names.insert(name) {
+                return Err(LayoutError::DuplicatePublic(name));
+            }
+        }
+        Ok(())
     }
 }

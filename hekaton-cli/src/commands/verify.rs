@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
+// Above 60 lines, half of which are the verdict: as JSON and as text, with the same facts side by side.
 pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure> {
     let key = read_key(command, app)?;
     // Before the proof is looked at: whoever knows the seed can forge any proof, so even a verdict

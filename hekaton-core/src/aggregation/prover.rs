@@ -100,6 +100,7 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
     }
 
     /// Runs phases B to G over the padded proofs.
+    // One piece: the phases B to G of the specification, in the order of the transcript.
     pub(crate) fn finish(self, vectors: &ProofVectors) -> Result<Proof, B::Error> {
         let Self { shared, vk, mut transcript, mut proof, mut blocks, memory } = self;
 

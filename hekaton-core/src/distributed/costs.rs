@@ -124,6 +124,7 @@ pub struct RoundCost {
 ///
 /// # Errors
 /// When keys and circuit do not match, or the coordinator fails.
+// One piece: the two rounds borrow everything that is made for them here.
 pub fn rounds(
     circuit: &PreparedCircuit<'_>,
     keys: &ProverKeys,

@@ -335,6 +335,7 @@ fn challenges(content: &[u8]) -> Result<(ProveRound, &[u8]), RankError> {
 
 impl<P: Pool> Listener<'_, '_, P> {
     /// Handles messages until the coordinator ends the run.
+    // One piece: a loop whose arms are the kinds of messages.
     fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<(), RankError>
     where
         Self: 's,

@@ -354,6 +354,7 @@ fn open_table(path: &Path) -> Result<(Arc<Mmap>, Table), KeyFileError> {
 
 /// Parses header and table: the sections, all of which lie inside the file, its kind, and the
 /// digest of header and table.
+// One piece: a pass over bytes from outside, in which each check relies on those before it.
 fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
     let damaged = |section: &str, why: String| KeyFileError::Damaged {
         path: path.to_owned(),

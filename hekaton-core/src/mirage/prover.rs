@@ -66,6 +66,7 @@ pub(crate) fn commit(key: &ProvingKey, values: &[Fr], k_d: Fr) -> Result<G1Point
 
 /// Proves one subcircuit from its full assignment z, under the challenge b (spec: mirage#prove). An unchecked witness that
 /// violates a constraint makes a proof that does not verify.
+// One piece: the order in which vectors are made and dropped bounds the memory of a prover.
 pub(crate) fn prove(
     key: &ProvingKey,
     z: &[Fr],

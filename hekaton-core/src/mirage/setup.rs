@@ -184,6 +184,7 @@ fn wipe_stack() {
 /// Sets up one type from its checked R1CS. In a frame of its own, which [`wipe_stacks`] overwrites
 /// afterwards.
 #[inline(never)]
+// Above 60 lines: the queries beside each other, since they share the polynomials at tau, which are wiped at the end.
 pub(crate) fn setup_type(
     r1cs: R1cs,
     shared: &SharedSecrets,

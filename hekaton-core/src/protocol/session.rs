@@ -74,6 +74,7 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// Runs one round (spec: distributed#rounds): takes the answers that the log has, and lets the
     /// engine compute the others.
+    // One piece: what is logged, counted and reported of an answer must stay in this order.
     pub(crate) fn round<A: Answer>(
         &self,
         round: &Round<'_>,

@@ -433,6 +433,7 @@ impl VerifyingKey {
     }
 
     /// Reads everything after magic bytes and version.
+    // Above 60 lines: the fields of the format in their order.
     fn read_body(mut reader: Reader<'_>, bytes: &[u8], version: u16) -> Result<Self, DecodeError> {
         let trust = Self::read_trust(&mut reader)?;
         let zero_knowledge = Self::read_zero_knowledge(&mut reader)?;

@@ -208,6 +208,7 @@ fn measure(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box
 }
 
 /// Batches of assignments of a type: of random values, and of values like those of circuits with many bits.
+// Above 60 lines: one measurement, and all that its row of the report says.
 fn workers(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box<dyn Error>> {
     for (rows, vectors, multiples) in [
         (1 << 14, 16, true),
@@ -280,6 +281,7 @@ fn workers(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box
     Ok(())
 }
 
+// Above 60 lines: one measurement, and all that its row of the report says.
 fn products<P: Curve + Group>(
     group: &str,
     device: &Arc<dyn Device>,

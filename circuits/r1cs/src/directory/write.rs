@@ -40,6 +40,7 @@ pub enum WriteError {
 ///
 /// # Errors
 /// If the directory exists, or cannot be written.
+// Above 60 lines: the files in their order, and the summary, which names all of them.
 pub fn write(
     path: &Path,
     source: Source,

@@ -117,6 +117,7 @@ fn sizes(rows: u64, public: u64) -> [Vec<u64>; 2] {
 ///
 /// # Errors
 /// If no size has room for a constraint and its wires.
+// One piece: each stage of the search is bounded by what the one before has found.
 pub fn choose(
     system: &System,
     occurrences: &Occurrences,

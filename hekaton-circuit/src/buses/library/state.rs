@@ -62,6 +62,7 @@ impl Memories {
     }
 
     /// Makes an access of an instance. `value` computes the value to leave from the value found.
+    // One piece: each error names the access with what the checks before it have found.
     pub(crate) fn access(
         &mut self,
         instance: InstanceId,
