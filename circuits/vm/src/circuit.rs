@@ -1,6 +1,6 @@
 //! The circuit of a program: opcode chips, registers, memory, boundary and tables.
 
-use crate::address_space::{INPUT, OUTPUT_WORDS};
+use crate::address_space::INPUT;
 use crate::input::Input;
 use crate::isa::{Chip, Isa};
 use crate::machine::REFRESH;
@@ -11,12 +11,12 @@ use crate::program::Program;
 use crate::rows::Buses;
 use crate::run::{Run, run};
 use crate::sizes::{Sizes, refresh_template, template_of};
-use crate::tables::{self, PrecompileTables};
+use crate::tables;
 use crate::template::Template;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
-    Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit, Table, TypeId,
-    WireId, WireValues,
+    Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit, TypeId, WireId,
+    WireValues,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -120,11 +120,11 @@ pub struct MachineCircuit {
 pub struct Plan {
     pub(crate) buses: Buses,
     /// The types, and the first instance of each.
-    groups: Vec<(TypeId, Part, Range<usize>)>,
+    pub(crate) groups: Vec<(TypeId, Part, Range<usize>)>,
     /// Input words, exit code, output words.
-    public: Vec<WireId>,
+    pub(crate) public: Vec<WireId>,
     /// The address of the first word of each instance but the first of zero memory.
-    chain: Vec<WireId>,
+    pub(crate) chain: Vec<WireId>,
 }
 
 /// The subject of a type of subcircuit.
@@ -205,53 +205,12 @@ impl MachineCircuit {
     }
 
     /// Reports whether there are subcircuits of a precompile, which ask its tables.
-    fn uses(&self, precompile: Precompile) -> bool {
+    pub(crate) fn uses(&self, precompile: Precompile) -> bool {
         let chip = precompile.chip();
         // Counts that come from a claim may lack a chip; `check` refuses them, and until then it has no subcircuits.
         let count = self.counts.chips.get(chip.place());
         self.program.isa() == chip.isa() && count.is_some_and(|count| *count > 0)
     }
-
-    /// Declares buses and tables, always in the same order.
-    fn buses(&self, layout: &mut LayoutBuilder) -> Buses {
-        let [state, registers, memory] =
-            ["state", "registers", "memory"].map(|name| layout.bus(name));
-        let rows = self.sizes.table();
-        for bits in tables::RANGES {
-            layout.table(&format!("range-{bits}"), Table::range(bits).rows_per_subcircuit(rows));
-        }
-        let logic = layout.table("logic", tables::logic().rows_per_subcircuit(rows));
-        let powers = layout.table("powers", tables::powers().rows_per_subcircuit(rows));
-        let code = self.program.code().flat_map(|(pc, decoded)| decoded.rows(pc));
-        let code_table = Table::pairs(code.map(|[key, value]| (key, value)));
-        let program = layout.table("program", code_table.rows_in_each_subcircuit(rows));
-        let has_calls = self.program.isa() == Isa::Rv32im;
-        let precompiles =
-            has_calls.then(|| PrecompileTables::new(layout, self.sizes, |which| self.uses(which)));
-        Buses { state, registers, memory, logic, powers, program, precompiles }
-    }
-}
-
-/// Connects the subcircuits of zero memory: the first one begins at the first wire, each other one where the one before ends, and
-/// the last one ends at the second wire. Returns the wires between them.
-fn chain_of_zero_memory(
-    layout: &mut LayoutBuilder,
-    instances: &[InstanceId],
-    [first, end]: [WireId; 2],
-) -> Vec<WireId> {
-    let mut least = first;
-    let mut chain = Vec::new();
-    for (number, instance) in (1..).zip(instances) {
-        layout.read(*instance, 0, least);
-        if number == instances.len() {
-            layout.read(*instance, 1, end);
-        } else {
-            least = layout.wire("next word of zero memory", number as u64);
-            chain.push(least);
-            layout.write(*instance, 1, least);
-        }
-    }
-    chain
 }
 
 impl Circuit for MachineCircuit {
@@ -264,86 +223,8 @@ impl Circuit for MachineCircuit {
     /// prove, so no operation is ever sent.
     const EXECUTES_RANGES: bool = true;
 
-    // One piece: the order of its calls is the layout, which keys and digests depend on.
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
-        self.check().map_err(|e| e.to_string())?;
-        let Self { program, sizes, counts, public_words, .. } = self;
-        let buses = self.buses(layout);
-        let mut groups = Vec::new();
-        let mut add = |layout: &mut LayoutBuilder, name: &str, slots, part, count: usize| {
-            let kind = layout.subcircuit_type(name, slots);
-            let first = layout.instances();
-            let instances: Vec<InstanceId> = (0..count).map(|_| layout.instance(kind)).collect();
-            groups.push((kind, part, first..first + count));
-            (kind, instances)
-        };
-        for chip in program.isa().chips().iter().copied() {
-            add(layout, chip.name(), 0, Part::Chip(chip), counts.chips[chip.place()]);
-        }
-        add(layout, "refresh", 0, Part::Refresh, counts.refresh);
-        // The image, whose words the key fixes.
-        let cells = sizes.image();
-        let images = program.image.len().div_ceil(cells);
-        let (image, image_instances) = add(layout, "image", 0, Part::Image, images);
-        // The words are pairs, and so in the verifying key: a proof cannot be about another program's
-        // words.
-        layout.pairs(image, cells);
-        for (number, address) in (program.base..image_end(program, *sizes)).enumerate() {
-            // Cells that fill up the last subcircuit are zero, as the memory behind the image is.
-            let value = program.image.get(number).copied().unwrap_or(0);
-            let instance = image_instances[number / cells];
-            layout.set_pair(instance, number % cells, Fr::from(address), Fr::from(value));
-        }
-        // Zero memory between the image and the input: a chain of rising addresses.
-        let (_, zero_instances) = add(layout, "zero", 2, Part::Zero, counts.zero);
-        // Rising addresses from a constant to a constant: no word has two cells, and none overlaps the
-        // image or the input. Two cells of one word would be two memories.
-        let least = layout.constant(Fr::from(image_end(program, *sizes)));
-        let end = layout.constant(Fr::from(INPUT / 4));
-        let chain = chain_of_zero_memory(layout, &zero_instances, [least, end]);
-        let (private, private_instances) = add(layout, "input", 0, Part::Input, counts.input);
-        // The first address is a parameter, and not a constant of the type: subcircuits of one type are at
-        // different addresses.
-        layout.parameters(private, 1);
-        for (number, instance) in private_instances.into_iter().enumerate() {
-            let address = self.private_start() + (number * sizes.input()) as u64;
-            layout.set_parameter(instance, 0, Fr::from(address));
-        }
-        let mut public = Vec::new();
-        let count = public_words.div_ceil(PUBLIC);
-        let (shown, shown_instances) = add(layout, "public", PUBLIC, Part::Public, count);
-        layout.parameters(shown, 1 + PUBLIC);
-        for number in 0..count * PUBLIC {
-            let (instance, slot) = (shown_instances[number / PUBLIC], number % PUBLIC);
-            if slot == 0 {
-                let address = u64::from(INPUT / 4) + number as u64;
-                layout.set_parameter(instance, 0, Fr::from(address));
-            }
-            // The slots behind the last word are in no star; their parameter switches their cells off.
-            let is_used = number < *public_words;
-            layout.set_parameter(instance, 1 + slot, Fr::from(u64::from(is_used)));
-            if is_used {
-                let wire = layout.public_input("input", number as u64);
-                layout.read(instance, slot, wire);
-                public.push(wire);
-            } else {
-                layout.unused(instance, slot);
-            }
-        }
-        // Exactly one beginning and one end.
-        let (boundary, ends) = add(layout, "boundary", 1 + OUTPUT_WORDS, Part::Boundary, 1);
-        layout.pairs(boundary, 1);
-        // The first state, (entry, 1), is in the key, so a run begins nowhere else.
-        layout.set_pair(ends[0], 0, Fr::from(program.entry), Fr::from(1u64));
-        for slot in 0..=OUTPUT_WORDS {
-            let wire = match slot {
-                0 => layout.public_output("exit code", 0),
-                slot => layout.public_output("output", slot as u64 - 1),
-            };
-            layout.write(ends[0], slot, wire);
-            public.push(wire);
-        }
-        Ok(Plan { buses, groups, public, chain })
+        self.lay_out(layout)
     }
 
     fn execute(

@@ -30,6 +30,7 @@ mod form;
 mod hashes;
 mod input;
 mod isa;
+mod layout;
 mod machine;
 mod memory;
 mod op;

@@ -219,7 +219,6 @@ impl<'a> Machine<'a> {
 
     /// Executes one instruction, and returns the next pc.
     #[inline]
-    // One piece: what may trap comes first, and the order of accesses is that of the chip's rows.
     fn step(
         &mut self,
         pc: u32,
@@ -238,33 +237,7 @@ impl<'a> Machine<'a> {
             op.y = self.state.registers[rs2 as usize].value;
         }
         // Everything that may trap comes before the first access.
-        let mut next = pc.wrapping_add(4);
-        match (chip, outcomes) {
-            // The decoder made the target: a misaligned one has no row, and traps as an illegal word does.
-            (Chip::Jump, _) => next = imm,
-            (Chip::JumpReg, _) => {
-                next = op.address() & !1;
-                if !next.is_multiple_of(4) {
-                    return Err(TrapReason::MisalignedJump { target: next, size: 4 });
-                }
-            }
-            (_, Some(outcomes)) => {
-                let holds = match chip {
-                    Chip::BranchEqual => op.x == op.y,
-                    Chip::BranchBelow => op.x < op.y,
-                    _ => op.x.cast_signed() < op.y.cast_signed(),
-                };
-                op.variant = u8::from(holds);
-                // Only jumps to misaligned places have no row.
-                let target = outcomes[usize::from(holds)];
-                next = target.ok_or_else(|| {
-                    let target = isa::branch_target(pc, self.program_word(pc));
-                    TrapReason::MisalignedJump { target, size: 4 }
-                })?;
-                op.imm = next;
-            }
-            _ => {}
-        }
+        let next = self.next_pc(chip, &mut op, outcomes)?;
         if let Some(size) = access_size(chip, variant) {
             let address = op.address();
             if !address.is_multiple_of(size) {
@@ -292,6 +265,43 @@ impl<'a> Machine<'a> {
         self.store(chip, &op);
         recorder.op(chip.index(), op);
         Ok(next)
+    }
+
+    /// Returns the next pc. The outcome of a branch becomes part of its operation.
+    #[inline]
+    fn next_pc(
+        &self,
+        chip: Chip,
+        op: &mut Op,
+        outcomes: Option<&[Option<u32>; 2]>,
+    ) -> Result<u32, TrapReason> {
+        match (chip, outcomes) {
+            // The decoder made the target: a misaligned one has no row, and traps as an illegal word does.
+            (Chip::Jump, _) => Ok(op.imm),
+            (Chip::JumpReg, _) => {
+                let target = op.address() & !1;
+                match target.is_multiple_of(4) {
+                    true => Ok(target),
+                    false => Err(TrapReason::MisalignedJump { target, size: 4 }),
+                }
+            }
+            (_, Some(outcomes)) => {
+                let holds = match chip {
+                    Chip::BranchEqual => op.x == op.y,
+                    Chip::BranchBelow => op.x < op.y,
+                    _ => op.x.cast_signed() < op.y.cast_signed(),
+                };
+                op.variant = u8::from(holds);
+                // Only jumps to misaligned places have no row.
+                let target = outcomes[usize::from(holds)];
+                op.imm = target.ok_or_else(|| {
+                    let target = isa::branch_target(op.pc, self.program_word(op.pc));
+                    TrapReason::MisalignedJump { target, size: 4 }
+                })?;
+                Ok(op.imm)
+            }
+            _ => Ok(op.pc.wrapping_add(4)),
+        }
     }
 
     /// Writes the word or the part of a word that an instruction stores, if it stores one.

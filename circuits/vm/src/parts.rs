@@ -192,7 +192,6 @@ impl BoundaryValues {
 
 /// Beginning and end of a run: the first state and all registers at zero; the ECALL with 93 in a7 and the
 /// exit code in a0, or TinyRAM's answer; the words of the output, read afterwards. It is there exactly once.
-// Above 60 lines: the rows of one subcircuit in their order, which keys depend on.
 pub(crate) fn boundary(
     subcircuit: &Subcircuit,
     buses: &Buses,
@@ -228,15 +227,7 @@ pub(crate) fn boundary(
 
     let registers = subcircuit.bus(buses.registers)?;
     for number in 0..isa.registers() {
-        // Given at time 0 and taken at the end: each register has one cell, from zero to what the run left.
-        registers.add(&constant(Fr::from(number as u64)), &zero, &one)?;
-        let of = |at: usize| given()?.registers.get(at).ok_or(SynthesisError::AssignmentMissing);
-        let key = || {
-            of(number)
-                .map(|(_, tick)| Fr::from(number as u64) + power(REGISTER_BITS) * Fr::from(*tick))
-        };
-        let value = || of(number).map(|(value, _)| Fr::from(*value));
-        last(subcircuit, registers, &minus_one, key, value)?;
+        register(subcircuit, registers, number, values)?;
     }
     // a0 at the first tick of the cycle, a7 at the second: that is 93. Or the operand's register at the second.
     let call = constant(Fr::from(SYS_EXIT));
@@ -257,6 +248,25 @@ pub(crate) fn boundary(
     }
 
     output(subcircuit, buses, &(cycle + &one), values)
+}
+
+/// The cell of a register: given at time 0 and taken at the end, so that each register has one, from zero
+/// to what the run left.
+fn register(
+    subcircuit: &Subcircuit,
+    registers: Bus<'_>,
+    number: usize,
+    values: Option<&BoundaryValues>,
+) -> Result<(), SynthesisError> {
+    let given = || {
+        let cells = values.map(|values| &values.registers);
+        cells.and_then(|cells| cells.get(number)).ok_or(SynthesisError::AssignmentMissing)
+    };
+    let own = Fr::from(number as u64);
+    registers.add(&constant(own), &constant(Fr::zero()), &constant(Fr::one()))?;
+    let key = || given().map(|(_, tick)| own + power(REGISTER_BITS) * Fr::from(*tick));
+    let value = || given().map(|(value, _)| Fr::from(*value));
+    last(subcircuit, registers, &constant(-Fr::one()), key, value)
 }
 
 /// The output of a run, read in the cycle after the last one.

@@ -54,8 +54,8 @@ impl PrecompileTables {
         sizes: Sizes,
         is_used: impl Fn(Precompile) -> bool,
     ) -> Self {
-        let mut table = |precompile, name: &str, table: Table| {
-            let table = table.rows_per_subcircuit(sizes.table());
+        let mut table = |precompile, name: &str, rows: Table| {
+            let table = rows.rows_per_subcircuit(sizes.table());
             // Left out, but declared: the ids of later tables must not depend on the program.
             layout.table(name, if is_used(precompile) { table } else { table.left_out() })
         };

@@ -47,7 +47,6 @@ fn effect(chip: Chip, op: &Op) -> Effect {
 
 impl Machine<'_> {
     /// Executes one instruction of TinyRAM, and returns the next pc.
-    // One piece: the order of accesses is that of the chip's rows.
     pub(crate) fn step_tiny(
         &mut self,
         pc: u32,
@@ -69,22 +68,7 @@ impl Machine<'_> {
         let flag = value(self, FLAG) == 1;
         op.bits = if flag { op::FLAG } else { 0 };
         // Everything that may trap comes before the first access.
-        let mut next = pc.wrapping_add(8);
-        match (chip, outcomes) {
-            (Chip::TinyJump, _) => next = op.operand(),
-            (Chip::TinyBranchReg, _) if flag != (variant == 1) => next = op.y,
-            (_, Some(outcomes)) => {
-                op.variant = flag.into();
-                // Only jumps to misaligned places have no row: the target is in the second word.
-                next = outcomes[usize::from(flag)].unwrap_or_else(|| self.program_word(pc + 4));
-                op.imm = next;
-            }
-            _ => {}
-        }
-        // The pc of TinyRAM counts bytes, and an instruction has two words.
-        if !next.is_multiple_of(8) {
-            return Err(TrapReason::MisalignedJump { target: next, size: 8 });
-        }
+        let next = self.next_tiny(chip, &mut op, flag, outcomes)?;
         if matches!(
             chip,
             Chip::TinyLoadWord | Chip::TinyStoreWord | Chip::TinyLoadByte | Chip::TinyStoreByte
@@ -112,6 +96,42 @@ impl Machine<'_> {
             op.word_gap = self.touch(FLAG, cycle, 3, recorder).into();
             self.state.registers[FLAG as usize].value = effect.flag.unwrap_or(flag).into();
         }
+        self.store_tiny(chip, &op);
+        recorder.op(chip.index(), op);
+        Ok(next)
+    }
+
+    /// Returns the next pc. The outcome of a branch becomes part of its operation.
+    #[inline]
+    fn next_tiny(
+        &self,
+        chip: Chip,
+        op: &mut Op,
+        flag: bool,
+        outcomes: Option<&[Option<u32>; 2]>,
+    ) -> Result<u32, TrapReason> {
+        let next = match (chip, outcomes) {
+            (Chip::TinyJump, _) => op.operand(),
+            (Chip::TinyBranchReg, _) if flag != (op.variant == 1) => op.y,
+            (_, Some(outcomes)) => {
+                op.variant = flag.into();
+                // Only jumps to misaligned places have no row: the target is in the second word.
+                let target = outcomes[usize::from(flag)];
+                op.imm = target.unwrap_or_else(|| self.program_word(op.pc + 4));
+                op.imm
+            }
+            _ => op.pc.wrapping_add(8),
+        };
+        // The pc of TinyRAM counts bytes, and an instruction has two words.
+        match next.is_multiple_of(8) {
+            true => Ok(next),
+            false => Err(TrapReason::MisalignedJump { target: next, size: 8 }),
+        }
+    }
+
+    /// Writes the word or the byte that an instruction stores, if it stores one.
+    #[inline]
+    fn store_tiny(&mut self, chip: Chip, op: &Op) {
         match chip {
             Chip::TinyStoreWord => self.memory.cell(op.address() / 4).value = op.y,
             Chip::TinyStoreByte => {
@@ -121,8 +141,6 @@ impl Machine<'_> {
             }
             _ => {}
         }
-        recorder.op(chip.index(), op);
-        Ok(next)
     }
 
     /// Reads the next word of the public tape, the only one with words.
