@@ -64,6 +64,73 @@ impl Components {
             next = component.outer;
         }
     }
+
+    /// Adds the components of a `.sym` file. Returns the component of each wire, by its first name.
+    fn read(&mut self, path: &Path, system: &System) -> Result<Vec<u32>, FileError> {
+        let mut of_wire = vec![NOWHERE; system.wires() as usize];
+        symbols::lines(path, |number, wire, template, name| {
+            let fail = |problem| {
+                let place = FilePosition { line: Some(number), ..FilePosition::default() };
+                FileError::new(path, place, problem)
+            };
+            let Some((own, _)) = name.rsplit_once('.') else { return Ok(()) };
+            if own.bytes().filter(|byte| *byte == b'.').count() > DEEPEST {
+                return Err(fail(Problem::Line));
+            }
+            let id = self.get(own);
+            // Components of no template say nothing about one: they must not count as components of the same.
+            self.list[id as usize].template = template;
+            let Some(wire) = wire else { return Ok(()) };
+            match of_wire.get_mut(wire as usize) {
+                Some(place) if *place == NOWHERE => *place = id,
+                Some(_) => {}
+                None => {
+                    let wires = system.wires();
+                    return Err(fail(crate::RowError::NoSuchWire { wire, wires }.into()));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(of_wire)
+    }
+
+    /// Counts the constraints of each component. Returns the component of each constraint.
+    fn count_rows(&mut self, system: &System, of_wire: &[u32]) -> Vec<u32> {
+        let mut of_row = vec![NOWHERE; system.rows()];
+        for (row, place) in of_row.iter_mut().enumerate() {
+            let [a, b, c] = system.row(row).map(|side| side.last().map_or(0, |term| term.wire));
+            *place = of_wire[a.max(b).max(c) as usize];
+            if *place != NOWHERE {
+                self.around(*place, |_, component| component.rows += 1);
+            }
+        }
+        of_row
+    }
+
+    /// Counts the wires that each component shares with others, or with the public.
+    fn count_interfaces(&mut self, system: &System, occurrences: &Occurrences, of_row: &[u32]) {
+        // How many rows of a wire are in each component; all 0 in between.
+        let (mut counts, mut touched) = (vec![0u32; self.list.len()], Vec::new());
+        for wire in 1..system.wires() {
+            let rows = occurrences.rows(wire);
+            for component in rows.iter().map(|row| of_row[*row as usize]).filter(|c| *c != NOWHERE)
+            {
+                self.around(component, |id, _| {
+                    if counts[id as usize] == 0 {
+                        touched.push(id);
+                    }
+                    counts[id as usize] += 1;
+                });
+            }
+            for id in touched.drain(..) {
+                let count = std::mem::take(&mut counts[id as usize]) as usize;
+                // Some of the wire's rows are outside of the component, so it is an input or output of it.
+                if count < rows.len() || wire <= system.public() {
+                    self.list[id as usize].interface += 1;
+                }
+            }
+        }
+    }
 }
 
 /// The component of wires without a name.
@@ -77,66 +144,15 @@ const DEEPEST: usize = 200;
 ///
 /// # Errors
 /// If a line is not one of a `.sym` file, or names a wire that does not exist.
-// One piece: three passes that share the tables of components.
 pub(crate) fn templates(
     path: &Path,
     system: &System,
     occurrences: &Occurrences,
 ) -> Result<Vec<Template>, FileError> {
     let mut components = Components::default();
-    // The component of each wire, by its first name.
-    let mut of_wire = vec![NOWHERE; system.wires() as usize];
-    symbols::lines(path, |number, wire, template, name| {
-        let fail = |problem| {
-            let place = FilePosition { line: Some(number), ..FilePosition::default() };
-            FileError::new(path, place, problem)
-        };
-        let Some((own, _)) = name.rsplit_once('.') else { return Ok(()) };
-        if own.bytes().filter(|byte| *byte == b'.').count() > DEEPEST {
-            return Err(fail(Problem::Line));
-        }
-        let id = components.get(own);
-        // Components of no template say nothing about one: they must not count as components of the same.
-        components.list[id as usize].template = template;
-        let Some(wire) = wire else { return Ok(()) };
-        match of_wire.get_mut(wire as usize) {
-            Some(place) if *place == NOWHERE => *place = id,
-            Some(_) => {}
-            None => {
-                let wires = system.wires();
-                return Err(fail(crate::RowError::NoSuchWire { wire, wires }.into()));
-            }
-        }
-        Ok(())
-    })?;
-    let mut of_row = vec![NOWHERE; system.rows()];
-    for (row, place) in of_row.iter_mut().enumerate() {
-        let [a, b, c] = system.row(row).map(|side| side.last().map_or(0, |term| term.wire));
-        *place = of_wire[a.max(b).max(c) as usize];
-        if *place != NOWHERE {
-            components.around(*place, |_, component| component.rows += 1);
-        }
-    }
-    // How many rows of a wire are in each component; all 0 in between.
-    let (mut counts, mut touched) = (vec![0u32; components.list.len()], Vec::new());
-    for wire in 1..system.wires() {
-        let rows = occurrences.rows(wire);
-        for component in rows.iter().map(|row| of_row[*row as usize]).filter(|c| *c != NOWHERE) {
-            components.around(component, |id, _| {
-                if counts[id as usize] == 0 {
-                    touched.push(id);
-                }
-                counts[id as usize] += 1;
-            });
-        }
-        for id in touched.drain(..) {
-            let count = std::mem::take(&mut counts[id as usize]) as usize;
-            // Some of the wire's rows are outside of the component, so it is an input or output of it.
-            if count < rows.len() || wire <= system.public() {
-                components.list[id as usize].interface += 1;
-            }
-        }
-    }
+    let of_wire = components.read(path, system)?;
+    let of_row = components.count_rows(system, &of_wire);
+    components.count_interfaces(system, occurrences, &of_row);
     Ok(summed(&components.list))
 }
 

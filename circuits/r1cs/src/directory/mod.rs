@@ -339,8 +339,11 @@ fn read_summary(path: &Path, manifest: &Path, text: &[u8]) -> Result<Summary, Bu
 fn open_wires(path: &Path, expected: &str) -> Result<(File, u64), BundleError> {
     let found = digest_of(path)?;
     if found != expected {
-        let expected = expected.to_owned();
-        return Err(BundleError::Changed { path: path.to_owned(), expected, found });
+        return Err(BundleError::Changed {
+            path: path.to_owned(),
+            expected: expected.to_owned(),
+            found,
+        });
     }
     let file = open_file(path)?;
     let length = file.metadata().map_err(io_error(path))?.len();

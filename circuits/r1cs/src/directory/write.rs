@@ -6,7 +6,7 @@ use super::format::{
 };
 use super::{Source, Summary, TypeSummary};
 use crate::numbers::count;
-use crate::partition::{Access, Part, PartType, Parts};
+use crate::partition::{Access, Part, Parts};
 use crate::symbols::Symbols;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -40,7 +40,6 @@ pub enum WriteError {
 ///
 /// # Errors
 /// If the directory exists, or cannot be written.
-// Above 60 lines: the files in their order, and the summary, which names all of them.
 pub fn write(
     path: &Path,
     source: Source,
@@ -61,28 +60,14 @@ pub fn write(
     // Not `create_dir_all`: writing into a directory that is there would mix two circuits.
     std::fs::create_dir(path).map_err(io_error(path))?;
     let at = |name: &str| path.join(name);
-    std::fs::create_dir(at("types")).map_err(io_error(&at("types")))?;
-    let mut types = Vec::new();
-    for (number, (kind, parts_of_type)) in parts.types.iter().zip(parts.counts()).enumerate() {
-        let name = format!("t{number}");
-        let file = at("types").join(format!("{name}.rows"));
-        let digest = write_type(&file, kind)?;
-        types.push(TypeSummary {
-            name,
-            rows: count(kind.rows.lengths.len()),
-            slots: kind.slots,
-            own: kind.own,
-            parts: count(parts_of_type),
-            digest,
-        });
-    }
+    let types = write_types(&at("types"), parts)?;
     let (wires, places) = write_wires(&at("wires"), &parts.parts)?;
     let layout = layout_file(parts, places);
     let [sums, packs] = parts.derived.counts();
     let layout_digest = write_file(&at("layout"), |out| encode(out, LAYOUT, &layout))?;
     let public_names =
         symbols.map_or_else(Vec::new, |symbols| public_names(symbols, source.public()));
-    let symbols = symbols.map(|names| write_symbols(&at("symbols"), names)).transpose()?;
+    let symbols_digest = symbols.map(|names| write_symbols(&at("symbols"), names)).transpose()?;
     let summary = Summary {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -95,7 +80,7 @@ pub fn write(
         types,
         layout: layout_digest,
         wires,
-        symbols,
+        symbols: symbols_digest,
         public_names,
         written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
     };
@@ -225,8 +210,24 @@ fn encode(out: &mut Output, magic: [u8; 8], body: &impl serde::Serialize) -> Res
     Ok(())
 }
 
-fn write_type(path: &Path, kind: &PartType) -> Result<String, WriteError> {
-    write_file(path, |out| encode(out, ROWS, &RowsFile::new(kind)))
+/// Writes the constraints of each type to a file of its own, in a new directory.
+fn write_types(directory: &Path, parts: &Parts) -> Result<Vec<TypeSummary>, WriteError> {
+    std::fs::create_dir(directory).map_err(io_error(directory))?;
+    let mut types = Vec::new();
+    for (number, (kind, parts_of_type)) in parts.types.iter().zip(parts.counts()).enumerate() {
+        let name = format!("t{number}");
+        let file = directory.join(format!("{name}.rows"));
+        let digest = write_file(&file, |out| encode(out, ROWS, &RowsFile::new(kind)))?;
+        types.push(TypeSummary {
+            name,
+            rows: count(kind.rows.lengths.len()),
+            slots: kind.slots,
+            own: kind.own,
+            parts: count(parts_of_type),
+            digest,
+        });
+    }
+    Ok(types)
 }
 
 /// The digest, and where each part begins and how long it is.

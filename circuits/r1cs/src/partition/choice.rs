@@ -117,7 +117,6 @@ fn sizes(rows: u64, public: u64) -> [Vec<u64>; 2] {
 ///
 /// # Errors
 /// If no size has room for a constraint and its wires.
-// One piece: each stage of the search is bounded by what the one before has found.
 pub fn choose(
     system: &System,
     occurrences: &Occurrences,
@@ -130,11 +129,11 @@ pub fn choose(
     let made = OnceLock::new();
     let cutter = || {
         made.get_or_init(|| {
-            let split = split.get_or_init(|| {
-                let split = split_long(system, first[0])?;
-                Some((Occurrences::new(&split), split))
+            let without_long = split.get_or_init(|| {
+                let system = split_long(system, first[0])?;
+                Some((Occurrences::new(&system), system))
             });
-            let (occurrences, system) = match split {
+            let (occurrences, system) = match without_long {
                 Some((occurrences, system)) => (occurrences, system),
                 None => (occurrences, system),
             };
@@ -169,16 +168,7 @@ pub fn choose(
             }
         }
     }
-    let Choosing { mut considered, best, problem, spent, .. } = choosing;
-    considered.sort_by_key(|size| size.most);
-    match (best, problem) {
-        (Some((plan, _)), _) => Ok(Choice { plan, considered, seconds: spent }),
-        (None, Some(problem)) => Err(problem),
-        (None, None) => {
-            let needed = means.rows + means.public + FIXED_ROWS;
-            Err(DoesNotFit { most: 1 << LARGEST, number: 0, needed })
-        }
-    }
+    choosing.finish()
 }
 
 /// The parts of a plan, as their price is counted from them.
@@ -210,6 +200,22 @@ struct Draft<'a> {
     bound: f64,
     parts: Vec<PartSizes>,
     seconds: f64,
+}
+
+impl<P> Choosing<'_, P> {
+    /// Returns the best plan, or why there is none.
+    fn finish(self) -> Result<Choice, DoesNotFit> {
+        let Self { means, mut considered, best, problem, spent, .. } = self;
+        considered.sort_by_key(|size| size.most);
+        match (best, problem) {
+            (Some((plan, _)), _) => Ok(Choice { plan, considered, seconds: spent }),
+            (None, Some(problem)) => Err(problem),
+            (None, None) => {
+                let needed = means.rows + means.public + FIXED_ROWS;
+                Err(DoesNotFit { most: 1 << LARGEST, number: 0, needed })
+            }
+        }
+    }
 }
 
 impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
@@ -313,9 +319,9 @@ impl<P: Fn(&[PartSizes]) -> Price + Sync> Choosing<'_, P> {
             Ok(Draft { drafts, bound, parts, seconds })
         };
         let found: Vec<(u64, Result<Draft<'a>, DoesNotFit>)> = std::thread::scope(|scope| {
-            let draft = &draft;
+            let make = &draft;
             let threads: Vec<_> = (sizes.iter())
-                .map(|(most, _, bound)| (*most, scope.spawn(move || draft(*most, bound.seconds))))
+                .map(|(most, _, bound)| (*most, scope.spawn(move || make(*most, bound.seconds))))
                 .collect();
             let join = |(most, thread): (u64, std::thread::ScopedJoinHandle<'_, _>)| {
                 (most, thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
