@@ -472,8 +472,8 @@ impl Message {
     pub fn sha256(self, cs: &Cs) -> Result<Digest, SynthesisError> {
         let words = self.padded();
         let mut state = IV.map(Word::constant);
-        for block in words.chunks_exact(16) {
-            let block: &[Word; 16] = block.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
+        for chunk in words.chunks_exact(16) {
+            let block: &[Word; 16] = chunk.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
             state = compress(cs, &state, block)?;
         }
         Ok(state)

@@ -323,6 +323,7 @@ impl<'a> LookUps<'a> {
     /// Splits a sum into two numbers with the digits of their alphabets, of which the first one is
     /// returned in pieces. The last piece of the second one is what is left of the sum. A row for each
     /// piece.
+    // Above 60 lines with what tests record; one piece: what is left of the sum passes from row to row.
     fn split(
         &self,
         mut sum: Terms,

@@ -348,8 +348,8 @@ impl<'a> LookUps<'a> {
     fn pieces(&self, value: Option<u32>, cuts: &[usize]) -> Result<Vec<Piece>, SynthesisError> {
         let pieces = cut(cuts, self.longest).into_iter();
         let piece = |piece: Range<usize>| {
-            let value = value.map(|value| spread(part(value, &piece)));
-            Ok((piece, self.switch.mark(value)?))
+            let spread_part = value.map(|value| spread(part(value, &piece)));
+            Ok((piece, self.switch.mark(spread_part)?))
         };
         pieces.map(piece).collect()
     }
