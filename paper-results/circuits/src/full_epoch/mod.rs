@@ -175,7 +175,7 @@ impl Promises<'_> {
         self.next += 1;
         self.wires.promise("change", self.next - 1, move |run| {
             let changed = run.changes.get(change);
-            changed.map(&value).ok_or_else(|| "the run is of another number of changes".into())
+            changed.map(&value).ok_or_else(other_number)
         })
     }
 
@@ -186,6 +186,50 @@ impl Promises<'_> {
     ) -> [Wire; 2] {
         [0, 1].map(|half: usize| self.wire(change, move |changed| fields(&digest(changed))[half]))
     }
+
+    /// Adds the path of a change down from the root before it, except for the quarter with the leaf.
+    /// Returns the digest above that quarter.
+    fn down(&mut self, at: usize, root: [Wire; 2], path: &PathWires) -> [Wire; 2] {
+        let mut above = root;
+        for quarter in 0..QUARTERS - 1 {
+            let below = self.digest(at, move |changed| changed.above[0][quarter + 1]);
+            let reads = OldReads { above, index: path.index[quarter] };
+            let writes = OldWrites { below, siblings: path.siblings[quarter].clone() };
+            let part = OldPath { levels: LEVELS };
+            self.wires.add_into(&part, reads, writes, move |run| {
+                let changed = run.changes.get(at).ok_or_else(other_number)?;
+                let (below, siblings) =
+                    (changed.above[0][quarter + 1], changed.siblings[quarter].clone());
+                Ok(OldPrivate { below, siblings })
+            });
+            above = below;
+        }
+        above
+    }
+
+    /// Adds the path of a change up from the digest above the new leaf's quarter. Returns the root
+    /// after it.
+    fn up(&mut self, at: usize, lowest: [Wire; 2], path: &PathWires) -> [Wire; 2] {
+        let mut below = lowest;
+        for quarter in (0..QUARTERS - 1).rev() {
+            let above = self.digest(at, move |changed| changed.above[1][quarter]);
+            let beside = path.siblings[quarter].clone();
+            let reads = NewReads { below, index: path.index[quarter], siblings: beside };
+            self.wires.add_into(&NewPath { levels: LEVELS }, reads, above, |_| Ok(()));
+            below = above;
+        }
+        below
+    }
+}
+
+/// The wires of a path, by its quarters.
+struct PathWires {
+    index: [Wire; QUARTERS],
+    siblings: [Vec<[Wire; 2]>; QUARTERS],
+}
+
+fn other_number() -> CircuitError {
+    "the run is of another number of changes".into()
 }
 
 impl WiredCircuit for FullEpoch {
@@ -200,7 +244,6 @@ impl WiredCircuit for FullEpoch {
         let chain = [2, 3].map(|at: usize| c.public_input("before", at as u64, input(at)));
         let epoch = c.public_input("before", 4, input(4));
         let mut least = c.constant(0u64);
-        let other = || -> CircuitError { "the run is of another number of changes".into() };
         let mut promises = Promises { wires: c, next: 0 };
         for at in 0..self.changes {
             let index = [0, 1, 2, 3].map(|quarter: usize| {
@@ -214,25 +257,13 @@ impl WiredCircuit for FullEpoch {
                 (0..LEVELS).map(&mut sibling).collect()
             });
             // Down before the change.
-            let mut above = root;
-            for quarter in 0..QUARTERS - 1 {
-                let below = promises.digest(at, move |changed| changed.above[0][quarter + 1]);
-                let reads = OldReads { above, index: index[quarter] };
-                let writes = OldWrites { below, siblings: siblings[quarter].clone() };
-                let part = OldPath { levels: LEVELS };
-                promises.wires.add_into(&part, reads, writes, move |run| {
-                    let changed = run.changes.get(at).ok_or_else(other)?;
-                    let (below, siblings) =
-                        (changed.above[0][quarter + 1], changed.siblings[quarter].clone());
-                    Ok(OldPrivate { below, siblings })
-                });
-                above = below;
-            }
+            let path = PathWires { index, siblings };
+            let above = promises.down(at, root, &path);
             let reads = OldLeafReads { above, least };
-            let lowest = siblings[QUARTERS - 1].clone();
+            let lowest = path.siblings[QUARTERS - 1].clone();
             let writes = OldLeafWrites { index, version, next, siblings: lowest.clone() };
             promises.wires.add_into(&OldLeaf { levels: LEVELS }, reads, writes, move |run| {
-                let changed = run.changes.get(at).ok_or_else(other)?;
+                let changed = run.changes.get(at).ok_or_else(other_number)?;
                 let leaf = changed.old.map(|leaf| (leaf.version, leaf.epoch, leaf.commitment.0));
                 let siblings = changed.siblings[QUARTERS - 1].clone();
                 Ok(OldLeafPrivate { index: changed.index, leaf, siblings })
@@ -240,18 +271,11 @@ impl WiredCircuit for FullEpoch {
             least = next;
             // And up after it.
             let reads = NewLeafReads { index, version, epoch, siblings: lowest };
-            let mut below = promises.digest(at, |changed| changed.above[1][QUARTERS - 1]);
+            let below = promises.digest(at, |changed| changed.above[1][QUARTERS - 1]);
             promises.wires.add_into(&NewLeaf { levels: LEVELS }, reads, below, move |run| {
-                Ok(run.changes.get(at).ok_or_else(other)?.commitment.0)
+                Ok(run.changes.get(at).ok_or_else(other_number)?.commitment.0)
             });
-            for quarter in (0..QUARTERS - 1).rev() {
-                let above = promises.digest(at, move |changed| changed.above[1][quarter]);
-                let beside = siblings[quarter].clone();
-                let reads = NewReads { below, index: index[quarter], siblings: beside };
-                promises.wires.add_into(&NewPath { levels: LEVELS }, reads, above, |_| Ok(()));
-                below = above;
-            }
-            root = below;
+            root = promises.up(at, below, &path);
         }
         let output = |at: usize| move |run: &FullRun| Ok(run.public_values()[5 + at]);
         let after = [2, 3].map(|at: usize| c.promise("chain", at as u64, output(at)));
