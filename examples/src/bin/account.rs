@@ -32,15 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let (_, keys) = KeyStore::open(&keys_path)?;
 
-    // A run directory: calling this program again after Ctrl-C resumes the run. The digest must
-    // cover all of the input, because a run that resumed with another input would not be
-    // zero-knowledge.
-    let mut input = blake3::Hasher::new();
-    input.update(&statement.opening.to_le_bytes());
-    for payment in &statement.payments {
-        input.update(&payment.to_le_bytes());
-    }
-    let identity = RunIdentity::new(&keys.verifying, *input.finalize().as_bytes());
+    // A run directory: calling this program again after Ctrl-C resumes the run.
+    let identity = RunIdentity::new(&keys.verifying, digest_of(&statement));
     let run = RunDirectoryOptions::new().resume(&run_path, &identity)?;
 
     let stop = Cancellation::new();
@@ -73,4 +66,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         statement.payments.len()
     );
     Ok(())
+}
+
+/// The digest of an input. It must cover all of it, because a run that resumed with another input
+/// would not be zero-knowledge.
+fn digest_of(statement: &Statement) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&statement.opening.to_le_bytes());
+    for payment in &statement.payments {
+        hasher.update(&payment.to_le_bytes());
+    }
+    *hasher.finalize().as_bytes()
 }

@@ -8,6 +8,7 @@
 use clap::Parser;
 use ed25519_dalek::SigningKey;
 use hekaton_circuit::{Fr, PreparedCircuit};
+use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{
     FamilyKey, LocalEngine, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup_family,
     verify,
@@ -47,19 +48,7 @@ fn main() -> Result<(), Error> {
     let engine = LocalEngine::new(None)?;
 
     // Keys once for all epochs, by a party other than the server: the secrets of a setup allow false proofs.
-    let since = Instant::now();
-    let most = 64 * (arguments.keys as usize + 2 * arguments.changes as usize) + 8;
-    let template = circuit(&arguments, 1);
-    let template = PreparedCircuit::new(&template)?;
-    let mut types = Vec::new();
-    let keep = |key| {
-        types.push(key);
-        Ok::<_, std::convert::Infallible>(())
-    };
-    let most = most.div_ceil(usize::from(arguments.steps));
-    let family =
-        setup_family(&template, most, &engine, &SetupOptions::new("epochs"), keep, |_| {})?;
-    println!("setup: keys for up to {most} subcircuits, {:.1} s", since.elapsed().as_secs_f64());
+    let (family, types) = keys(&arguments, &engine)?;
 
     // The server, with three epochs.
     let folder = tempfile::tempdir()?;
@@ -102,6 +91,26 @@ fn main() -> Result<(), Error> {
     look_up(&newest, &*server.view()?, "nobody")?;
     server.drain()?;
     Ok(())
+}
+
+/// The keys for all epochs of the directory: those of the family, and of each type of subcircuit.
+fn keys(
+    arguments: &Arguments,
+    engine: &LocalEngine,
+) -> Result<(FamilyKey, Vec<ProvingKey>), Error> {
+    let since = Instant::now();
+    let steps = 64 * (arguments.keys as usize + 2 * arguments.changes as usize) + 8;
+    let most = steps.div_ceil(usize::from(arguments.steps));
+    let template = circuit(arguments, 1);
+    let prepared = PreparedCircuit::new(&template)?;
+    let mut types = Vec::new();
+    let keep = |key| {
+        types.push(key);
+        Ok::<_, std::convert::Infallible>(())
+    };
+    let family = setup_family(&prepared, most, engine, &SetupOptions::new("epochs"), keep, |_| {})?;
+    println!("setup: keys for up to {most} subcircuits, {:.1} s", since.elapsed().as_secs_f64());
+    Ok((family, types))
 }
 
 fn random() -> Result<[u8; 32], Error> {
@@ -151,8 +160,8 @@ fn audited(
     let last = u32::try_from(records.len())?.saturating_sub(1);
     let proofs = std::slice::from_ref(proof);
     let [_, newest] = audit(parameters, 0..=last, records, proofs, |proof, values| {
-        let values = values.map(Fr::from);
-        verify(&verifying, &values, &proof.proof)?;
+        let public_values = values.map(Fr::from);
+        verify(&verifying, &public_values, &proof.proof)?;
         Ok(())
     })?;
     Ok(newest)
