@@ -25,20 +25,20 @@ impl Good {
     /// A circuit with one public wire and a satisfying witness, in parts whose last rows are at `ends`.
     fn new(rows: &[Row], values: Vec<Fr>, ends: &[usize], derived: [u64; 2]) -> Self {
         let wires = u32::try_from(values.len()).expect("inputs are short");
-        let mut system = SystemBuilder::new(wires, 1);
+        let mut builder = SystemBuilder::new(wires, 1);
         for (number, row) in (0u32..).zip(rows) {
             for side in row {
                 for (wire, coefficient) in side {
                     let mut bytes = [0; 32];
                     bytes[..8].copy_from_slice(&coefficient.to_le_bytes());
-                    let term = system.term(*wire, &bytes, || Fr::from(*coefficient));
+                    let term = builder.term(*wire, &bytes, || Fr::from(*coefficient));
                     term.unwrap_or_else(|e| panic!("{e}"));
                 }
-                system.end_combination().unwrap_or_else(|e| panic!("{e}"));
+                builder.end_combination().unwrap_or_else(|e| panic!("{e}"));
             }
-            system.end_row(number).unwrap_or_else(|e| panic!("{e}"));
+            builder.end_row(number).unwrap_or_else(|e| panic!("{e}"));
         }
-        let system = system.finish();
+        let system = builder.finish();
         assert_eq!(system.false_row(&values), None);
         let mut part_of = Vec::new();
         for (part, end) in (0u32..).zip(ends) {
@@ -120,8 +120,8 @@ fn monolith(system: &System) -> Monolith {
 /// Reports whether the values satisfy all parts of a directory that the checker has accepted.
 fn holds(path: &Path, values: &[Fr]) -> bool {
     let circuit = Imported::open(path).unwrap_or_else(|e| panic!("{e}"));
-    let witness = WitnessFile::from_bytes(WitnessFile::bytes_of(values));
-    let witness = witness.unwrap_or_else(|e| panic!("{e}"));
+    let bytes = WitnessFile::bytes_of(values);
+    let witness = WitnessFile::from_bytes(bytes).unwrap_or_else(|e| panic!("{e}"));
     let report = check(&circuit, &witness, |_, _| {}).unwrap_or_else(|e| panic!("{e}"));
     report.violations.is_empty()
 }

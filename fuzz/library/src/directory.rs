@@ -36,10 +36,12 @@ fn directory() -> Result<Directory, Box<dyn std::error::Error>> {
     for value in 0..2 {
         history.0.push(Entry::Value(Opening { salt: [value; 32], value: vec![value; 5] }));
         let commitments = LABELS.map(|label| history.commitment(label));
-        let changes = LABELS.iter().zip(commitments).map(|(label, commitment)| {
-            Ok(Change { index: Index::of(label)?, commitment: commitment? })
-        });
-        let changes = changes.collect::<Result<Vec<_>, hekaton_directory::LabelError>>()?;
+        let pairs = LABELS.iter().zip(commitments);
+        let changes = pairs
+            .map(|(label, commitment)| {
+                Ok(Change { index: Index::of(label)?, commitment: commitment? })
+            })
+            .collect::<Result<Vec<_>, hekaton_directory::LabelError>>()?;
         witness.steps.extend(tree.steps(&changes)?);
         tree = tree.update(&changes)?;
         record = record.next(&tree, &Frontier::default(), 60);

@@ -195,8 +195,8 @@ pub fn log() -> &'static [u8] {
 fn scratch() -> (tempfile::TempDir, std::path::PathBuf) {
     // in memory if possible: a fuzzer creates thousands of directories per second
     let shm = std::path::Path::new("/dev/shm");
-    let dir = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() };
-    let dir = dir.unwrap_or_else(|e| panic!("no temporary directory: {e}"));
+    let made = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() };
+    let dir = made.unwrap_or_else(|e| panic!("no temporary directory: {e}"));
     let path = dir.path().join("file");
     (dir, path)
 }
@@ -459,8 +459,8 @@ pub fn claim(data: &[u8]) {
     if let Ok((claim, proof)) = hekaton_vm::Claim::read(&bytes) {
         assert!(claim.with_proof(proof) == bytes, "another encoding is accepted");
         // Numbers that are too large are refused before anything is laid out.
-        let program = hekaton_vm::Program::from_elf(program());
-        let program = program.unwrap_or_else(|e| panic!("the program must be valid: {e}"));
+        let program = hekaton_vm::Program::from_elf(program())
+            .unwrap_or_else(|e| panic!("the program must be valid: {e}"));
         let claim = hekaton_vm::Claim { program: program.digest(), ..claim };
         let words = claim.public_words;
         if let Ok(execution) = claim.execution(program, words, hekaton_vm::Sizes::SMALL) {

@@ -103,15 +103,15 @@ impl<'a> Program<'a> {
             // one bit
             (6, len) => {
                 let (at, bit) = (self.index(len)?, self.byte()? % 8);
-                let mut code = code;
-                code[at] ^= 1 << bit;
-                Some(code)
+                let mut other = code;
+                other[at] ^= 1 << bit;
+                Some(other)
             }
             // a coordinate plus q: the same element, in an encoding that is not canonical
             (_, len) => {
                 let at = 48 * self.index(len / 48)?;
-                let mut code = code;
-                add_modulus(&mut code[at..at + 48]).then_some(code)
+                let mut other = code;
+                add_modulus(&mut other[at..at + 48]).then_some(other)
             }
         };
         if let Some(new) = new {
