@@ -268,7 +268,28 @@ impl Bench {
             "% of the run",
             false,
         );
-        let most = |round| number(phase(&last, round, "most_bytes_a_subcircuit"));
+        self.traffic(n, &last);
+        let memory = last["rank_accounts"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|a| number(&a["peak_memory"]));
+        let (memory, limit) = (memory.fold(0.0, f64::max) / 1e6, 3500.0);
+        self.print(
+            "peak memory of a rank",
+            n,
+            memory,
+            "paper, 1.3 M constraints",
+            limit,
+            "MB",
+            false,
+        );
+        Ok(())
+    }
+
+    /// The bytes of the most expensive subcircuit of each round.
+    fn traffic(&self, n: f64, report: &Value) {
+        let most = |round| number(phase(report, round, "most_bytes_a_subcircuit"));
         self.print(
             "commit, most a subcircuit",
             n,
@@ -287,22 +308,6 @@ impl Bench {
             "bytes both ways",
             false,
         );
-        let memory = last["rank_accounts"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|a| number(&a["peak_memory"]));
-        let (memory, limit) = (memory.fold(0.0, f64::max) / 1e6, 3500.0);
-        self.print(
-            "peak memory of a rank",
-            n,
-            memory,
-            "paper, 1.3 M constraints",
-            limit,
-            "MB",
-            false,
-        );
-        Ok(())
     }
 
     /// Static and dynamic scheduling, with uneven subcircuits, and with another program on one

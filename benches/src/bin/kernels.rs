@@ -130,7 +130,8 @@ fn main() {
     }
     let mut rng = StdRng::seed_from_u64(1);
     let scalars: Vec<Fr> = (0..options.size(20)).map(|_| Fr::rand(&mut rng)).collect();
-    msm(&options, &scalars, &mut rng);
+    msm_g1(&options, &scalars, &mut rng);
+    msm_g2(&options, &scalars);
     fixed_base(&options, &scalars);
     fft(&options, &scalars);
     pairings(&options, &scalars);
@@ -138,33 +139,22 @@ fn main() {
     multiples(&options, &scalars);
 }
 
-fn msm(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
-    const NAMES: [&str; 4] =
-        ["MSM G1", "MSM G1, shared by two threads", "MSM G1, 90 % bits", "MSM G2"];
+fn msm_g1(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
+    const NAMES: [&str; 3] = ["MSM G1", "MSM G1, shared by two threads", "MSM G1, 90 % bits"];
     if !NAMES.iter().any(|name| options.wants(name)) {
         return;
     }
     let (large, small) = (options.size(20), options.size(18));
     let points = FixedBase::new(&G1Point::generator(), large).mul_each(scalars);
     let arks: Vec<G1Affine> = points.iter().map(|p| (*p).into()).collect();
+    let row = |name, n: usize, factors: &[Fr]| {
+        let (points, arks, xs) = (&points[..n], &arks[..n], &factors[..n]);
+        let ours = || G1Point::msm(points, xs);
+        options.row(name, n, seconds(), ARKWORKS, ours, || G1Projective::msm(arks, xs));
+        options.row(name, n, seconds(), BLST, ours, || blst_rival::msm_g1(arks, xs));
+    };
     for n in [small, large] {
-        let (points, arks, xs) = (&points[..n], &arks[..n], &scalars[..n]);
-        options.row(
-            "MSM G1",
-            n,
-            seconds(),
-            ARKWORKS,
-            || G1Point::msm(points, xs),
-            || G1Projective::msm(arks, xs),
-        );
-        options.row(
-            "MSM G1",
-            n,
-            seconds(),
-            BLST,
-            || G1Point::msm(points, xs),
-            || blst_rival::msm_g1(arks, xs),
-        );
+        row("MSM G1", n, scalars);
     }
     if let Some(two) = NonZeroUsize::new(2).filter(|_| options.threads.contains(&2)) {
         let prepared = Scalars::new(&scalars[..small]);
@@ -188,32 +178,21 @@ fn msm(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
         .iter()
         .map(|x| if rng.gen_range(0..10) == 0 { *x } else { Fr::from(rng.gen_range(0..2u8)) })
         .collect();
-    let ours = || G1Point::msm(&points, &bits);
-    options.row("MSM G1, 90 % bits", large, seconds(), ARKWORKS, ours, || {
-        G1Projective::msm(&arks, &bits)
-    });
-    options.row("MSM G1, 90 % bits", large, seconds(), BLST, ours, || {
-        blst_rival::msm_g1(&arks, &bits)
-    });
-    let xs = &scalars[..small];
-    let points = FixedBase::new(&G2Point::generator(), small).mul_each(xs);
+    row("MSM G1, 90 % bits", large, &bits);
+}
+
+fn msm_g2(options: &Options, scalars: &[Fr]) {
+    const NAME: &str = "MSM G2";
+    if !options.wants(NAME) {
+        return;
+    }
+    let n = options.size(18);
+    let xs = &scalars[..n];
+    let points = FixedBase::new(&G2Point::generator(), n).mul_each(xs);
     let arks: Vec<G2Affine> = points.iter().map(|p| (*p).into()).collect();
-    options.row(
-        "MSM G2",
-        small,
-        seconds(),
-        ARKWORKS,
-        || G2Point::msm(&points, xs),
-        || G2Projective::msm(&arks, xs),
-    );
-    options.row(
-        "MSM G2",
-        small,
-        seconds(),
-        BLST,
-        || G2Point::msm(&points, xs),
-        || blst_rival::msm_g2(&arks, xs),
-    );
+    let ours = || G2Point::msm(&points, xs);
+    options.row(NAME, n, seconds(), ARKWORKS, ours, || G2Projective::msm(&arks, xs));
+    options.row(NAME, n, seconds(), BLST, ours, || blst_rival::msm_g2(&arks, xs));
 }
 
 fn fixed_base(options: &Options, scalars: &[Fr]) {
@@ -381,13 +360,13 @@ mod blst_rival {
         ($msm:ident, $mul:ident, $fold:ident, $ark:ty, $point:ident, $affine:ident, $projective:ident, $pippenger:ident,
          $scratch:ident, $from:ident, $mult:ident, $add:ident, $to_affines:ident) => {
             pub(crate) fn $msm(points: &[$ark], scalars: &[Fr]) -> $projective {
-                let points: Vec<$affine> = points.iter().map($point).collect();
-                let scalars: Vec<[u8; 32]> = scalars.iter().map(bytes).collect();
+                let theirs: Vec<$affine> = points.iter().map($point).collect();
+                let factors: Vec<[u8; 32]> = scalars.iter().map(bytes).collect();
                 let (mut out, lists) = (
                     $projective::default(),
                     (
-                        [points.as_ptr(), std::ptr::null()],
-                        [scalars.as_ptr().cast(), std::ptr::null()],
+                        [theirs.as_ptr(), std::ptr::null()],
+                        [factors.as_ptr().cast(), std::ptr::null()],
                     ),
                 );
                 // SAFETY: both lists have as many contiguous elements as the length passed (their

@@ -18,11 +18,11 @@ use benches::{Line, Run, Times, alternate_times, median, peak_memory, time, time
 use clap::Parser;
 use hekaton_circuit::{
     CheckOptions, Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Masking,
-    MemoryChallenges, PreparedCircuit, StandAlone, Subcircuit, WireId, WireValues, check_with,
-    count_prepared,
+    MemoryChallenges, PreparedCircuit, StandAlone, Subcircuit, TypeId, WireId, WireValues,
+    check_with, count_prepared,
 };
 use hekaton_core::protocol::coordinator::Coordinator;
-use hekaton_core::protocol::messages::ProveRound;
+use hekaton_core::protocol::messages::{Job, ProveRound};
 use hekaton_core::protocol::worker::Worker;
 use hekaton_core::{
     Fr, LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, WitnessCheck, prove,
@@ -37,6 +37,7 @@ use std::time::Duration;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Ark = Groth16<Bls12_381, LibsnarkReduction>;
+type ArkKey = ark_groth16::ProvingKey<Bls12_381>;
 const RIVAL: &str = "ark-groth16 0.6";
 
 /// Prover benchmarks.
@@ -190,86 +191,25 @@ fn worker<C: Circuit>(
     let one = LocalEngine::new(NonZeroUsize::new(1))?;
     let mut rng = StdRng::seed_from_u64(1);
     let prepared = PreparedCircuit::with_input(circuit, input)?;
-    let layout = prepared.layout();
     let (our_setup, keys) = keys(circuit, &one)?;
-    let randomness = Randomness::seeded_not_zero_knowledge(1);
     let coordinator = Coordinator::new(&prepared, &keys, &one, 1)?;
-    let instance = coordinator.order()[0];
-    let constraints = coordinator.constraints(instance);
-    let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
-    let round =
-        ProveRound { memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)) };
-    let job = || coordinator.prove_job(instance, &randomness).unwrap_or_else(|e| panic!("{e}"));
-    let sample = job();
-    let kind = layout.type_ids().nth(sample.kind).ok_or("no type")?;
-    let slots = layout.slots(kind);
-    let setup_circuit = StandAlone::setup(&prepared, kind);
-    let (their_setup, ark_key) =
+    let largest = Largest::new(options, &prepared, &keys, &one, &coordinator)?;
+    let setup_circuit = StandAlone::setup(&prepared, largest.kind);
+    let (their_setup, ark_setup) =
         times(|| Ark::generate_random_parameters_with_reduction(setup_circuit, &mut rng));
-    let ark_key = ark_key?;
+    let ark_key = ark_setup?;
 
-    let ours = || {
-        let (committed, _) = worker.commit(job()).unwrap_or_else(|e| panic!("{e}"));
-        committed.prove(&round).map_or_else(|e| panic!("{e}"), |_| ())
-    };
-    let mut theirs = || {
-        let job = job();
-        let (slots, values) = (&job.slots[..slots], &job.values[..slots]);
-        let private = job.private.as_ref().unwrap_or_else(|| panic!("the job has a private input"));
-        let memory = &round.memory;
-        let circuit = StandAlone::with_values(&prepared, kind, slots, values, memory, private)
-            .unwrap_or_else(|| panic!("no pole"));
-        Ark::create_random_proof_with_reduction(circuit, &ark_key, &mut rng)
-            .map_or_else(|e| panic!("{e}"), |_| ())
-    };
-    let (a, b) = alternate_times(options.run.repetitions, ours, &mut theirs);
-    let rate = |t: Duration| (constraints as f64 / t.as_secs_f64()).round();
-    let line = Line {
-        bench: name,
-        size: constraints,
-        threads: 1,
-        ours: rate(a.wall),
-        rival: RIVAL,
-        theirs: rate(b.wall),
-        unit: "constraints a core-second",
-        larger_is_better: true,
-    };
-    line.print(options.run.json);
-    let unit = "constraints a CPU-second";
-    Line { ours: rate(a.cpu), theirs: rate(b.cpu), unit, ..line }.print(options.run.json);
-
+    let line = largest.rates(name, &ark_key, &mut rng);
     let bench = format!("setup of {name}");
     let seconds = Line { bench: &bench, larger_is_better: false, ..line };
     seconds.in_seconds(options, our_setup, their_setup);
-    let bench = format!("count of {name}");
-    let seconds = Line { bench: &bench, rival: "arkworks' matrices", ..seconds };
-    let ours = || count_prepared(&prepared).map_or_else(|e| panic!("{e}"), |_| ());
-    let (a, b) = alternate_times(options.run.repetitions, ours, || ark_matrices(&prepared));
-    seconds.in_seconds(options, a, b);
-
-    let bench = format!("start of {name}");
-    let seconds = Line { bench: &bench, ..seconds };
-    let ours = || Coordinator::new(&prepared, &keys, &one, 1).map_or_else(|e| panic!("{e}"), drop);
-    let (a, b) = alternate_times(options.run.repetitions, ours, || ark_matrices(&prepared));
-    seconds.in_seconds(options, a, b);
-    let bench = format!("check of {name}");
-    let seconds = Line { bench: &bench, rival: "arkworks' matrices and is_satisfied", ..seconds };
-    let ours = || match check_with(&prepared, &CheckOptions::new(), &mut |_, _| {}) {
-        Ok(report) => assert_eq!(report.violated, 0, "the witness is good"),
-        Err(e) => panic!("{e}"),
-    };
-    let theirs = || {
-        ark_check(&prepared, &coordinator, &randomness, &round.memory)
-            .unwrap_or_else(|e| panic!("{e}"));
-    };
-    let (a, b) = alternate_times(options.run.repetitions, ours, theirs);
-    seconds.in_seconds(options, a, b);
+    largest.before_the_proof(name, seconds);
 
     drop(coordinator);
-    drop((sample, keys, ark_key));
+    drop((keys, ark_key));
     let bytes = memory(options, name)?;
     let bench = format!("private memory of {name}");
-    let ours = (bytes as f64 / constraints as f64).round();
+    let ours = (bytes as f64 / line.size as f64).round();
     Line {
         bench: &bench,
         ours,
@@ -281,6 +221,121 @@ fn worker<C: Circuit>(
     }
     .print(options.run.json);
     Ok(())
+}
+
+/// The largest subcircuit of a circuit, which both provers prove on one thread.
+struct Largest<'a> {
+    options: &'a Options,
+    prepared: &'a PreparedCircuit<'a>,
+    keys: &'a ProverKeys,
+    engine: &'a LocalEngine,
+    coordinator: &'a Coordinator<'a>,
+    instance: usize,
+    kind: TypeId,
+    randomness: Randomness,
+    round: ProveRound,
+}
+
+impl<'a> Largest<'a> {
+    fn new(
+        options: &'a Options,
+        prepared: &'a PreparedCircuit<'a>,
+        keys: &'a ProverKeys,
+        engine: &'a LocalEngine,
+        coordinator: &'a Coordinator<'a>,
+    ) -> Result<Self, Error> {
+        let randomness = Randomness::seeded_not_zero_knowledge(1);
+        let instance = coordinator.order()[0];
+        let sample = coordinator.prove_job(instance, &randomness)?;
+        let kind = prepared.layout().type_ids().nth(sample.kind).ok_or("no type")?;
+        let round = prove_round();
+        Ok(Self { options, prepared, keys, engine, coordinator, instance, kind, randomness, round })
+    }
+
+    fn job(&self) -> Job {
+        let job = self.coordinator.prove_job(self.instance, &self.randomness);
+        job.unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Measures and prints the rates of both provers. Returns the first line.
+    fn rates<'l>(&self, name: &'l str, ark_key: &ArkKey, rng: &mut StdRng) -> Line<'l> {
+        let types = &self.keys.types;
+        let worker = Worker::new(self.prepared, types, Masking::Masked, WitnessCheck::Check);
+        let ours = || {
+            let (committed, _) = worker.commit(self.job()).unwrap_or_else(|e| panic!("{e}"));
+            committed.prove(&self.round).map_or_else(|e| panic!("{e}"), |_| ())
+        };
+        let slots = self.prepared.layout().slots(self.kind);
+        let theirs = || {
+            let job = self.job();
+            let (slots, values) = (&job.slots[..slots], &job.values[..slots]);
+            let private =
+                job.private.as_ref().unwrap_or_else(|| panic!("the job has a private input"));
+            let memory = &self.round.memory;
+            let circuit =
+                StandAlone::with_values(self.prepared, self.kind, slots, values, memory, private)
+                    .unwrap_or_else(|| panic!("no pole"));
+            Ark::create_random_proof_with_reduction(circuit, ark_key, rng)
+                .map_or_else(|e| panic!("{e}"), |_| ())
+        };
+        let (a, b) = alternate_times(self.options.run.repetitions, ours, theirs);
+        let constraints = self.coordinator.constraints(self.instance);
+        let rate = |t: Duration| (constraints as f64 / t.as_secs_f64()).round();
+        let line = Line {
+            bench: name,
+            size: constraints,
+            threads: 1,
+            ours: rate(a.wall),
+            rival: RIVAL,
+            theirs: rate(b.wall),
+            unit: "constraints a core-second",
+            larger_is_better: true,
+        };
+        line.print(self.options.run.json);
+        let unit = "constraints a CPU-second";
+        Line { ours: rate(a.cpu), theirs: rate(b.cpu), unit, ..line }.print(self.options.run.json);
+        line
+    }
+
+    /// Measures and prints what comes before a proof: counting constraints, the start of a
+    /// coordinator, and the check of a witness. `line` has the columns that they share.
+    fn before_the_proof(&self, name: &str, line: Line<'_>) {
+        let &Self {
+            options, prepared, keys, engine, coordinator, ref randomness, ref round, ..
+        } = self;
+        let repetitions = options.run.repetitions;
+        let bench = format!("count of {name}");
+        let seconds = Line { bench: &bench, rival: "arkworks' matrices", ..line };
+        let ours = || count_prepared(prepared).map_or_else(|e| panic!("{e}"), |_| ());
+        let (a, b) = alternate_times(repetitions, ours, || ark_matrices(prepared));
+        seconds.in_seconds(options, a, b);
+
+        let bench = format!("start of {name}");
+        let seconds = Line { bench: &bench, ..seconds };
+        let ours =
+            || Coordinator::new(prepared, keys, engine, 1).map_or_else(|e| panic!("{e}"), drop);
+        let (a, b) = alternate_times(repetitions, ours, || ark_matrices(prepared));
+        seconds.in_seconds(options, a, b);
+
+        let bench = format!("check of {name}");
+        let rival = "arkworks' matrices and is_satisfied";
+        let seconds = Line { bench: &bench, rival, ..seconds };
+        let ours = || match check_with(prepared, &CheckOptions::new(), &mut |_, _| {}) {
+            Ok(report) => assert_eq!(report.violated, 0, "the witness is good"),
+            Err(e) => panic!("{e}"),
+        };
+        let theirs = || {
+            ark_check(prepared, coordinator, randomness, &round.memory)
+                .unwrap_or_else(|e| panic!("{e}"));
+        };
+        let (a, b) = alternate_times(repetitions, ours, theirs);
+        seconds.in_seconds(options, a, b);
+    }
+}
+
+/// The prove round with challenges that do not depend on commitments.
+fn prove_round() -> ProveRound {
+    ProveRound { memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)) }
 }
 
 trait InSeconds {
@@ -382,9 +437,7 @@ fn memory_child<C: Circuit>(
     let (bytes, result) = peak_memory(before, || -> Result<(), Error> {
         let (_, keys) = KeyStore::open(path)?;
         let randomness = Randomness::seeded_not_zero_knowledge(1);
-        let round = ProveRound {
-            memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)),
-        };
+        let round = prove_round();
         let prepared = PreparedCircuit::with_input(circuit, input)?;
         let one = LocalEngine::new(NonZeroUsize::new(1))?;
         let coordinator = Coordinator::new(&prepared, &keys, &one, 1)?;
@@ -398,6 +451,36 @@ fn memory_child<C: Circuit>(
     Ok(())
 }
 
+/// The time of all worker parts on one thread, while as many threads run as the barrier has.
+fn worker_parts(
+    prepared: &PreparedCircuit<'_>,
+    keys: &ProverKeys,
+    engine: &LocalEngine,
+    randomness: &Randomness,
+    start: &Barrier,
+) -> Result<Duration, Error> {
+    let round = prove_round();
+    let coordinator = Coordinator::new(prepared, keys, engine, 2)?;
+    let worker = Worker::new(prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
+    // one subcircuit per type, weighted by the number of its instances: order() is type by type
+    let order = coordinator.order();
+    let (mut at, mut all) = (0, Duration::ZERO);
+    while at < order.len() {
+        let same = order[at..]
+            .iter()
+            .take_while(|i| coordinator.constraints(**i) == coordinator.constraints(order[at]))
+            .count();
+        let job = coordinator.prove_job(order[at], randomness)?;
+        start.wait();
+        let (t, result) =
+            time(|| worker.commit(job).and_then(|(committed, _)| committed.prove(&round)));
+        result?;
+        all += t * u32::try_from(same)?;
+        at += same;
+    }
+    Ok(all)
+}
+
 /// 64 `merkle` subcircuits on two threads, aggregation included, against the rate of the worker
 /// part alone for the same subcircuits: on one thread, and on two at once, which share caches,
 /// memory bandwidth and the cores' clock.
@@ -408,30 +491,7 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     let (_, keys) = keys(&circuit, &two)?;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let prepared = PreparedCircuit::with_input(&circuit, &file[..])?;
-    let round =
-        ProveRound { memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)) };
-    // the time of all worker parts on one thread, while as many threads run as the barrier has
-    let workers = |start: &Barrier| -> Result<Duration, Error> {
-        let coordinator = Coordinator::new(&prepared, &keys, &two, 2)?;
-        let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
-        // one subcircuit per type, weighted by the number of its instances: order() is type by type
-        let order = coordinator.order();
-        let (mut at, mut all) = (0, Duration::ZERO);
-        while at < order.len() {
-            let same = order[at..]
-                .iter()
-                .take_while(|i| coordinator.constraints(**i) == coordinator.constraints(order[at]))
-                .count();
-            let job = coordinator.prove_job(order[at], &randomness)?;
-            start.wait();
-            let (t, result) =
-                time(|| worker.commit(job).and_then(|(committed, _)| committed.prove(&round)));
-            result?;
-            all += t * u32::try_from(same)?;
-            at += same;
-        }
-        Ok(all)
-    };
+    let workers = |start: &Barrier| worker_parts(&prepared, &keys, &two, &randomness, start);
     let (mut alone, mut paired, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.run.repetitions {
         alone.push(workers(&Barrier::new(1))?);
@@ -439,13 +499,13 @@ fn whole_run(options: &Options) -> Result<(), Error> {
         let both = std::thread::scope(|scope| {
             let other = scope.spawn(|| workers(&start));
             let one = workers(&start)?;
-            let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok::<_, Error>((one + other) / 2)
+            let joined = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok::<_, Error>((one + joined?) / 2)
         });
         paired.push(both?);
         let prove_options = ProveOptions::new();
-        let (t, run) = time(|| prove(&circuit, &file[..], &keys, &two, &prove_options));
-        let run = run?;
+        let (t, proved) = time(|| prove(&circuit, &file[..], &keys, &two, &prove_options));
+        let run = proved?;
         eprintln!(
             "whole run: {:.2?}, {} subcircuits, {} constraints",
             t, run.instances, run.constraints

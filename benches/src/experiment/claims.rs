@@ -99,16 +99,16 @@ pub(crate) fn evaluate(
     measured: &[Measured],
     environment: &str,
 ) -> Result<Vec<Claim>, Failure> {
-    let model = model::read(session, environment)?;
-    let model = model.map(|model| model::comparisons(session, measured, &model));
+    let predictions = model::read(session, environment)?;
+    let model = predictions.map(|found| model::comparisons(session, measured, &found));
     let claim = |(id, text, experiment, condition): (
         &'static str,
         &'static str,
         &'static str,
         &'static str,
     )| {
-        let own = measured.iter().filter(|m| m.point.experiment == experiment && m.repetitions > 0);
-        let own: Vec<&Measured> = own.collect();
+        let is_own = |m: &&Measured| m.point.experiment == experiment && m.repetitions > 0;
+        let own: Vec<&Measured> = measured.iter().filter(is_own).collect();
         let judged = match (plan.skipped.get(experiment), own.is_empty()) {
             (Some(why), true) => Err(why.clone()),
             (None, true) if id != "C9" => Err("not run".to_owned()),
@@ -166,8 +166,8 @@ fn linear(own: &[&Measured]) -> Judged {
         each.join(", ")
     };
     let (wall, cpu) = (fits("seconds"), fits("cpu_seconds"));
-    let worst = wall.iter().map(|fit| fit.1).min_by(f64::total_cmp);
-    let worst = worst.ok_or("a fit needs three sizes")?;
+    let least = wall.iter().map(|fit| fit.1).min_by(f64::total_cmp);
+    let worst = least.ok_or("a fit needs three sizes")?;
     let found = format!("r^2 {}; of CPU time {}", shown(&wall), shown(&cpu));
     Ok((worst >= 0.9858, found))
 }
@@ -180,8 +180,8 @@ fn overhead(own: &[&Measured]) -> Judged {
     };
     let shown = |cores: f64| {
         let wall = ratio(cores, "constraints_per_core_second")?.shown();
-        let cpu = ratio(cores, "constraints_per_cpu_second");
-        let cpu = cpu.map_or_else(String::new, |r| format!(", of CPU time {}", r.shown()));
+        let cpu = ratio(cores, "constraints_per_cpu_second")
+            .map_or_else(String::new, |r| format!(", of CPU time {}", r.shown()));
         Some(format!("{wall} on {cores} cores{cpu}"))
     };
     let limits = [(4.0, 0.90), (32.0, 0.87)];
@@ -242,8 +242,8 @@ fn aggregation(own: &[&Measured]) -> Judged {
     let change = |column: &str| {
         let of_curve = |curve: &Vec<&Measured>| {
             let points = pairs(curve, "subcircuits", column);
-            let slopes = points.windows(2).map(|p| (p[1].1 - p[0].1) / (p[1].0 - p[0].0));
-            let slopes: Vec<f64> = slopes.collect();
+            let slope = |p: &[(f64, f64)]| (p[1].1 - p[0].1) / (p[1].0 - p[0].0);
+            let slopes: Vec<f64> = points.windows(2).map(slope).collect();
             let (first, last) = slopes.first().zip(slopes.last()).filter(|_| slopes.len() > 1)?;
             Some((last / first - 1.0).abs())
         };
@@ -252,10 +252,11 @@ fn aggregation(own: &[&Measured]) -> Judged {
     let wall = change("aggregate_s").ok_or("a slope needs three sizes")?;
     let largest = |ranks: &str| curves.get(ranks).and_then(|curve| curve.last());
     let (one, two) = largest("1").zip(largest("2")).ok_or("needs 1 and 2 ranks")?;
-    let gain = one.ratio_to(two, "aggregate_s");
-    let gain = gain.ok_or("no repetition of 1 and 2 ranks at the largest size")?;
-    let cpu = change("cpu_seconds");
-    let cpu = cpu.map_or_else(String::new, |c| format!(" (CPU time {:.0} %)", 100.0 * c));
+    let gain = one
+        .ratio_to(two, "aggregate_s")
+        .ok_or("no repetition of 1 and 2 ranks at the largest size")?;
+    let cpu = change("cpu_seconds")
+        .map_or_else(String::new, |c| format!(" (CPU time {:.0} %)", 100.0 * c));
     let found = format!(
         "cost per further subcircuit changes by up to {:.0} %{cpu}; 2 ranks {} times as fast",
         100.0 * wall,
@@ -300,11 +301,11 @@ fn directory(own: &[&Measured]) -> Judged {
         return Err("needs two batches".into());
     }
     let rising = rates.iter().all(|(_, rates)| rates.windows(2).all(|w| w[0] <= w[1]));
-    let shown = rates.iter().map(|(name, rates)| {
-        let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.3}")).collect();
-        format!("{name} {}", rates.join(", "))
-    });
-    let shown: Vec<String> = shown.collect();
+    let line = |(name, rates): &(&String, Vec<f64>)| {
+        let figures: Vec<String> = rates.iter().map(|rate| format!("{rate:.3}")).collect();
+        format!("{name} {}", figures.join(", "))
+    };
+    let shown: Vec<String> = rates.iter().map(line).collect();
     Ok((rising, format!("updates per second: {}", shown.join("; "))))
 }
 

@@ -53,9 +53,10 @@ impl Cluster {
             return Err(Failure::file(path, "usd-per-core-hour must not be negative"));
         }
         // A script is generated from these.
-        let texts = [&found.name, &found.time, &found.launcher].into_iter();
-        let texts = texts.chain(&found.partition).chain(&found.account);
-        let texts: Vec<&String> = texts.chain(&found.options).chain(&found.modules).collect();
+        let one_each = [&found.name, &found.time, &found.launcher].into_iter();
+        let optional = found.partition.iter().chain(&found.account);
+        let lists = found.options.iter().chain(&found.modules);
+        let texts: Vec<&String> = one_each.chain(optional).chain(lists).collect();
         if let Some(text) = texts.iter().find(|t| t.contains(['\n', '"', '$', '`', '\\'])) {
             let why = format!("{text:?}: quotes, $, and line ends are not possible here");
             return Err(Failure::file(path, why));
@@ -172,8 +173,8 @@ pub(crate) fn submit(
             println_line(&format!("sbatch {elements} {}", path.display()));
             continue;
         }
-        let output = Command::new("sbatch").arg(&elements).arg("--parsable").arg(&path).output();
-        let output = output.map_err(|e| Failure::new(FAILED, format!("cannot run sbatch: {e}")))?;
+        let ran = Command::new("sbatch").arg(&elements).arg("--parsable").arg(&path).output();
+        let output = ran.map_err(|e| Failure::new(FAILED, format!("cannot run sbatch: {e}")))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(Failure::new(FAILED, format!("sbatch {}: {said}", path.display())));
@@ -230,7 +231,7 @@ fn script(
     options.extend(cluster.partition.iter().map(|p| format!("--partition={p}")));
     options.extend(cluster.account.iter().map(|a| format!("--account={a}")));
     options.extend(cluster.options.clone());
-    let options: String = options.iter().map(|o| format!("#SBATCH {o}\n")).collect();
+    let directives: String = options.iter().map(|o| format!("#SBATCH {o}\n")).collect();
     let modules: String = cluster.modules.iter().map(|m| format!("module load {m}\n")).collect();
     let mut model = String::new();
     for (option, path) in [("calibration", &sources.calibration), ("cluster", &sources.cluster)] {
@@ -241,7 +242,7 @@ fn script(
     let own: PathBuf = std::env::current_exe().map_err(|e| Failure::new(FAILED, e))?;
     Ok(format!(
         "#!/usr/bin/env bash\n# Written by `experiment run --slurm`: one repetition of a point, or of several, per element.\n\
-         {options}set -euo pipefail\n{modules}\
+         {directives}set -euo pipefail\n{modules}\
          read -r repetition points < <(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" {list})\n\
          # exec: SLURM's signals reach the program, which ends its ranks.\n\
          # shellcheck disable=SC2086 # one word per point\n\

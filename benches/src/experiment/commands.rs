@@ -138,6 +138,28 @@ fn check(session: &Session, names: &[String]) -> Result<(), Failure> {
     fitting(session, &program, &able, &Machine::here(&session.work)?, true).map(|_| ())
 }
 
+/// The machine that one node of a cluster is for the ranks of these experiments.
+fn node_of(cluster: &Cluster, session: &Session, able: &[&Experiment]) -> Result<Machine, Failure> {
+    let points: Result<Vec<_>, _> = able.iter().map(|e| e.points(&session.scale)).collect();
+    let provers = points?.into_iter().flatten().filter_map(|p| p.provers_per_rank).min();
+    let ranks = provers.map_or(1, |provers| cluster.ranks_per_node(provers));
+    Ok(cluster.machine(check::free_disk(&session.work)?, ranks))
+}
+
+/// Writes the environment, unless the file has it.
+fn record_environment(session: &Session, environment: &Environment) -> Result<(), Failure> {
+    let file = session.environment_file();
+    if file.exists() {
+        let earlier = Environment::read(&file)?;
+        if earlier.digest == environment.digest {
+            return Ok(());
+        }
+        let changed = changes(&earlier, environment);
+        eprintln!("the environment has changed ({changed}): points of another one run again");
+    }
+    environment.write(&file)
+}
+
 fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     let program = session.program()?;
     let able = runnable(session, &program, &options.chosen.experiments)?;
@@ -156,12 +178,7 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     let cluster = options.slurm.as_deref().map(Cluster::read).transpose()?;
     let machine = match &cluster {
         None => Machine::here(&session.work)?,
-        Some(cluster) => {
-            let points: Result<Vec<_>, _> = able.iter().map(|e| e.points(&session.scale)).collect();
-            let provers = points?.into_iter().flatten().filter_map(|p| p.provers_per_rank).min();
-            let ranks = provers.map_or(1, |provers| cluster.ranks_per_node(provers));
-            cluster.machine(check::free_disk(&session.work)?, ranks)
-        }
+        Some(cluster) => node_of(cluster, session, &able)?,
     };
     let found = fitting(session, &program, &able, &machine, false)?;
     for experiment in session.chosen(&options.chosen.experiments)? {
@@ -182,16 +199,7 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
         return clusters::submit(session, cluster, &plan, &order, &sources, options.dry_run);
     }
     let environment = session.environment(&program)?;
-    let file = session.environment_file();
-    if let Some(earlier) = file.exists().then(|| Environment::read(&file)).transpose()? {
-        if earlier.digest != environment.digest {
-            let changed = changes(&earlier, &environment);
-            eprintln!("the environment has changed ({changed}): points of another one run again");
-            environment.write(&file)?;
-        }
-    } else {
-        environment.write(&file)?;
-    }
+    record_environment(session, &environment)?;
     let predictor = Predictor::new(session, &program, &environment, &sources(&options.model))?;
     let runner = Runner { session, program: &program, environment: &environment, predictor };
     let mut failed = runner.all(&plan, &order.concat())?;
@@ -259,13 +267,13 @@ fn status(session: &Session) -> Result<(), Failure> {
         let own = rows.iter().filter(|row| row.point.id == point.id);
         let reasons: Vec<&str> = own.filter_map(|row| row.failure.as_deref()).collect();
         let failed = reasons.len();
-        let done = (1..=planned).filter(|repetition| {
+        let counts = |repetition: &usize| {
             let task = (point.id.clone(), *repetition);
             let directory = plan::directory(&session.results, &task);
             directory.is_dir()
                 && outcome::judge(&directory, point, &task, &digest).failure.is_none()
-        });
-        let done = done.count();
+        };
+        let done = (1..=planned).filter(counts).count();
         missing += planned - done;
         print(&format!("{:<34} {done} of {planned} done, {failed} failed\n", point.id));
         reasons.iter().for_each(|why| print(&format!("    failed: {why}\n")));

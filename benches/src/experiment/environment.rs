@@ -23,8 +23,8 @@ impl Environment {
     pub(crate) fn capture(program: &Program, root: &Path, work: &Path) -> Self {
         let text = |value: Option<String>| value.map_or(Value::Null, Value::String);
         let git = |arguments: &[&str]| {
-            let root = root.to_string_lossy();
-            let mut all = vec!["-C", &*root];
+            let folder = root.to_string_lossy();
+            let mut all = vec!["-C", &*folder];
             all.extend(arguments);
             first_line("git", &all)
         };
@@ -66,13 +66,13 @@ impl Environment {
 
     /// The digest of facts without the load, 16 hexadecimal digits.
     fn digest_of(facts: &Value) -> String {
-        let mut facts = facts.clone();
-        if let Some(facts) = facts.as_object_mut() {
-            facts.remove("load_at_start");
-            facts.remove("digest");
-            facts.remove("schema");
+        let mut lasting = facts.clone();
+        if let Some(fields) = lasting.as_object_mut() {
+            fields.remove("load_at_start");
+            fields.remove("digest");
+            fields.remove("schema");
         }
-        files::digest(facts.to_string().as_bytes())[..16].to_owned()
+        files::digest(lasting.to_string().as_bytes())[..16].to_owned()
     }
 
     /// Reads `env.json`; the digest is computed anew.
@@ -177,8 +177,8 @@ pub(crate) fn memory_bytes() -> Option<u64> {
 fn link_speed() -> Option<String> {
     let routes = fs::read_to_string("/proc/net/route").ok()?;
     let interface = default_interface(&routes)?;
-    let speed = read(&format!("/sys/class/net/{interface}/speed"))?;
-    let speed: u64 = speed.parse().ok()?;
+    let text = read(&format!("/sys/class/net/{interface}/speed"))?;
+    let speed: u64 = text.parse().ok()?;
     Some(format!("{speed} Mbit/s"))
 }
 
@@ -200,12 +200,12 @@ fn first_of(directory: &str, file: &str) -> Option<String> {
 
 /// The kind of file system that a directory is on: that of the longest mount point above it.
 fn file_system(path: &Path) -> Option<String> {
-    let path = path.canonicalize().ok()?;
+    let absolute = path.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     let above = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
         let (at, kind) = (words.next()?, words.next()?);
-        path.starts_with(at).then(|| (at.len(), kind.to_owned()))
+        absolute.starts_with(at).then(|| (at.len(), kind.to_owned()))
     });
     above.max_by_key(|(length, _)| *length).map(|(_, kind)| kind)
 }

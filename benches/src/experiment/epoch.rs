@@ -32,8 +32,8 @@ impl Epoch<'_> {
         if self.circuit != STEPS {
             return Ok(format!("changes={}", self.batch));
         }
-        let each = self.options.get("steps").and_then(|steps| steps.parse::<usize>().ok());
-        let each = each.filter(|each| *each > 0).ok_or_else(|| {
+        let given = self.options.get("steps").and_then(|steps| steps.parse::<usize>().ok());
+        let each = given.filter(|each| *each > 0).ok_or_else(|| {
             let why = "the variant needs \"steps\" in its options";
             Failure::new(USAGE, format!("{}: {why}", self.point))
         })?;

@@ -95,9 +95,9 @@ pub(crate) fn check_paper_data(directory: &Path) -> Result<(), Failure> {
 
 /// Returns the entries of a directory, sorted by name.
 pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let all: Result<Vec<_>, _> =
+    let found: Result<Vec<_>, _> =
         fs::read_dir(directory).at(directory)?.map(|entry| entry.map(|e| e.path())).collect();
-    let mut all = all.at(directory)?;
+    let mut all = found.at(directory)?;
     all.sort();
     Ok(all)
 }

@@ -44,8 +44,8 @@ impl Measured {
             return None;
         }
         let pairs = self.each.iter().filter_map(|(repetition, row)| {
-            let other = other.each.get(repetition)?.get(column).filter(|value| **value > 0.0)?;
-            Some(row.get(column)? / other)
+            let base = other.each.get(repetition)?.get(column).filter(|value| **value > 0.0)?;
+            Some(row.get(column)? / base)
         });
         Summary::of(&pairs.collect::<Vec<f64>>())
     }

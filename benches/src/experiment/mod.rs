@@ -12,6 +12,7 @@ mod claims;
 mod clusters;
 mod collect;
 mod columns;
+mod combinations;
 mod commands;
 mod compare;
 mod environment;

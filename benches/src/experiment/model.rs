@@ -98,8 +98,8 @@ impl<'s> Predictor<'s> {
         arguments.extend(point.arguments()?);
         arguments.extend(["--cores".to_owned(), cores.to_string()]);
         for (option, path) in [("--calibration", &self.calibration), ("--cluster", &file)] {
-            let path = path.to_str().ok_or("is not valid UTF-8").at(path)?;
-            arguments.extend([option.to_owned(), path.to_owned()]);
+            let name = path.to_str().ok_or("is not valid UTF-8").at(path)?;
+            arguments.extend([option.to_owned(), name.to_owned()]);
         }
         arguments.push("--json".to_owned());
         let answer = self.program.ask(arguments);
@@ -261,8 +261,8 @@ pub(crate) fn read(
     let mut table = csv::Reader::from_path(&path).at(&path)?;
     let wrong = |what: String| Failure::file(&path, format!("{what}: run `experiment model`"));
     let mut all = BTreeMap::new();
-    for row in table.deserialize::<BTreeMap<String, String>>() {
-        let row = row.at(&path)?;
+    for record in table.deserialize::<BTreeMap<String, String>>() {
+        let row = record.at(&path)?;
         let id = row.get("point").ok_or_else(|| wrong("no column point".to_owned()))?;
         if row.get("environment").is_none_or(|found| found != environment) {
             return Err(wrong(format!("{id} was predicted in another environment")));

@@ -69,8 +69,8 @@ impl Own {
 /// Proves a point, and returns what its phases without loading keys took: seconds, and CPU seconds.
 /// The proof is verified.
 fn prove(session: &Session, program: &Program, point: &Point) -> Result<[f64; 2], String> {
-    let case = keys::prepare(program, point, &session.work, &session.stop);
-    let case = case.map_err(|e| e.message)?;
+    let case =
+        keys::prepare(program, point, &session.work, &session.stop).map_err(|e| e.message)?;
     let directory = tempfile::tempdir_in(&session.work).map_err(|e| e.to_string())?;
     let mut command = program.prove(point, &session.launcher);
     command.arg(case.input()).arg("--keys").arg(case.keys());
@@ -82,9 +82,9 @@ fn prove(session: &Session, program: &Program, point: &Point) -> Result<[f64; 2]
     output(session, verify.current_dir(directory.path()))?;
     let mut report = Command::new(&program.path);
     report.args(["report", "events.jsonl", "--json"]).current_dir(directory.path());
-    let report = output(session, &mut report)?;
-    let report: Value = serde_json::from_str(report.trim()).map_err(|e| e.to_string())?;
-    let phases = report["phases"].as_array().ok_or("the report has no phases")?;
+    let text = output(session, &mut report)?;
+    let parsed: Value = serde_json::from_str(text.trim()).map_err(|e| e.to_string())?;
+    let phases = parsed["phases"].as_array().ok_or("the report has no phases")?;
     let sum = |field: &str| {
         let counted = phases.iter().filter(|p| p["phase"] != "load_keys");
         counted.map(|p| p[field].as_f64()).sum::<Option<f64>>().filter(|s| *s > 0.0)
@@ -238,99 +238,130 @@ fn source(peer: &Peer, directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// Builds and runs a peer; a peer that cannot be run is one line that says why.
 fn run(session: &Session, peer: &Peer, directory: &Path) -> Vec<Found> {
-    let skipped = |why: &str| vec![Found::skipped(&peer.name, &peer.title, why)];
-    for program in &peer.requires {
-        if first_line("sh", &["-c", &format!("command -v {program}")]).is_none() {
-            return skipped(&format!("{program} is not installed"));
+    let found = Built::new(session, peer, directory).and_then(|built| built.all());
+    found.unwrap_or_else(|why| vec![Found::skipped(&peer.name, &peer.title, &why)])
+}
+
+/// A peer that is ready to run.
+struct Built<'a> {
+    session: &'a Session,
+    peer: &'a Peer,
+    source: PathBuf,
+    /// The directory of its own files.
+    out: PathBuf,
+    /// The circuit that `hekaton` proves in alternation with it, and the program for that.
+    own: Option<(&'a Own, Program)>,
+}
+
+impl<'a> Built<'a> {
+    fn new(session: &'a Session, peer: &'a Peer, directory: &Path) -> Result<Self, String> {
+        for program in &peer.requires {
+            if first_line("sh", &["-c", &format!("command -v {program}")]).is_none() {
+                return Err(format!("{program} is not installed"));
+            }
         }
+        let source = source(peer, directory)?;
+        let out = session.work.join(format!("peer-{}", peer.name));
+        std::fs::create_dir_all(&out).map_err(|e| e.to_string())?;
+        let mut built = Self { session, peer, source, out, own: None };
+        output(session, &mut built.shell(&peer.build, 1, 1))
+            .map_err(|why| format!("the build {why}"))?;
+        if let Some(own) = &peer.hekaton {
+            built.own = Some((own, session.program().map_err(|e| e.message)?));
+        }
+        Ok(built)
     }
-    let source = match source(peer, directory) {
-        Ok(source) => source,
-        Err(why) => return skipped(&why),
-    };
-    let out = session.work.join(format!("peer-{}", peer.name));
-    if let Err(e) = std::fs::create_dir_all(&out) {
-        return skipped(&e.to_string());
-    }
-    let shell = |text: &str, cores: usize, subcircuits: usize| {
-        let text = text
-            .replace("{out}", &out.to_string_lossy())
+
+    /// A command of the peer's file.
+    fn shell(&self, text: &str, cores: usize, subcircuits: usize) -> Command {
+        let script = text
+            .replace("{out}", &self.out.to_string_lossy())
             .replace("{cores}", &cores.to_string())
             .replace("{subcircuits}", &subcircuits.to_string());
         let mut command = Command::new("sh");
-        command.arg("-c").arg(text).current_dir(&source);
+        command.arg("-c").arg(script).current_dir(&self.source);
         command
-    };
-    if let Err(why) = output(session, &mut shell(&peer.build, 1, 1)) {
-        return skipped(&format!("the build {why}"));
     }
-    let program = match peer.hekaton.as_ref().map(|_| session.program()).transpose() {
-        Ok(program) => program,
-        Err(e) => return skipped(&e.message),
-    };
-    let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut all = Vec::new();
-    for &cores in peer.cores.iter().filter(|cores| **cores <= most) {
-        for (index, &subcircuits) in peer.subcircuits.iter().enumerate() {
-            let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-            for repetition in 0..peer.repetitions.max(1) {
-                let theirs = || {
-                    let text = output(session, &mut shell(&peer.run, cores, subcircuits));
-                    let text = text.map_err(|why| format!("a run {why}"))?;
-                    let line: Option<Value> =
-                        text.lines().rev().find_map(|l| serde_json::from_str(l).ok());
-                    line.ok_or_else(|| "a run printed no JSON".to_owned())
-                };
-                let ours = || match peer.hekaton.as_ref().zip(program.as_ref()) {
-                    Some((own, program)) => own
-                        .point(&peer.name, index, cores)
-                        .and_then(|point| prove(session, program, &point))
-                        .map(Some),
-                    None => Ok(None),
-                };
-                // In alternating order, so that a drift of the machine is in no ratio.
-                let (theirs, ours) = if repetition % 2 == 0 {
-                    let theirs = theirs();
-                    (theirs, ours())
-                } else {
-                    let ours = ours();
-                    (theirs(), ours)
-                };
-                let (line, own) = match theirs.and_then(|line| Ok((line, ours?))) {
-                    Ok(both) => both,
-                    Err(why) => return skipped(&why),
-                };
-                for (column, field) in &peer.columns {
-                    let Some(value) = line[field].as_f64() else {
-                        return skipped(&format!("a run printed no field {field:?}"));
-                    };
-                    values.entry(column.clone()).or_default().push(value);
-                    let own = own.and_then(|own| own_rate(column, subcircuits, cores, own));
-                    if let Some(own) = own {
-                        values.entry(format!("hekaton_{column}")).or_default().push(own);
-                        values.entry(format!("ratio_{column}")).or_default().push(own / value);
-                    }
+
+    /// Measures all sizes on all numbers of cores that this machine has.
+    fn all(&self) -> Result<Vec<Found>, String> {
+        let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let mut all = Vec::new();
+        for &cores in self.peer.cores.iter().filter(|cores| **cores <= most) {
+            for index in 0..self.peer.subcircuits.len() {
+                all.extend(self.medians(cores, index)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The medians of all columns for an entry of `subcircuits`.
+    fn medians(&self, cores: usize, index: usize) -> Result<Vec<Found>, String> {
+        let (peer, subcircuits) = (self.peer, self.peer.subcircuits[index]);
+        let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for repetition in 0..peer.repetitions.max(1) {
+            let (line, own) = self.pair(repetition, cores, index)?;
+            for (column, field) in &peer.columns {
+                let value = line[field]
+                    .as_f64()
+                    .ok_or_else(|| format!("a run printed no field {field:?}"))?;
+                values.entry(column.clone()).or_default().push(value);
+                let rate = own.and_then(|own| own_rate(column, subcircuits, cores, own));
+                if let Some(rate) = rate {
+                    values.entry(format!("hekaton_{column}")).or_default().push(rate);
+                    values.entry(format!("ratio_{column}")).or_default().push(rate / value);
                 }
             }
-            all.extend(values.into_iter().filter_map(|(column, values)| {
-                let median = super::statistics::Summary::of(&values)?.median;
-                Some(Found {
-                    peer: peer.name.clone(),
-                    title: format!("{} {}", peer.title, peer.version),
-                    cores: cores.to_string(),
-                    size: format!(
-                        "{subcircuits} {}",
-                        peer.sizes.as_deref().unwrap_or("subcircuits")
-                    ),
-                    column,
-                    value: median.to_string(),
-                    note: String::new(),
-                })
-            }));
         }
+        let found = values.into_iter().filter_map(|(column, values)| {
+            let median = super::statistics::Summary::of(&values)?.median;
+            Some(Found {
+                peer: peer.name.clone(),
+                title: format!("{} {}", peer.title, peer.version),
+                cores: cores.to_string(),
+                size: format!("{subcircuits} {}", peer.sizes.as_deref().unwrap_or("subcircuits")),
+                column,
+                value: median.to_string(),
+                note: String::new(),
+            })
+        });
+        Ok(found.collect())
     }
-    all
+
+    /// One repetition: the line that the peer printed, and the times of `hekaton`.
+    fn pair(
+        &self,
+        repetition: usize,
+        cores: usize,
+        index: usize,
+    ) -> Result<(Value, Option<[f64; 2]>), String> {
+        let theirs = || self.theirs(cores, self.peer.subcircuits[index]);
+        let ours = || self.ours(cores, index);
+        // In alternating order, so that a drift of the machine is in no ratio.
+        let (theirs, ours) = if repetition.is_multiple_of(2) {
+            let theirs = theirs();
+            (theirs, ours())
+        } else {
+            let ours = ours();
+            (theirs(), ours)
+        };
+        theirs.and_then(|line| Ok((line, ours?)))
+    }
+
+    fn theirs(&self, cores: usize, subcircuits: usize) -> Result<Value, String> {
+        let mut command = self.shell(&self.peer.run, cores, subcircuits);
+        let text = output(self.session, &mut command).map_err(|why| format!("a run {why}"))?;
+        let line = text.lines().rev().find_map(|l| serde_json::from_str(l).ok());
+        line.ok_or_else(|| "a run printed no JSON".to_owned())
+    }
+
+    fn ours(&self, cores: usize, index: usize) -> Result<Option<[f64; 2]>, String> {
+        let Some((own, program)) = &self.own else { return Ok(None) };
+        let point = own.point(&self.peer.name, index, cores)?;
+        prove(self.session, program, &point).map(Some)
+    }
 }
 
 #[cfg(test)]

@@ -29,17 +29,17 @@ impl Predicted {
     /// The column by which a point is compared, and its band: the aggregation where the figure shows
     /// that, otherwise the whole run.
     pub(crate) fn compared(&self, shown: &[String]) -> Option<(&'static str, Band)> {
-        let column = PREDICTED.iter().rev().map(|(column, _)| *column);
-        let mut column = column.filter(|c| *c == "seconds" || shown.iter().any(|y| y == c));
-        column.find_map(|c| Some((c, *self.bands.get(c)?)))
+        let columns = PREDICTED.iter().rev().map(|(column, _)| *column);
+        let mut candidates = columns.filter(|c| *c == "seconds" || shown.iter().any(|y| y == c));
+        candidates.find_map(|c| Some((c, *self.bands.get(c)?)))
     }
 
     /// The median of several predictions, and the ends of all their bands; `None` without
     /// predictions.
     pub(crate) fn of(all: &[Self]) -> Option<Self> {
         let band = |column: &'static str| {
-            let bands = all.iter().filter_map(|p| p.bands.get(column));
-            let bands: Vec<Band> = bands.copied().collect();
+            let bands: Vec<Band> =
+                all.iter().filter_map(|p| p.bands.get(column)).copied().collect();
             let middles: Vec<f64> = bands.iter().map(|band| band[0]).collect();
             let low = bands.iter().map(|band| band[1]).fold(f64::INFINITY, f64::min);
             let high = bands.iter().map(|band| band[2]).fold(0.0, f64::max);
@@ -80,8 +80,8 @@ mod tests {
         let bands = BTreeMap::from([("seconds", [2.0; 3]), ("aggregate_s", [1.0; 3])]);
         let predicted = Predicted { bands };
         let column = |shown: &[&str]| {
-            let shown: Vec<String> = shown.iter().map(|y| (*y).to_owned()).collect();
-            predicted.compared(&shown).map(|(column, _)| column)
+            let columns: Vec<String> = shown.iter().map(|y| (*y).to_owned()).collect();
+            predicted.compared(&columns).map(|(column, _)| column)
         };
         assert_eq!(column(&["aggregate_s"]), Some("aggregate_s"));
         assert_eq!(column(&["seconds", "constraints_per_core_second"]), Some("seconds"));

@@ -25,13 +25,14 @@ pub(crate) struct Program {
 impl Program {
     /// Asks the program for its circuits and for the machine.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let path = path.canonicalize().map_err(|e| {
+        let absolute = path.canonicalize().map_err(|e| {
             let why = "build it with `cargo build --release -p hekaton-paper --features mpi`, or pass \
                        --hekaton PATH";
             Failure::new(USAGE, format!("{}: {e}: {why}", path.display()))
         })?;
-        let digest = files::digest_of(&path)?;
-        let mut program = Self { path, digest, circuits: vec![], findings: vec![], mpi: false };
+        let digest = files::digest_of(&absolute)?;
+        let (circuits, findings) = (Vec::new(), Vec::new());
+        let mut program = Self { path: absolute, digest, circuits, findings, mpi: false };
         let circuits = program.ask(["circuits", "--json"])?;
         // Without this error, a program that answers in another form would look like one without circuits, and all
         // experiments would be skipped.
@@ -93,10 +94,10 @@ impl Program {
         &self,
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<Value, Failure> {
-        let arguments: Vec<A> = arguments.into_iter().collect();
+        let all: Vec<A> = arguments.into_iter().collect();
         let words: Vec<String> =
-            arguments.iter().map(|a| a.as_ref().to_string_lossy().into_owned()).collect();
-        let answer = self.output(arguments)?;
+            all.iter().map(|a| a.as_ref().to_string_lossy().into_owned()).collect();
+        let answer = self.output(all)?;
         match answer["ok"] == true {
             true => Ok(answer),
             false => {
@@ -131,9 +132,9 @@ impl Program {
         pid_file: Option<&Path>,
     ) -> Result<process::Ended, Failure> {
         let out = File::create(output).map_err(|e| Failure::file(output, e))?;
-        let log_file = File::options().create(true).append(true).open(log);
-        let log_file = log_file.map_err(|e| Failure::file(log, e))?;
-        command.stdin(Stdio::null()).stdout(out).stderr(log_file);
+        let opened = File::options().create(true).append(true).open(log);
+        let errors = opened.map_err(|e| Failure::file(log, e))?;
+        command.stdin(Stdio::null()).stdout(out).stderr(errors);
         process::watch(command, stop, pid_file)
     }
 

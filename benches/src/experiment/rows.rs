@@ -29,8 +29,8 @@ impl Row {
     pub(crate) fn fields(&self) -> Vec<String> {
         let point = &self.point;
         let options = point.options.iter().map(|(name, value)| format!("{name}={value}"));
-        let parameters = point.parameters.iter().map(|(name, value)| format!("{name}={value}"));
-        let parameters: Vec<String> = parameters.chain(options).collect();
+        let numbers = point.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        let parameters: Vec<String> = numbers.chain(options).collect();
         let mut fields = vec![
             point.experiment.clone(),
             point.scale.clone(),
@@ -108,6 +108,34 @@ pub(crate) fn compare(row: &mut BTreeMap<&'static str, f64>, predicted: &Predict
     }
 }
 
+/// The bytes of each subcircuit's messages, and the part of the first rank with accounts.
+fn traffic(report: &Value) -> [(&'static str, Option<f64>); 8] {
+    let each = |phase: &str, field: &str| {
+        let answers = accounts(report, Some(phase), "subcircuits").filter(|n| *n > 0.0)?;
+        Some(accounts(report, Some(phase), field)? / answers)
+    };
+    let first = |phase: &str, field: &str| {
+        let all = report["rank_accounts"].as_array()?;
+        all.iter().find(|a| a["phase"] == phase)?[field].as_f64()
+    };
+    [
+        ("commit_request_bytes", each("commit", "sent_bytes")),
+        ("prove_request_bytes", each("prove", "sent_bytes")),
+        ("commit_response_bytes", each("commit", "received_bytes")),
+        ("prove_response_bytes", each("prove", "received_bytes")),
+        ("first_rank_commit_answers", first("commit", "subcircuits")),
+        ("first_rank_commit_bytes", first("commit", "received_bytes")),
+        ("first_rank_prove_answers", first("prove", "subcircuits")),
+        ("first_rank_prove_bytes", first("prove", "received_bytes")),
+    ]
+}
+
+/// The number of slots of all subcircuits; `None` if the setup lists no types.
+fn wires(setup: &Value) -> Option<f64> {
+    let types = setup["manifest"]["types"].as_array().filter(|types| !types.is_empty())?;
+    types.iter().map(|t| Some(t["slots"].as_f64()? * t["instances"].as_f64()?)).sum()
+}
+
 /// Returns the measurements of one repetition, from its report, its verification, its setup, and its
 /// account.
 #[allow(clippy::cast_precision_loss, reason = "small numbers")]
@@ -149,32 +177,16 @@ pub(crate) fn numbers(
     put("prover_cpu_seconds", of_phases.filter(|_| !phases.is_empty()));
     put("busy_s", accounts(report, None, "busy_seconds"));
     put("idle_s", accounts(report, None, "idle_seconds"));
-    let each = |phase: &str, field: &str| {
-        let answers = accounts(report, Some(phase), "subcircuits").filter(|n| *n > 0.0)?;
-        Some(accounts(report, Some(phase), field)? / answers)
-    };
-    put("commit_request_bytes", each("commit", "sent_bytes"));
-    put("prove_request_bytes", each("prove", "sent_bytes"));
-    put("commit_response_bytes", each("commit", "received_bytes"));
-    put("prove_response_bytes", each("prove", "received_bytes"));
-    let first = |phase: &str, field: &str| {
-        let all = report["rank_accounts"].as_array()?;
-        all.iter().find(|a| a["phase"] == phase)?[field].as_f64()
-    };
-    put("first_rank_commit_answers", first("commit", "subcircuits"));
-    put("first_rank_commit_bytes", first("commit", "received_bytes"));
-    put("first_rank_prove_answers", first("prove", "subcircuits"));
-    put("first_rank_prove_bytes", first("prove", "received_bytes"));
+    for (name, value) in traffic(report) {
+        put(name, value);
+    }
     put("peak_memory_bytes", report["peak_memory_bytes"].as_f64());
     put("key_bytes", setup["proving_key_bytes"].as_f64());
-    let types = setup["manifest"]["types"].as_array().map_or(&[][..], Vec::as_slice);
-    let wires = types.iter().map(|t| Some(t["slots"].as_f64()? * t["instances"].as_f64()?));
-    let wires = wires.sum::<Option<f64>>().filter(|_| !types.is_empty());
-    put("wires_per_subcircuit", wires.zip(subcircuits).map(|(w, n)| w / n));
+    put("wires_per_subcircuit", wires(setup).zip(subcircuits).map(|(w, n)| w / n));
     // A witness is made with some effort, and no figure shows its size.
     let input = (point.input != Input::Epoch).then(|| point.input_bytes().ok()).flatten();
-    let input = input.zip(subcircuits).map(|(input, n)| input.len() as f64 / n);
-    put("input_bytes_per_subcircuit", input);
+    let of_each = input.zip(subcircuits).map(|(input, n)| input.len() as f64 / n);
+    put("input_bytes_per_subcircuit", of_each);
     put("proof_bytes", report["proof_bytes"].as_f64());
     put("verify_ms", verified["seconds"].as_f64().map(|s| s * 1e3));
     put("setup_s", setup["seconds"].as_f64());

@@ -1,10 +1,11 @@
 //! Experiments as TOML files, and the points that a scale of one consists of.
 
 use super::columns::COLUMNS;
+use super::combinations::Combination;
 use super::epoch::Epoch;
 use super::failure::{Failure, USAGE};
 use super::files;
-use super::scale::{Scale, Scales, Schedule, Setting, Variant, formula};
+use super::scale::{Scale, Scales, Schedule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,6 +53,18 @@ pub(crate) enum Input {
     Text(String),
     /// The witness of an epoch of a directory, with as many updates and labels as the parameters `batch` and `labels` say.
     Epoch,
+}
+
+impl Input {
+    /// The names of the parameters that it follows from.
+    fn parameters(&self) -> impl Iterator<Item = &str> {
+        let (own, of_epoch): (&[String], &[&str]) = match self {
+            Self::Bytes(names) => (names, &[]),
+            Self::Text(_) => (&[], &[]),
+            Self::Epoch => (&[], &OF_EPOCH),
+        };
+        own.iter().map(String::as_str).chain(of_epoch.iter().copied())
+    }
 }
 
 /// Parameters of a witness that are not parameters of the circuit.
@@ -139,8 +152,9 @@ impl Point {
     /// If the circuit for the input cannot be known.
     pub(crate) fn arguments(&self) -> Result<Vec<String>, Failure> {
         let of_input: &[&str] = if self.input == Input::Epoch { &OF_EPOCH } else { &[] };
-        let own = self.parameters.iter().filter(|(name, _)| !of_input.contains(&name.as_str()));
-        let own = own.map(|(name, value)| format!("{name}={value}"));
+        let of_circuit =
+            self.parameters.iter().filter(|(name, _)| !of_input.contains(&name.as_str()));
+        let own = of_circuit.map(|(name, value)| format!("{name}={value}"));
         let options = self.options.iter().map(|(name, value)| format!("{name}={value}"));
         let derived = match self.input {
             Input::Epoch => Some(self.epoch().parameter()?),
@@ -207,10 +221,8 @@ impl Experiment {
                 let why = format!("{name:?} in \"limits\" is not a variant in [scale.{scale}]");
                 return fail(why);
             }
-            let limits = limits.flat_map(|limit| limit.when.keys().chain(limit.most.keys()));
-            if let Some(name) =
-                limits.into_iter().find(|name| !given.parameters.contains_key(*name))
-            {
+            let mut limited = limits.flat_map(|limit| limit.when.keys().chain(limit.most.keys()));
+            if let Some(name) = limited.find(|name| !given.parameters.contains_key(*name)) {
                 let why = format!("{name:?} in \"limits\" is not a parameter in [scale.{scale}]");
                 return fail(why);
             }
@@ -277,12 +289,12 @@ impl Experiment {
         else {
             return Ok(Vec::new());
         };
-        let mut given = given.clone();
-        given.parameters.extend(projection.parameters.clone());
-        given.cores.clone_from(&projection.cores);
-        given.limits.clone_from(&projection.limits);
-        given.provers_per_rank = Some(projection.provers_per_rank);
-        self.points_of(scale, &given)
+        let mut changed = given.clone();
+        changed.parameters.extend(projection.parameters.clone());
+        changed.cores.clone_from(&projection.cores);
+        changed.limits.clone_from(&projection.limits);
+        changed.provers_per_rank = Some(projection.provers_per_rank);
+        self.points_of(scale, &changed)
     }
 
     fn usage(&self, why: String) -> Failure {
@@ -290,116 +302,59 @@ impl Experiment {
     }
 
     fn points_of(&self, scale: &str, given: &Scale) -> Result<Vec<Point>, Failure> {
-        let usage = |why: String| self.usage(why);
-        let input = self.input.clone().ok_or_else(|| usage("\"input\" is missing".into()))?;
-        let lists = given.parameters.iter().filter_map(|(name, setting)| match setting {
-            Setting::List(values) => Some((name.clone(), values.clone())),
-            _ => None,
-        });
-        let lists: Vec<(String, Vec<u64>)> = lists.collect();
-        let variants = given.variants.iter().map(|(name, variant)| Some((name, variant)));
-        let variants: Vec<Option<(&String, &Variant)>> = match given.variants.is_empty() {
-            true => vec![None],
-            false => variants.collect(),
-        };
-        let choices: Vec<_> = (variants.iter())
-            .flat_map(|variant| combinations(&lists).into_iter().map(|choice| (*variant, choice)))
-            .collect();
+        let missing = || self.usage("\"input\" is missing".into());
+        let input = self.input.as_ref().ok_or_else(missing)?;
         let mut points = Vec::new();
-        for &cores in &given.cores {
-            let sizes: Vec<Option<u64>> = match (&given.subcircuits, given.subcircuits_per_core) {
-                (Some(sizes), _) => sizes.iter().copied().map(Some).collect(),
-                (None, Some(each)) => vec![Some(each * cores as u64)],
-                (None, None) => vec![None],
-            };
-            for subcircuits in sizes {
-                for (variant, choice) in choices.clone() {
-                    let name = variant.map(|(name, _)| name.clone());
-                    let of_size = subcircuits.map_or_else(String::new, |n| format!(".s{n}"));
-                    let mut id = format!("{}.c{cores}{of_size}", self.name);
-                    let mut element = self.name.clone();
-                    if given.subcircuits_per_core.is_none() {
-                        element += &of_size;
-                    }
-                    let of_variant = name.iter().map(|name| format!(".{name}"));
-                    let of_choice = choice.iter().map(|(name, value)| format!(".{name}{value}"));
-                    for part in of_variant.chain(of_choice) {
-                        id += &part;
-                        element += &part;
-                    }
-                    let mut parameters = choice;
-                    for (name, setting) in &given.parameters {
-                        let value = match setting {
-                            Setting::List(_) => continue,
-                            Setting::Number(value) => *value,
-                            Setting::Formula(text) => {
-                                let missing =
-                                    "\"subcircuits\" is missing, and a parameter needs it";
-                                let subcircuits =
-                                    subcircuits.ok_or_else(|| usage(missing.into()))?;
-                                formula(text, subcircuits).map_err(usage)?
-                            }
-                        };
-                        parameters.insert(name.clone(), value);
-                    }
-                    if given.limits.iter().any(|limit| limit.excludes(name.as_deref(), &parameters))
-                    {
-                        continue;
-                    }
-                    if let Input::Bytes(names) = &input
-                        && let Some(name) = names.iter().find(|n| !parameters.contains_key(*n))
-                    {
-                        return Err(usage(format!("\"input\" needs the parameter {name:?}")));
-                    }
-                    if input == Input::Epoch
-                        && let Some(name) = OF_EPOCH.iter().find(|n| !parameters.contains_key(**n))
-                    {
-                        return Err(usage(format!("\"input\" needs the parameter {name:?}")));
-                    }
-                    let circuit = variant.and_then(|(_, variant)| variant.circuit.as_deref());
-                    let options =
-                        variant.map_or_else(BTreeMap::new, |(_, variant)| variant.options.clone());
-                    let units = self.units.as_ref().and_then(|name| parameters.get(name).copied());
-                    points.push(Point {
-                        id,
-                        experiment: self.name.clone(),
-                        scale: scale.to_owned(),
-                        variant: name,
-                        circuit: circuit.unwrap_or(self.circuit()).to_owned(),
-                        parameters,
-                        options,
-                        input: input.clone(),
-                        subcircuits,
-                        cores,
-                        provers_per_rank: given.provers_per_rank.map(|p| p.min(cores)),
-                        root_proves: given.root_proves,
-                        schedule: given.schedule,
-                        oversubscribe: given.oversubscribe,
-                        element: self.paired.then_some(element),
-                        units,
-                    });
-                }
+        for combination in Combination::all(given) {
+            let parameters = combination.parameters(given).map_err(|why| self.usage(why))?;
+            let name = combination.name();
+            if given.limits.iter().any(|limit| limit.excludes(name, &parameters)) {
+                continue;
             }
+            if let Some(name) = input.parameters().find(|name| !parameters.contains_key(*name)) {
+                return Err(self.usage(format!("\"input\" needs the parameter {name:?}")));
+            }
+            points.push(self.point(scale, given, input, &combination, parameters));
         }
         Ok(points)
     }
-}
 
-/// All ways to choose one value per name; one empty choice if there is no name.
-fn combinations(lists: &[(String, Vec<u64>)]) -> Vec<BTreeMap<String, u64>> {
-    let mut all = vec![BTreeMap::new()];
-    for (name, values) in lists {
-        all = (all.iter())
-            .flat_map(|choice| {
-                values.iter().map(|value| {
-                    let mut longer = choice.clone();
-                    longer.insert(name.clone(), *value);
-                    longer
-                })
-            })
-            .collect();
+    /// The point of a combination whose parameters are known.
+    fn point(
+        &self,
+        scale: &str,
+        given: &Scale,
+        input: &Input,
+        combination: &Combination<'_>,
+        parameters: BTreeMap<String, u64>,
+    ) -> Point {
+        let (of_size, of_choice) = (combination.of_size(), combination.of_choice());
+        let (cores, variant) = (combination.cores, combination.variant());
+        let mut element = self.name.clone();
+        if given.subcircuits_per_core.is_none() {
+            element += &of_size;
+        }
+        element += &of_choice;
+        let circuit = variant.and_then(|variant| variant.circuit.as_deref());
+        Point {
+            id: format!("{}.c{cores}{of_size}{of_choice}", self.name),
+            experiment: self.name.clone(),
+            scale: scale.to_owned(),
+            variant: combination.name().map(str::to_owned),
+            circuit: circuit.unwrap_or(self.circuit()).to_owned(),
+            options: variant.map_or_else(BTreeMap::new, |variant| variant.options.clone()),
+            input: input.clone(),
+            subcircuits: combination.subcircuits,
+            cores,
+            provers_per_rank: given.provers_per_rank.map(|p| p.min(cores)),
+            root_proves: given.root_proves,
+            schedule: given.schedule,
+            oversubscribe: given.oversubscribe,
+            element: self.paired.then_some(element),
+            units: self.units.as_ref().and_then(|name| parameters.get(name).copied()),
+            parameters,
+        }
     }
-    all
 }
 
 /// Reads all experiments of a directory, sorted as the paper has them.
@@ -420,9 +375,9 @@ mod tests {
 
     #[test]
     fn the_committed_experiments_are_valid() {
-        let all =
+        let read =
             read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../paper-results/experiments"));
-        let all = all.unwrap_or_else(|e| panic!("{}", e.message));
+        let all = read.unwrap_or_else(|e| panic!("{}", e.message));
         assert_eq!(all.len(), 9);
         for experiment in all.iter().filter(|e| !e.may_lack_circuit()) {
             for scale in SCALES {

@@ -67,8 +67,9 @@ fn products(trace: &[Access], occurrences: usize, [alpha, beta]: [Fr; 2]) -> Vec
 fn tree(leaves: Vec<Fr>, hashes: &mut usize) -> Result<Vec<Vec<Fr>>, Error> {
     let mut levels = vec![leaves];
     while let Some(level) = levels.last().filter(|level| level.len() > 1) {
-        let next = level.as_chunks::<2>().0.iter().map(|[left, right]| hash(hashes, *left, *right));
-        let next = next.collect::<Result<Vec<_>, _>>()?;
+        let pairs = level.as_chunks::<2>().0.iter();
+        let next =
+            pairs.map(|[left, right]| hash(hashes, *left, *right)).collect::<Result<_, _>>()?;
         levels.push(next);
     }
     Ok(levels)
@@ -97,12 +98,12 @@ pub fn between_rounds(trace: &[Access], occurrences: usize) -> Result<Prepared, 
     let mut hashes = 0;
     // One permutation per leaf. The last entries of the traces, which are in a leaf as well, are
     // left out: the paper's hashing takes no less.
-    let leaves = by_slot.iter().zip(&by_address);
-    let leaves = leaves.map(|(a, b)| hash(&mut hashes, *a, *b)).collect::<Result<Vec<_>, _>>()?;
+    let pairs = by_slot.iter().zip(&by_address);
+    let leaves = pairs.map(|(a, b)| hash(&mut hashes, *a, *b)).collect::<Result<Vec<_>, _>>()?;
     let levels = tree(leaves, &mut hashes)?;
     // leaf 0, which holds the public values
     std::hint::black_box(hash(&mut hashes, challenges[0], levels[levels.len() - 1][0])?);
-    let requests = (0..by_slot.len()).map(|i| {
+    let request = |i: usize| {
         let before = match i.checked_sub(1) {
             None => [Fr::ONE, Fr::ONE, Fr::default(), Fr::default()],
             Some(last) => {
@@ -112,8 +113,8 @@ pub fn between_rounds(trace: &[Access], occurrences: usize) -> Result<Prepared, 
         };
         let paths = [path(&levels, i.saturating_sub(1)), path(&levels, i)];
         ProveRequest { challenges, before, paths }
-    });
-    let requests = requests.collect();
+    };
+    let requests = (0..by_slot.len()).map(request).collect();
     let products = [by_slot, by_address].map(|p| p.last().copied().unwrap_or_default());
     Ok(Prepared { requests, hashes, products })
 }
@@ -134,8 +135,8 @@ pub fn commit_request(by_slot: &[Access], by_address: &[Access]) -> Vec<u8> {
 /// the path of one leaf. Table 2 of the paper grows by one node for each doubling, so the second
 /// path must share its nodes; the root follows from a path.
 pub fn prove_request(request: &ProveRequest, after: &[Fr; 4]) -> Vec<u8> {
-    let scalars = request.challenges.iter().chain(&request.before).chain(after);
-    let scalars = scalars.chain(&request.paths[1]);
+    let states = request.before.iter().chain(after);
+    let scalars = request.challenges.iter().chain(states).chain(&request.paths[1]);
     // whether a path follows
     std::iter::once(1).chain(scalars.flat_map(fr_to_bytes)).collect()
 }

@@ -39,8 +39,8 @@ pub(crate) fn measure(options: &Options) -> Result<(), Error> {
         let engine = LocalEngine::new(None)?;
         let keys = setup(&circuit, &engine, &SetupOptions::new("epochs"))?;
         let run = circuit.run(&witness)?;
-        let (spent, proven) = times(|| prove(&circuit, &run, &keys, &engine, &ProveOptions::new()));
-        let proven = proven?;
+        let (spent, result) = times(|| prove(&circuit, &run, &keys, &engine, &ProveOptions::new()));
+        let proven = result?;
         let proof = proven.proof.as_bytes();
         let verified = || verify(&keys.verifying, &proven.public_values, proof);
         verified()?;
@@ -64,8 +64,8 @@ pub(crate) fn measure(options: &Options) -> Result<(), Error> {
         line("updates of a batch", wall / of_step, "", none, "a second of wall time", true);
         line("subcircuits", subcircuits as f64, "", none, "proven", true);
         line("proof", proof.len() as f64, "akd 0.13, an audit of 1,024", 388_000.0, "bytes", false);
-        let verifying = verifying.as_secs_f64() * 1e3;
-        line("verification", verifying, "akd 0.13, an audit of 1,024", 250.0, "ms", false);
+        let ms = verifying.as_secs_f64() * 1e3;
+        line("verification", ms, "akd 0.13, an audit of 1,024", 250.0, "ms", false);
         line(
             "memory",
             peak_of_process() as f64 / 1e6,

@@ -60,9 +60,9 @@ impl Store for Slow {
 }
 
 pub(crate) fn opener(folder: &Path, is_slow: bool) -> Box<Opener> {
-    let folder = folder.join("database");
+    let database = folder.join("database");
     Box::new(move |opened| {
-        let store = Fjall::open(&folder, 256 << 20, opened)?;
+        let store = Fjall::open(&database, 256 << 20, opened)?;
         Ok(if is_slow { Box::new(Slow(store)) } else { Box::new(store) as Box<dyn Store> })
     })
 }
@@ -159,8 +159,8 @@ fn look_ups(options: &Options, server: &Server, epoch: &mut usize) -> Result<(),
             while !stop.load(Ordering::Relaxed) || waits.len() < 1000 {
                 at = at.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
                 let label = label((at >> 33) % options.keys.max(1));
-                let (spent, answer) = time(|| Ok::<_, Error>(server.view()?.look_up(&label)?));
-                let answer = answer?;
+                let (spent, found) = time(|| Ok::<_, Error>(server.view()?.look_up(&label)?));
+                let answer = found?;
                 bytes =
                     bytes.max(answer.path.encode().len() + server.view()?.signed().encode().len());
                 waits.push(spent);
@@ -188,8 +188,8 @@ fn look_ups(options: &Options, server: &Server, epoch: &mut usize) -> Result<(),
 
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
+    for found in std::fs::read_dir(from)? {
+        let entry = found?;
         let target = to.join(entry.file_name());
         match entry.file_type()?.is_dir() {
             true => copy(&entry.path(), &target)?,
@@ -207,14 +207,14 @@ fn open(options: &Options, folder: &Path, server: &Server) -> Result<(), Error> 
     for _ in 0..options.run.repetitions {
         let image = options.folder()?;
         copy(folder, image.path())?;
-        let (spent, opened) = time(|| {
+        let (spent, result) = time(|| {
             let mode = server_options(options, Mode::Serial);
             let server = Server::open(image.path(), &parameters(), &key(), mode)?;
             // It answers.
             server.view()?.look_up(&label(1))?;
             Ok::<_, Error>(server)
         });
-        let opened = opened?;
+        let opened = result?;
         let checked = opened.view()?.signed().verify(&parameters())?;
         let answer = opened.view()?.look_up(&label(2))?;
         checked.look_up(&Index::of(&label(2))?, &answer.path)?;

@@ -50,9 +50,9 @@ impl Hash {
                     let _ = of_layout.set(tables);
                 };
                 self.messages(items, 10, tables_of, move |subcircuit, message| {
-                    let tables = tables.get().ok_or(SynthesisError::AssignmentMissing)?;
+                    let known = tables.get().ok_or(SynthesisError::AssignmentMissing)?;
                     let message = Message::new().committed(subcircuit, self.bytes(), message)?;
-                    let gadget = keccak::LookUps::new(subcircuit, tables)?;
+                    let gadget = keccak::LookUps::new(subcircuit, known)?;
                     gadget.hash(message, keccak::Padding::Keccak).map(drop)
                 })
             }
@@ -66,9 +66,9 @@ impl Hash {
                     let _ = of_layout.set(tables);
                 };
                 self.messages(items, 25, tables_of, move |subcircuit, message| {
-                    let tables = tables.get().ok_or(SynthesisError::AssignmentMissing)?;
+                    let known = tables.get().ok_or(SynthesisError::AssignmentMissing)?;
                     let message = Message::new().committed(subcircuit, self.bytes(), message)?;
-                    sha256::LookUps::new(subcircuit, tables)?.hash(message).map(drop)
+                    sha256::LookUps::new(subcircuit, known)?.hash(message).map(drop)
                 })
             }
         }

@@ -11,7 +11,7 @@ use ark_r1cs_std::boolean::Boolean;
 use ark_r1cs_std::eq::EqGadget;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_r1cs_std::select::CondSelectGadget;
-use ark_relations::gr1cs::SynthesisError;
+use ark_relations::gr1cs::{ConstraintSystemRef, SynthesisError};
 use hekaton_circuit::{Closures, Fr, InstanceId, Ram, RamId};
 use std::sync::{Arc, OnceLock};
 
@@ -56,12 +56,12 @@ pub(crate) fn by_ram(accesses: usize) -> Closures<Vec<u64>> {
         },
         move |instance| Ok(addresses(instance)),
         move |subcircuit, addresses| {
-            let ram = ram.get().ok_or(SynthesisError::AssignmentMissing)?;
-            let ram = subcircuit.ram(*ram)?;
+            let id = ram.get().ok_or(SynthesisError::AssignmentMissing)?;
+            let ram = subcircuit.ram(*id)?;
             for i in 0..each {
-                let address = addresses.and_then(|list: &Vec<u64>| list.get(i)).copied();
+                let known = addresses.and_then(|list: &Vec<u64>| list.get(i)).copied();
                 let address = subcircuit
-                    .commit(|| address.map(Fr::from).ok_or(SynthesisError::AssignmentMissing))?;
+                    .commit(|| known.map(Fr::from).ok_or(SynthesisError::AssignmentMissing))?;
                 let found = ram.read(&address)?;
                 ram.write(&address, &(found + FpVar::Constant(Fr::from(1u64))))?;
             }
@@ -117,6 +117,27 @@ fn hash(poseidon: &PoseidonConfig<Fr>, left: Fr, right: Fr) -> Result<Fr, Error>
     TwoToOneCRH::compress(poseidon, left, right).map_err(|e| e.to_string().into())
 }
 
+/// The roots before and after an access, by its path.
+fn roots_of(
+    cs: &ConstraintSystemRef<Fr>,
+    poseidon: &CRHParametersVar<Fr>,
+    path: Option<&Path>,
+) -> Result<[FpVar<Fr>; 2], SynthesisError> {
+    let known = || path.ok_or(SynthesisError::AssignmentMissing);
+    let found = FpVar::new_witness(cs.clone(), || Ok(known()?.found))?;
+    let mut nodes = [found.clone(), found + FpVar::Constant(Fr::from(1u64))];
+    for level in 0..DEPTH {
+        let sibling = FpVar::new_witness(cs.clone(), || Ok(known()?.siblings[level]))?;
+        let is_right = Boolean::new_witness(cs.clone(), || Ok(known()?.address >> level & 1 == 1))?;
+        for node in &mut nodes {
+            let left = FpVar::conditionally_select(&is_right, &sibling, node)?;
+            let right = &sibling + &*node - &left;
+            *node = TwoToOneCRHGadget::compress(poseidon, &left, &right)?;
+        }
+    }
+    Ok(nodes)
+}
+
 /// Each address is read and then written, with one path that both roots follow from.
 pub(crate) fn by_paths(accesses: usize) -> Result<Closures<Vec<Path>>, Error> {
     let (parts, each) = parts(accesses / 2, 16);
@@ -156,23 +177,7 @@ pub(crate) fn by_paths(accesses: usize) -> Result<Closures<Vec<Path>>, Error> {
             let mut root = subcircuit.slot(0)?.clone();
             for i in 0..each {
                 let path = paths.and_then(|paths: &Vec<Path>| paths.get(i));
-                let known = || path.ok_or(SynthesisError::AssignmentMissing);
-                let found = FpVar::new_witness(cs.clone(), || Ok(known()?.found))?;
-                let mut nodes = [found.clone(), found + FpVar::Constant(Fr::from(1u64))];
-                for level in 0..DEPTH {
-                    let sibling = FpVar::new_witness(cs.clone(), || Ok(known()?.siblings[level]))?;
-                    let is_right =
-                        Boolean::new_witness(
-                            cs.clone(),
-                            || Ok(known()?.address >> level & 1 == 1),
-                        )?;
-                    for node in &mut nodes {
-                        let left = FpVar::conditionally_select(&is_right, &sibling, node)?;
-                        let right = &sibling + &*node - &left;
-                        *node = TwoToOneCRHGadget::compress(&poseidon, &left, &right)?;
-                    }
-                }
-                let [before, after] = nodes;
+                let [before, after] = roots_of(&cs, &poseidon, path)?;
                 before.enforce_equal(&root)?;
                 root = after;
             }

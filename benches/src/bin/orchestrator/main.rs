@@ -98,7 +98,7 @@ fn bare(options: &Options) -> Result<(), Error> {
 /// Latencies of tasks that come at a steady rate, in milliseconds, sorted.
 fn latencies(system: &dyn System, tasks: usize, rate: u32) -> Result<Vec<f64>, Error> {
     let start = Instant::now();
-    let found: Result<Vec<f64>, Error> = std::thread::scope(|scope| {
+    let joined: Result<Vec<f64>, Error> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..tasks)
             .map(|number| {
                 scope.spawn(move || {
@@ -112,9 +112,9 @@ fn latencies(system: &dyn System, tasks: usize, rate: u32) -> Result<Vec<f64>, E
             .collect();
         threads.into_iter().map(|thread| thread.join().map_err(|_| "a client panicked")?).collect()
     });
-    let mut found = found?;
-    found.sort_by(f64::total_cmp);
-    Ok(found)
+    let mut sorted = joined?;
+    sorted.sort_by(f64::total_cmp);
+    Ok(sorted)
 }
 
 fn quantile(sorted: &[f64], part: f64) -> f64 {
@@ -136,8 +136,8 @@ fn overhead(options: &Options, server: Option<&nats::Server>) -> Result<(), Erro
             let ours = latencies(&system, options.tasks, rate)?;
             for (name, part) in [("P50", 0.5), ("P99", 0.99)] {
                 let bench = format!("overhead, {}, {rate} a second, {name}", store.name());
-                let theirs = theirs.as_ref().map_or(f64::NAN, |theirs| quantile(theirs, part));
-                let rival = ("push0 as published, NATS synced", theirs);
+                let figure = theirs.as_ref().map_or(f64::NAN, |theirs| quantile(theirs, part));
+                let rival = ("push0 as published, NATS synced", figure);
                 print(options, &bench, options.tasks, quantile(&ours, part), rival, "ms", false);
             }
         }

@@ -30,9 +30,9 @@ impl Server {
         );
         std::fs::write(&config, text)?;
         let mut command = Command::new(program);
-        let child =
+        let spawned =
             command.arg("-c").arg(&config).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.map_err(|error| format!("{}: {error}", program.display()))?;
+        let child = spawned.map_err(|error| format!("{}: {error}", program.display()))?;
         let address = format!("nats://127.0.0.1:{port}");
         let server = Self { child, address, _folder: folder };
         for _ in 0..200 {

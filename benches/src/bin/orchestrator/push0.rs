@@ -94,8 +94,8 @@ async fn dispatch(
 ) -> Result<(), Error> {
     // One at a time: a dispatcher that fetched more would keep others from running them.
     let mut tasks = consumer.stream().max_messages_per_batch(1).messages().await?;
-    while let Some(message) = tasks.next().await {
-        let message = message?;
+    while let Some(received) = tasks.next().await {
+        let message = received?;
         let number = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
         let subject = format!("{name}.out.{number}");
         // Done before, and delivered again?

@@ -80,7 +80,6 @@ impl Drop for Fleet {
 impl Fleet {
     /// A service that only collects and publishes, and workers with one slot each for each of some back-ends.
     fn start(program: &Path, workers: &[&str]) -> Result<Self, Error> {
-        let program = program.to_owned();
         let folder = tempfile::tempdir()?;
         let at = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(folder.path().join("prover"), PROVER.replace("LOG", &at("log")))?;
@@ -92,8 +91,13 @@ impl Fleet {
             );
             std::fs::write(folder.path().join(format!("{name}.toml")), settings)?;
         }
-        let mut fleet =
-            Self { program, folder, service: None, workers: vec![], address: String::new() };
+        let mut fleet = Self {
+            program: program.to_owned(),
+            folder,
+            service: None,
+            workers: vec![],
+            address: String::new(),
+        };
         fleet.serve("127.0.0.1:0")?;
         for name in workers {
             let worker = fleet.work(name)?;
@@ -150,9 +154,10 @@ impl Fleet {
 
     /// Submits a block of tasks that sleep; 1 is the first.
     fn submit(&self, order: Order, block: usize, seconds: &[f64]) -> Result<JobStatus, Error> {
-        let blobs = seconds.iter().enumerate();
-        let blobs = blobs.map(|(at, seconds)| self.blob(*seconds, &format!("t{block}-{at}")));
-        let blobs = blobs.collect::<Result<Vec<_>, _>>()?;
+        let tasks = seconds.iter().enumerate();
+        let blobs = tasks
+            .map(|(at, seconds)| self.blob(*seconds, &format!("t{block}-{at}")))
+            .collect::<Result<Vec<_>, _>>()?;
         let job = JobBody {
             chain: "text".into(),
             block: block as u64,
@@ -183,9 +188,9 @@ impl Fleet {
     }
 
     fn kill(child: &mut Option<Child>) -> Result<f64, Error> {
-        let mut child = child.take().ok_or("it was killed before")?;
-        child.kill()?;
-        child.wait()?;
+        let mut running = child.take().ok_or("it was killed before")?;
+        running.kill()?;
+        running.wait()?;
         Ok(now())
     }
 }
@@ -353,11 +358,11 @@ fn join(program: &Path, less: Print<'_>) -> Result<(), Error> {
     let workflow = client.workflow(JOIN)?.workflow;
     let start = Instant::now();
     for block in 1..=30 {
-        let chunks = (0..8).map(|at| {
+        let chunk = |at| {
             let slow = (block, at) == (5, 0);
             fleet.blob(if slow { 15.0 } else { 0.3 }, &format!("chunk-{block}-{at}"))
-        });
-        let chunks = chunks.collect::<Result<Vec<_>, _>>()?;
+        };
+        let chunks = (0..8).map(chunk).collect::<Result<Vec<_>, _>>()?;
         let metadata = fleet.blob(0.01, &format!("proposal-{block}"))?;
         client.submit(&JobBody {
             chain: "text".into(),
@@ -403,10 +408,10 @@ fn burst(program: &Path, less: Print<'_>) -> Result<(), Error> {
 fn barriers(program: &Path, less: Print<'_>) -> Result<(), Error> {
     let mut fleet = Fleet::start(program, &["prove", "prove"])?;
     for _ in 1..4 {
-        let mut collector = fleet.process("work");
+        let mut command = fleet.process("work");
         let settings = fleet.path("prove.toml");
-        collector.args(["--collect", "--slots", "0", "--settings"]).arg(settings);
-        let collector = collector.stdout(Stdio::null()).spawn()?;
+        command.args(["--collect", "--slots", "0", "--settings"]).arg(settings);
+        let collector = command.stdout(Stdio::null()).spawn()?;
         fleet.workers.push(Some(collector));
     }
     // Partitions change owners.
@@ -502,16 +507,16 @@ fn flood(program: &Path, less: Print<'_>) -> Result<(), Error> {
             .into_iter()
             .try_for_each(|thread| Ok::<_, Error>(thread.join().map_err(|_| "a client panicked")??))
     })?;
-    let accepted = accepted.into_inner();
+    let before_refusal = accepted.into_inner();
     less(
         "flood of 1,500 a second: refused after",
-        accepted,
+        before_refusal,
         start.elapsed().as_secs_f64(),
         6.7,
         "s",
     );
     let service = fleet.service.as_ref().map_or(0, Child::id);
-    less("flood: memory of the service", accepted, resident(service)?, 2_100.0, "MB");
+    less("flood: memory of the service", before_refusal, resident(service)?, 2_100.0, "MB");
     Ok(())
 }
 

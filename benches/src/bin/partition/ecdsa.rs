@@ -38,8 +38,8 @@ fn divide(cs: &Cs, numerator: &Base, denominator: &Base) -> Result<Base, Synthes
 
 impl Point {
     fn constant(point: Curve) -> Self {
-        let point = point.into_affine();
-        Self { x: Base::constant(point.x), y: Base::constant(point.y) }
+        let affine = point.into_affine();
+        Self { x: Base::constant(affine.x), y: Base::constant(affine.y) }
     }
 
     fn double(&self, cs: &Cs) -> Result<Self, SynthesisError> {

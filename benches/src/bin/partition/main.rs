@@ -80,8 +80,8 @@ fn arkworks(folder: &Path, rows: u64) -> Result<(PathBuf, PathBuf), Error> {
 
 /// Measures the cost of the cut of a circuit, against a limit and Mt-KaHyPar.
 fn cut(options: &Options, monolith: &Monolith) -> Result<(), Error> {
-    let (elapsed, plan) = time(|| monolith.cut(1 << options.log_rows, |_| {}));
-    let plan = plan?;
+    let (elapsed, cut) = time(|| monolith.cut(1 << options.log_rows, |_| {}));
+    let plan = cut?;
     let line = Line {
         bench: "rows added by the cut",
         size: monolith.system().rows(),

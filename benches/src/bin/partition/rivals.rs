@@ -163,14 +163,14 @@ pub(crate) fn mtkahypar(
     if !status?.success() {
         return Err("Mt-KaHyPar failed".into());
     }
-    let parts = std::fs::read_to_string(&out)?;
-    let parts: Vec<u32> = parts.lines().map(str::parse).collect::<Result<_, _>>()?;
-    if parts.len() != system.rows() {
+    let lines = std::fs::read_to_string(&out)?;
+    let part_of: Vec<u32> = lines.lines().map(str::parse).collect::<Result<_, _>>()?;
+    if part_of.len() != system.rows() {
         return Err("Mt-KaHyPar has other constraints".into());
     }
     let mut slots = 0;
     for (wire, rows) in (0u32..).zip(&wires) {
-        let mut seen: Vec<u32> = rows.iter().map(|row| parts[*row as usize]).collect();
+        let mut seen: Vec<u32> = rows.iter().map(|row| part_of[*row as usize]).collect();
         seen.sort_unstable();
         seen.dedup();
         if seen.len() > 1 || wire <= system.public() {

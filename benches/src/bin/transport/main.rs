@@ -82,9 +82,10 @@ impl Servers {
     /// Fetches and reads an answer, which must have the whole witness.
     fn fetch(&self, address: &str, parameters: &Parameters, codec: Codec, bytes: usize) {
         let node = Node::new(address, None, false, LIMIT);
-        let parameters = parameters.clone();
-        let fetched = self.run(async move { node.fetch(&parameters, codec).await });
-        let fetched = fetched.unwrap_or_else(|error| panic!("{error}"));
+        let of_block = parameters.clone();
+        let fetched = self
+            .run(async move { node.fetch(&of_block, codec).await })
+            .unwrap_or_else(|error| panic!("{error}"));
         let answer = fetched.answer().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(answer.witness.map(|witness| witness.encoded_len()), Some(bytes));
     }
@@ -99,8 +100,9 @@ impl Servers {
         }
         let node = Node::new(&self.node, None, false, LIMIT);
         let hash = serde_json::json!([hash_of(block)]);
-        let text = self.run(async move { node.call("debug_executionWitness", &hash).await });
-        let text = text.unwrap_or_else(|error| panic!("{error}"));
+        let text = self
+            .run(async move { node.call("debug_executionWitness", &hash).await })
+            .unwrap_or_else(|error| panic!("{error}"));
         let found: Response =
             serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}"));
         let witness = block.witness();
@@ -129,8 +131,8 @@ fn main() -> Result<(), Error> {
     for &megabytes in &options.megabytes {
         let block = Block::new(1, 2, megabytes * 1_000_000);
         let size = block.witness.len();
-        let print = |bench: &str, ours: Duration, rival: &str, theirs: f64| {
-            let ours = ours.as_secs_f64() * 1e3;
+        let print = |bench: &str, elapsed: Duration, rival: &str, theirs: f64| {
+            let ours = elapsed.as_secs_f64() * 1e3;
             let line = Line {
                 bench,
                 size,

@@ -12,7 +12,7 @@
 mod guests;
 mod rivals;
 
-use benches::{Line, Run, medians, peak_of_process, time, times};
+use benches::{Line, Run, Times, medians, peak_of_process, time, times};
 use clap::Parser;
 use guests::{Error, Guest, MAX_CYCLES};
 use hekaton_circuit::PreparedCircuit;
@@ -96,9 +96,9 @@ fn tinyram(options: &Options) -> Result<(), Error> {
     let keys = setup(&circuit, &engine, &SetupOptions::new("tinyram"))?;
     let all: Result<Vec<_>, Error> = (0..options.proofs.max(1))
         .map(|_| {
-            let (spent, proven) =
+            let (spent, result) =
                 times(|| prove(&circuit, &input, &keys, &engine, &ProveOptions::new()));
-            let proven = proven?;
+            let proven = result?;
             verify(&keys.verifying, &proven.public_values, proven.proof.as_bytes())?;
             Ok(spent)
         })
@@ -128,11 +128,11 @@ fn execution(options: &Options, guest: &Guest) -> Result<(), Error> {
     let rows = sizes.constraints_of(&found) as f64 / cycles as f64;
     line("constraints", rows, "", f64::NAN, "a cycle", false);
     let repeat = |f: &dyn Fn() -> Result<(), Error>| -> Result<f64, Error> {
-        let all = (0..options.run.repetitions).map(|_| {
+        let repetitions = (0..options.run.repetitions).map(|_| {
             let (time, result) = times(f);
             result.map(|()| time)
         });
-        let all = all.collect::<Result<Vec<_>, _>>()?;
+        let all = repetitions.collect::<Result<Vec<_>, _>>()?;
         Ok(cycles as f64 / medians(&all).cpu.as_secs_f64() / 1e6)
     };
     let first = repeat(&|| Ok(run(&program, &guest.input, MAX_CYCLES).map(drop)?))?;
@@ -161,101 +161,153 @@ struct Family {
 
 fn proofs(options: &Options, guests: &[&Guest]) -> Result<(), Error> {
     let engine = LocalEngine::new(options.threads)?;
-    let (threads, json) = (engine.threads(), options.run.json);
-    let print = |bench: &str, size, ours, rival, theirs, unit, larger_is_better| {
-        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better }.print(json);
-    };
-    let chain = chain_rate(options, &engine)?;
-    let sizes = Sizes { rows: options.rows };
-    let mut types = Vec::new();
-    let most = (options.cycles * 32 / options.rows as u64 + 64).next_power_of_two() as usize;
-    let template = MachineCircuit::of_family(Isa::Rv32im, sizes);
-    let prepared = PreparedCircuit::new(&template)?;
-    let keep = |key| {
-        types.push(key);
-        Ok::<_, Infallible>(())
-    };
-    let (spent, key) =
-        times(|| setup_family(&prepared, most, &engine, &SetupOptions::new("vm"), keep, |_| {}));
-    let (cpu, mut family) = (spent.cpu.as_secs_f64(), Family { key: key?, types });
-    print("setup of the family", options.rows, cpu, "", f64::NAN, "CPU seconds", false);
-    let mut by_instructions = f64::NAN;
-    for guest in guests {
+    let mut bench = Proofs::new(options, &engine)?;
+    guests.iter().try_for_each(|guest| bench.measure(guest))
+}
+
+/// A rival without a figure.
+const ALONE: (&str, f64) = ("", f64::NAN);
+
+/// Proofs of programs, all of them with one family of keys.
+struct Proofs<'a> {
+    options: &'a Options,
+    engine: &'a LocalEngine,
+    family: Family,
+    /// Constraints for each second of processor time that a chain of squarings takes.
+    chain: f64,
+    /// Bytes for each second of processor time that SHA-256 by instructions takes, once it is known.
+    by_instructions: f64,
+}
+
+impl<'a> Proofs<'a> {
+    /// Makes the keys, and prints what they cost.
+    fn new(options: &'a Options, engine: &'a LocalEngine) -> Result<Self, Error> {
+        let chain = chain_rate(options, engine)?;
+        let mut types = Vec::new();
+        let most = (options.cycles * 32 / options.rows as u64 + 64).next_power_of_two() as usize;
+        let template = MachineCircuit::of_family(Isa::Rv32im, Sizes { rows: options.rows });
+        let prepared = PreparedCircuit::new(&template)?;
+        let keep = |key| {
+            types.push(key);
+            Ok::<_, Infallible>(())
+        };
+        let (spent, key) =
+            times(|| setup_family(&prepared, most, engine, &SetupOptions::new("vm"), keep, |_| {}));
+        let family = Family { key: key?, types };
+        let bench = Self { options, engine, family, chain, by_instructions: f64::NAN };
+        bench.cost(
+            "setup of the family",
+            options.rows,
+            spent.cpu.as_secs_f64(),
+            ALONE,
+            "CPU seconds",
+        );
+        Ok(bench)
+    }
+
+    /// Derives the keys of a program, proves its run, and prints what that took.
+    fn measure(&mut self, guest: &Guest) -> Result<(), Error> {
         let (program, name) = (Program::from_elf(&guest.elf)?, &guest.name);
         let found = run(&program, &guest.input, MAX_CYCLES)?;
         let cycles = found.cycles() as usize;
+        let sizes = Sizes { rows: self.options.rows };
         let counts = Counts::of(&found, &program, &guest.input, sizes);
         let public_words = guest.input.public.len();
         let execution =
             MachineCircuit { program, sizes, counts, public_words, max_cycles: MAX_CYCLES };
         let prepared = PreparedCircuit::new(&execution)?;
-        let (seconds, keys) = time(|| derive(&family.key, &prepared, "{}", &engine));
-        let (aggregation, verifying) = keys?;
+        let (seconds, derived) = time(|| derive(&self.family.key, &prepared, "{}", self.engine));
+        let (aggregation, verifying) = derived?;
         let (n, seconds) = (prepared.layout().instances(), seconds.as_secs_f64());
-        print(&format!("{name}: keys derived"), n, seconds, "target", 0.3, "seconds", false);
+        self.cost(&format!("{name}: keys derived"), n, seconds, ("target", 0.3), "seconds");
         let has = |key: &ProvingKey| verifying.types.iter().any(|kind| kind.name == key.name());
-        let (types, others) = std::mem::take(&mut family.types).into_iter().partition(has);
+        let (types, others) = std::mem::take(&mut self.family.types).into_iter().partition(has);
         let keys = ProverKeys { verifying, aggregation, types };
-        let (mut all, mut proof) = (Vec::new(), None);
-        for _ in 0..options.proofs {
-            let prove = || prove(&execution, &guest.input, &keys, &engine, &ProveOptions::new());
-            let (spent, proven) = times(prove);
-            all.push(spent);
-            proof = Some(proven?);
+        if let Some((spent, verified)) = self.prove(&execution, guest, &keys)? {
+            self.rates(guest, cycles, &spent);
+            let layout = prepared.layout();
+            let constraints: usize = layout
+                .instance_ids()
+                .map(|id| keys.types[layout.type_index(id)].constraints())
+                .sum();
+            let ours = constraints as f64 / spent.cpu.as_secs_f64();
+            let (chain, unit) = (("chain", self.chain), "constraints a CPU second");
+            self.rate(&format!("{name}: proof"), constraints, ours, chain, unit);
+            let share = 1.0 - sizes.constraints_of(&found) as f64 / constraints as f64;
+            let what = format!("{name}: tables, memory, filling");
+            self.cost(&what, constraints, share, ALONE, "of all constraints");
+            let megabytes = peak_of_process() as f64 / 1e6;
+            let unit = "MB, all keys and their setup included";
+            self.cost(&format!("{name}: peak memory"), cycles, megabytes, ALONE, unit);
+            let ms = verified.as_secs_f64() * 1e3;
+            self.cost(&format!("{name}: verification"), n, ms, ALONE, "ms");
         }
-        let Some(proof) = proof else { continue };
+        self.family.types = keys.types;
+        self.family.types.extend(others);
+        Ok(())
+    }
+
+    /// Proves a run some times, and verifies the last proof. Returns what a proof and the verification
+    /// took; `None` if there is to be no proof.
+    fn prove(
+        &self,
+        execution: &MachineCircuit,
+        guest: &Guest,
+        keys: &ProverKeys,
+    ) -> Result<Option<(Times, Duration)>, Error> {
+        let (mut all, mut last) = (Vec::new(), None);
+        for _ in 0..self.options.proofs {
+            let options = ProveOptions::new();
+            let (spent, proven) =
+                times(|| prove(execution, &guest.input, keys, self.engine, &options));
+            all.push(spent);
+            last = Some(proven?);
+        }
+        let Some(proven) = last else { return Ok(None) };
         let (verified, verdict) =
-            time(|| verify(&keys.verifying, &proof.public_values, proof.proof.as_bytes()));
+            time(|| verify(&keys.verifying, &proven.public_values, proven.proof.as_bytes()));
         verdict?;
-        let spent = medians(&all);
-        let rate = cycles as f64 / spent.cpu.as_secs_f64();
-        let unit = "cycles a CPU second";
-        print(&format!("{name}: proof"), cycles, rate, "the paper's TinyRAM", PAPER, unit, true);
-        let wall = cycles as f64 / spent.wall.as_secs_f64();
-        let unit = "cycles a second of wall time";
-        print(&format!("{name}: proof"), cycles, wall, "", f64::NAN, unit, true);
+        Ok(Some((medians(&all), verified)))
+    }
+
+    /// Prints the rates of a proof by cycles, and by bytes for programs that hash.
+    fn rates(&mut self, guest: &Guest, cycles: usize, spent: &Times) {
+        let bench = format!("{}: proof", guest.name);
+        let (cpu, wall) = (spent.cpu.as_secs_f64(), spent.wall.as_secs_f64());
+        let paper = ("the paper's TinyRAM", PAPER);
+        self.rate(&bench, cycles, cycles as f64 / cpu, paper, "cycles a CPU second");
+        self.rate(&bench, cycles, cycles as f64 / wall, ALONE, "cycles a second of wall time");
         let bytes = guest.input.private.len();
-        let rate = bytes as f64 / spent.cpu.as_secs_f64();
-        let (unit, all) = ("bytes a CPU second", f64::NAN);
-        match name.as_str() {
+        let (rate, unit) = (bytes as f64 / cpu, "bytes a CPU second");
+        match guest.name.as_str() {
             "sha256" => {
-                by_instructions = rate;
-                print("sha256: proof", bytes, rate, "", all, unit, true);
+                self.by_instructions = rate;
+                self.rate(&bench, bytes, rate, ALONE, unit);
             }
             // It computes two digests, so it does more for a byte.
             "hash" => {
-                print(
-                    "hash: proof",
-                    bytes,
-                    rate,
-                    "sha256, instructions",
-                    by_instructions,
-                    unit,
-                    true,
-                );
+                let rival = ("sha256, instructions", self.by_instructions);
+                self.rate(&bench, bytes, rate, rival, unit);
             }
             _ => {}
         }
-        let constraints: usize = prepared
-            .layout()
-            .instance_ids()
-            .map(|id| keys.types[prepared.layout().type_index(id)].constraints())
-            .sum();
-        let ours = constraints as f64 / spent.cpu.as_secs_f64();
-        let unit = "constraints a CPU second";
-        print(&format!("{name}: proof"), constraints, ours, "chain", chain, unit, true);
-        let share = 1.0 - sizes.constraints_of(&found) as f64 / constraints as f64;
-        let what = format!("{name}: tables, memory, filling");
-        print(&what, constraints, share, "", f64::NAN, "of all constraints", false);
-        let megabytes = peak_of_process() as f64 / 1e6;
-        let unit = "MB, all keys and their setup included";
-        print(&format!("{name}: peak memory"), cycles, megabytes, "", f64::NAN, unit, false);
-        let ms = verified.as_secs_f64() * 1e3;
-        print(&format!("{name}: verification"), n, ms, "", f64::NAN, "ms", false);
-        family.types = keys.types;
-        family.types.extend(others);
     }
-    Ok(())
+
+    /// Prints a figure of which more is better.
+    fn rate(&self, bench: &str, size: usize, ours: f64, rival: (&str, f64), unit: &str) {
+        let (threads, (rival, theirs)) = (self.engine.threads(), rival);
+        let larger_is_better = true;
+        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better }
+            .print(self.options.run.json);
+    }
+
+    /// Prints a figure of which less is better.
+    fn cost(&self, bench: &str, size: usize, ours: f64, rival: (&str, f64), unit: &str) {
+        let (threads, (rival, theirs)) = (self.engine.threads(), rival);
+        let larger_is_better = false;
+        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better }
+            .print(self.options.run.json);
+    }
 }
 
 /// Constraints for each second of processor time that a chain of squarings takes.
