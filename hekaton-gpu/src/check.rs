@@ -120,13 +120,13 @@ impl Check {
         for operation in
             [Operation::Add, Operation::Subtract, Operation::Multiply, Operation::Square]
         {
-            let expected = a.iter().zip(b).map(|(a, b)| match operation {
+            let results = a.iter().zip(b).map(|(a, b)| match operation {
                 Operation::Add => *a + b,
                 Operation::Subtract => *a - b,
                 Operation::Multiply => *a * b,
                 Operation::Square => a.square(),
             });
-            let expected: Vec<L> = expected.map(|x| limbs(&x)).collect();
+            let expected: Vec<L> = results.map(|x| limbs(&x)).collect();
             let found = apply(kernel, operation, &on_a, &on_b)?.read()?;
             same(&format!("{operation:?} by {}", kernel.name()), &found, &expected)?;
         }
@@ -163,8 +163,8 @@ impl Check {
             (a[9], b[9]) = (P::zeroed(), P::zeroed());
         }
         let (on_a, on_b) = (Buffer::of(&self.device, &a)?, Buffer::of(&self.device, &b)?);
-        let found: Vec<P::Sum> = points::<P, P::Sum>(kernel, &on_a, &on_b)?.read()?;
-        let found: Vec<P> = found.iter().map(|sum| P::point(P::projective(sum))).collect();
+        let sums: Vec<P::Sum> = points::<P, P::Sum>(kernel, &on_a, &on_b)?.read()?;
+        let found: Vec<P> = sums.iter().map(|sum| P::point(P::projective(sum))).collect();
         let expected: Vec<P> =
             a.iter().zip(&b).map(|(a, b)| a.mul(&Fr::from(4u64)).add(b)).collect();
         same(kernel.name(), &found, &expected)
@@ -281,8 +281,8 @@ impl Check {
         };
         let one = Fr::rand(&mut self.random);
         // The largest digits of every window, and carries through all of them.
-        let half = Fr::from_bigint(BigInt([u64::MAX, u64::MAX, u64::MAX, (1 << 61) - 1]));
-        let half = half.expect("below the modulus");
+        let half = Fr::from_bigint(BigInt([u64::MAX, u64::MAX, u64::MAX, (1 << 61) - 1]))
+            .expect("below the modulus");
         vec![
             ("random", many(self, &random), many(self, &|random| Fr::from(random.r#gen::<u16>()))),
             ("equal", vec![one; count], vec![-Fr::ONE; count]),

@@ -62,8 +62,8 @@ impl Cuda {
         let context = CudaContext::new(number).map_err(error("be opened"))?;
         let module = context.load_module(image).map_err(error("load the kernels"))?;
         let load = |kernel: &Kernel| module.load_function(kernel.name());
-        let functions = Kernel::ALL.iter().map(load).collect::<Result<_, _>>();
-        let functions = functions.map_err(error("find a kernel"))?;
+        let loaded = Kernel::ALL.iter().map(load).collect::<Result<_, _>>();
+        let functions = loaded.map_err(error("find a kernel"))?;
         Ok(Self { number, context, functions, free: Mutex::default() })
     }
 

@@ -302,6 +302,7 @@ impl<P: Curve> Bases<P> {
     }
 
     /// Adds up the contents of buckets, until each has one sum.
+    // One piece: the SAFETY arguments are about counts that earlier kernels of the same round have written.
     fn rounds(
         &self,
         mut contents: Contents,

@@ -91,8 +91,8 @@ impl Toy {
     }
 
     fn row(&self, side: usize, row: usize, z: &[Fr]) -> Fr {
-        let (starts, entries) = &self.rows[side];
-        let entries = &entries[starts[row] as usize..starts[row + 1] as usize];
+        let (starts, all) = &self.rows[side];
+        let entries = &all[starts[row] as usize..starts[row + 1] as usize];
         entries.iter().map(|[v, k]| self.coefficients[*k as usize] * z[*v as usize]).sum()
     }
 

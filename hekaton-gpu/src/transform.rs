@@ -34,17 +34,17 @@ impl Transforms {
     /// If the domain has fewer than two elements, or three, or more than 2^30, or the memory does not suffice.
     pub fn new(device: &Arc<dyn Device>, domain: &Domain) -> Result<Self, Error> {
         let found = domain.size();
-        let size =
+        let even =
             u32::try_from(found).ok().filter(|size| size.is_multiple_of(2) && *size <= 1 << 30);
         let expected = || "an even number up to 2^30".into();
         let what = "the size of a domain on a GPU";
-        let size = size.ok_or_else(|| Error::Size { what, expected: expected(), found })?;
+        let size = even.ok_or_else(|| Error::Size { what, expected: expected(), found })?;
         let bits = size.trailing_zeros();
         let odd = size >> bits;
         let root = domain.root().pow([u64::from(odd)]);
         let roots = Buffer::of(device, &limbs(&powers(root, 1 << (bits - 1))))?;
-        let thirds = (odd == 3).then(|| limbs(&powers(domain.root(), 2 << bits)));
-        let thirds = thirds.map(|powers| Buffer::of(device, &powers)).transpose()?;
+        let powers_of_root = (odd == 3).then(|| limbs(&powers(domain.root(), 2 << bits)));
+        let thirds = powers_of_root.map(|powers| Buffer::of(device, &powers)).transpose()?;
         let scale = Fr::from(size).inverse().expect("the size is below the modulus");
         let natural = powers(domain.shift(), found);
         let part = 1u32 << bits;
@@ -115,11 +115,11 @@ impl Transforms {
 
     fn thirds(&self, kernel: Kernel, values: &Buffer<FrLimbs>, count: u32) -> Result<(), Error> {
         let Some(powers) = &self.thirds else { return Ok(()) };
-        let count = count / 3;
+        let triples = count / 3;
         let (data, powers, third) = (values.address(), powers.address(), self.size / 3);
-        let arguments = Thirds { data, powers, third, count };
-        // SAFETY: the vector has three times `count` elements, and there are two thirds of N powers.
-        unsafe { launch(&**values.device(), kernel, count, &arguments) }
+        let arguments = Thirds { data, powers, third, count: triples };
+        // SAFETY: the vector has three times `triples` elements, and there are two thirds of N powers.
+        unsafe { launch(&**values.device(), kernel, triples, &arguments) }
     }
 }
 

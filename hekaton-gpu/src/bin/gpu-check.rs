@@ -267,14 +267,16 @@ fn workers(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box
             } else {
                 Default::default()
             };
-            let times = times.into_iter().filter(|(_, time)| *time > Duration::from_micros(100));
-            let times: Vec<Value> =
-                times.map(|(kernel, time)| json!([kernel.name(), milliseconds(time)])).collect();
+            let kernels_ms: Vec<Value> = times
+                .into_iter()
+                .filter(|(_, time)| *time > Duration::from_micros(100))
+                .map(|(kernel, time)| json!([kernel.name(), milliseconds(time)]))
+                .collect();
             say(&json!({
                 "measure": "worker", "rows": rows, "vectors": vectors, "values": values, "multiples": multiples, "ms": ms, "ms_of_upload": upload,
                 "million_constraints_per_second": rows as f64 * vectors as f64 / ms / 1e3, "ms_of_setup": setup,
                 "ms_of_one_by_a_core": core, "ms_of_one_by_all_cores": all_cores,
-                "times_all_cores": all_cores.map(|cpu| cpu * vectors as f64 / ms), "kernels_ms": times,
+                "times_all_cores": all_cores.map(|cpu| cpu * vectors as f64 / ms), "kernels_ms": kernels_ms,
             }));
         }
     }
@@ -292,10 +294,10 @@ fn products<P: Curve + Group>(
     let random_scalars = |count: usize, random: &mut ChaCha20Rng| -> Vec<Fr> {
         (0..count).map(|_| Fr::rand(random)).collect()
     };
-    let points: Vec<P> = multiples(most, random);
+    let all_points: Vec<P> = multiples(most, random);
     let cores = std::thread::available_parallelism()?;
     for &(count, vectors) in sizes {
-        let points = &points[..count];
+        let points = &all_points[..count];
         let scalars = random_scalars(count, random);
         let on_device = Buffer::of(device, &limbs(&scalars.repeat(vectors)))?;
         let prepared = Scalars::new(&scalars);
@@ -340,8 +342,9 @@ fn products<P: Curve + Group>(
                 let bases = Bases::with_sizes(&device, points, sizes)?;
                 timed.take();
                 bases.multiply(&Buffer::of(&device, &limbs(&scalars.repeat(vectors)))?)?;
-                let times = timed.take().into_iter();
-                let times: Vec<Value> = times
+                let times: Vec<Value> = timed
+                    .take()
+                    .into_iter()
                     .map(|(kernel, time)| json!([kernel.name(), milliseconds(time)]))
                     .collect();
                 line["kernels_ms"] = times.into();
