@@ -1,4 +1,4 @@
-//! Files that are on disk as a whole or not at all, and the identity of processes.
+//! Files that are on disk as a whole or not at all, files from outside, and the identity of processes.
 //!
 //! A file that is written in place is empty or cut off after a crash. [`write()`] and [`write_new`] therefore write a temporary file in
 //! the same folder, sync it, give it its name and sync the folder:
@@ -11,12 +11,14 @@
 //! - *Concurrent*: each writer has a temporary file of its own, so two writers of one file do not mix their content; the last one wins.
 //!
 //! A process that is killed leaves a temporary file behind, which [`remove_leftovers`] removes.
+//!
+//! Files from outside are regular ones, and are read up to a limit ([`read_at_most`]).
 
 pub mod process;
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{Error, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,12 +26,62 @@ use std::time::Duration;
 /// The ending of the names of temporary files.
 const PART: &str = ".part";
 
+/// Opens a regular file, or a link to one. A device has no end, and opening a pipe waits for a
+/// writer: neither is opened.
+///
+/// # Errors
+/// If it is something else, or cannot be opened.
+pub fn open_regular(path: &Path) -> Result<File> {
+    let regular = |metadata: Metadata| match metadata.is_file() {
+        true => Ok(()),
+        false if metadata.is_dir() => Err(Error::other("is a directory, expected a file")),
+        false => Err(Error::other("is not a regular file")),
+    };
+    regular(std::fs::metadata(path)?)?;
+    let file = File::open(path)?;
+    // Again, since another file may have the name by now.
+    regular(file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads a regular file of at most `limit` bytes.
+///
+/// # Errors
+/// If it is longer, is not a regular file, or cannot be read.
+pub fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit {
+        true => {
+            Err(Error::other(format!("has more than {limit} bytes, the limit for such a file")))
+        }
+        false => Ok(bytes),
+    }
+}
+
+/// The mode of files that all users may read.
+pub const READABLE: u32 = 0o644;
+
+/// The mode of files that only their owner may read.
+pub const SECRET: u32 = 0o600;
+
 /// Replaces the content of a file, or makes it. It is on disk when this returns.
 ///
 /// # Errors
 /// If it cannot be written. The old file is still there, unless syncing the folder failed: then either may be.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     let mut file = NewFile::beside(path)?;
+    file.write_all(content)?;
+    file.replace(path)
+}
+
+/// Like [`write()`], for a file that all users may read, whatever the process's umask.
+///
+/// # Errors
+/// As for [`write()`].
+pub fn write_readable(path: &Path, content: &[u8]) -> Result<()> {
+    let mut file = NewFile::with_mode(path, READABLE)?;
     file.write_all(content)?;
     file.replace(path)
 }
@@ -57,12 +109,31 @@ impl NewFile {
     /// # Errors
     /// If the path has no name, or no file can be made in its folder.
     pub fn beside(path: &Path) -> Result<Self> {
+        Self::begin(path, File::options())
+    }
+
+    /// Like [`beside`](Self::beside), with a mode that does not depend on the process's umask.
+    ///
+    /// # Errors
+    /// As for [`beside`](Self::beside), and if the mode cannot be set.
+    pub fn with_mode(path: &Path, mode: u32) -> Result<Self> {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        let mut options = File::options();
+        // From the start: who has opened a file reads it also after its mode was changed.
+        options.mode(mode);
+        let new = Self::begin(path, options)?;
+        // What the umask has taken away.
+        new.file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        Ok(new)
+    }
+
+    fn begin(path: &Path, mut options: OpenOptions) -> Result<Self> {
         let no_name = || Error::other(format!("{}: a path without a name", path.display()));
         let mut name = path.file_name().ok_or_else(no_name)?.to_owned();
         name.push(format!(".{}{PART}", unique_name()));
         let temporary = path.with_file_name(name);
         // Never a file that another writer has begun.
-        let file = File::options().write(true).create_new(true).open(&temporary)?;
+        let file = options.write(true).create_new(true).open(&temporary)?;
         Ok(Self { file, temporary })
     }
 
@@ -110,12 +181,19 @@ impl Drop for NewFile {
     }
 }
 
-/// Syncs a folder: files that were made, renamed or removed in it are so after a loss of power, too.
+/// Syncs a folder: files that were made, renamed or removed in it are so after a loss of power, too, unless its file system
+/// syncs no folders.
 ///
 /// # Errors
 /// If it cannot be opened or synced.
 pub fn sync_folder(folder: &Path) -> Result<()> {
-    File::open(folder)?.sync_all()
+    match File::open(folder)?.sync_all() {
+        // Some file systems that clusters have refuse to sync any folder. That is no reason to lose what was computed.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        synced => synced,
+    }
 }
 
 /// Syncs the folder that a path is in, like [`sync_folder`].
@@ -123,9 +201,14 @@ pub fn sync_folder(folder: &Path) -> Result<()> {
 /// # Errors
 /// If it cannot be opened or synced.
 pub fn sync_folder_of(path: &Path) -> Result<()> {
+    sync_folder(folder_of(path))
+}
+
+/// Returns the folder that a path is in.
+pub fn folder_of(path: &Path) -> &Path {
     // The parent of a bare name is "", which cannot be opened.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    sync_folder(folder.unwrap_or(Path::new(".")))
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Removes temporary files that writers have left behind in a folder for at least an hour. Younger ones may still be written.
@@ -166,7 +249,6 @@ pub fn unique_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::ErrorKind;
 
     fn names(folder: &Path) -> Vec<String> {
         let files = std::fs::read_dir(folder).unwrap();
@@ -248,5 +330,37 @@ mod tests {
         let names: std::collections::BTreeSet<_> = (0..1_000).map(|_| unique_name()).collect();
         assert_eq!(names.len(), 1_000);
         assert!(names.iter().all(|name| is_temporary(&format!("x.{name}.part"))));
+    }
+
+    #[test]
+    fn modes_do_not_depend_on_the_umask() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for mode in [READABLE, SECRET, 0o640] {
+            NewFile::with_mode(&path, mode).unwrap().replace(&path).unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+        }
+        write_readable(&path, b"x").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, READABLE);
+    }
+
+    #[test]
+    fn reads_are_bounded_and_only_of_regular_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, [7; 10]).unwrap();
+        assert_eq!(read_at_most(&file, 10).unwrap(), [7; 10]);
+        let why = read_at_most(&file, 9).unwrap_err().to_string();
+        assert!(why.contains("more than 9 bytes"), "{why}");
+        let why = read_at_most(folder.path(), 9).unwrap_err().to_string();
+        assert!(why.contains("directory"), "{why}");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(read_at_most(&link, 10).unwrap(), [7; 10]);
+        let device = folder.path().join("device");
+        std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+        let why = read_at_most(&device, 1 << 40).unwrap_err().to_string();
+        assert!(why.contains("not a regular file"), "{why}");
     }
 }

@@ -238,7 +238,8 @@ pub(crate) fn copy_into(store: &KeyStore, directory: &Path) -> Result<(), Failur
     };
     PROVING_FILES.iter().try_for_each(|name| {
         copy(name).map_err(|e| format!("{}: {e}", to.join(name).display())).or_fail(exit::FAILED)
-    })
+    })?;
+    hekaton_files::sync_folder(&to).or_fail(exit::FAILED)
 }
 
 #[cfg(feature = "mpi")]

@@ -100,7 +100,7 @@
 //! | [`mirage`], [`aggregation`], [`keys`] | the proof system and its keys |
 //! | [`protocol`] | coordinator, worker and their messages; engines |
 //! | [`distributed`] | the same protocol over ranks |
-//! | [`events`], [`system`], [`files`] | what happens in a run, as values; the machine; atomically written files |
+//! | [`events`], [`system`] | what happens in a run, as values; the machine |
 //!
 //! Key stores and run directories on disk are in `hekaton-storage`, estimates and memory budgets in
 //! `hekaton-plan`. The specification is `docs/spec/` in the repository, with the security argument
@@ -130,8 +130,6 @@ pub mod aggregation;
 pub mod distributed;
 #[cfg(feature = "prover")]
 pub mod events;
-#[cfg(feature = "prover")]
-pub mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

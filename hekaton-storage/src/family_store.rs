@@ -7,12 +7,12 @@ use crate::key_store::{
 };
 use crate::new_directory::{FAMILY_MANIFEST, NewDirectory, is_family};
 use hekaton_circuit::PreparedCircuit;
-use hekaton_core::files::{read_at_most, write_file};
 use hekaton_core::keys::{AggregationKey, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{
     DeriveError, FamilyKey, KeySink, LocalEngine, ProverKeys, VerifyingKey, derive,
 };
+use hekaton_files::{read_at_most, write_readable};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -136,7 +136,7 @@ impl FamilyStore {
         let file = directory.join(MANIFEST);
         let text = serde_json::to_string_pretty(&manifest)
             .map_err(|e| KeyStoreError::Manifest { path: file.clone(), why: e.to_string() })?;
-        write_file(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
+        write_readable(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
         self.building.publish().map_err(|(path, e)| io(&path)(e))?;
         Ok(manifest)
     }

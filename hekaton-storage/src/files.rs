@@ -3,7 +3,7 @@
 use crate::error::{RunError, io};
 use crate::identity::PublicIdentity;
 use hekaton_core::Randomness;
-use hekaton_core::files::{open_regular, persist};
+use hekaton_files::{NewFile, SECRET, open_regular};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::Path;
@@ -76,13 +76,11 @@ pub(crate) fn seed_digest(seed: &[u8; 32]) -> String {
 
 /// Writes the seed so that readers never see half a file.
 pub(crate) fn write_seed(path: &Path, seed: &[u8; 32]) -> std::io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    // Temporary files are created with mode 0600 and keep it, so no other user ever sees the seed.
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    let mut file = NewFile::with_mode(path, SECRET)?;
     file.write_all(SEED_MAGIC)?;
     file.write_all(&VERSION.to_le_bytes())?;
     file.write_all(seed)?;
-    persist(file, path, 0o600)
+    file.replace(path)
 }
 
 /// Reads the seed; `None` if the run is finished. `notices` receives warnings.
@@ -122,10 +120,4 @@ pub(crate) fn read_seed(
         return Err(damaged("not the seed that the run was started with"));
     }
     Ok(Some(Randomness::from_secret_seed(&seed, run.insecure_seed)))
-}
-
-/// Makes renames in a directory survive a power failure, if the file system supports that.
-pub(crate) fn sync_directory(path: &Path) {
-    // An error is ignored: some file systems refuse to sync a directory, and the rename has happened.
-    let _ = std::fs::File::open(path).and_then(|directory| directory.sync_all());
 }

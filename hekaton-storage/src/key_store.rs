@@ -3,10 +3,10 @@
 
 use crate::new_directory::{NewDirectory, Refused, is_family};
 use hekaton_circuit::is_type_name;
-use hekaton_core::files::{read_at_most, write_file};
 use hekaton_core::keys::{AggregationKey, KeyFileError, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{KeySink, ProverKeys, VerifyingKey, VerifyingKeyError};
+use hekaton_files::{read_at_most, write_readable};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -412,11 +412,11 @@ impl KeySink for KeyStore {
         let mut manifest = Manifest::new(verifying, types, &dir.join("manifest.json"))?;
         manifest.aggregation_key_digest =
             hex::encode(aggregation.sections().write(&dir.join("aggregation.key"))?);
-        write_file(&dir.join("verifying.key"), &verifying.to_bytes()).map_err(io(&dir))?;
+        write_readable(&dir.join("verifying.key"), &verifying.to_bytes()).map_err(io(&dir))?;
         let text = serde_json::to_string_pretty(&manifest).map_err(|e| {
             KeyStoreError::Manifest { path: dir.join("manifest.json"), why: e.to_string() }
         })?;
-        write_file(&dir.join("manifest.json"), (text + "\n").as_bytes()).map_err(io(&dir))?;
+        write_readable(&dir.join("manifest.json"), (text + "\n").as_bytes()).map_err(io(&dir))?;
         match self.building.take() {
             Some(building) => building.publish().map_err(|(path, e)| io(&path)(e)),
             None => Ok(()),

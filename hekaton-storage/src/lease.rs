@@ -276,6 +276,7 @@ fn encode(holder: &LeaseHolder) -> Vec<u8> {
 }
 
 /// Writes a lease: over the existing one if `replace`, otherwise only if there is none.
+// Not with `hekaton_files`, since the file stays open for the heartbeat.
 fn place(path: &Path, holder: &LeaseHolder, replace: bool) -> std::io::Result<File> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(directory)?;

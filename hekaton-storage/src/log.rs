@@ -19,7 +19,6 @@
 //! can produce one. A later record of an instance replaces an earlier one.
 
 use crate::error::{RunError, io};
-use crate::files::sync_directory;
 use hekaton_core::protocol::journal::Accept;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -167,7 +166,7 @@ impl Log {
                     // If this fails, the file stays, so that its number is not taken twice. A torn
                     // header does no harm.
                     file.write_all(&header(&self.binding.public, record)).map_err(io(&path))?;
-                    sync_directory(&self.directory);
+                    hekaton_files::sync_folder(&self.directory).map_err(io(&self.directory))?;
                     return Ok(Segment::Open(file, path));
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,

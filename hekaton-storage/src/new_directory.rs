@@ -48,7 +48,7 @@ impl NewDirectory {
                 }));
             }
         }
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = hekaton_files::folder_of(path);
         // In the parent, because a rename cannot cross file systems.
         std::fs::create_dir_all(parent).map_err(io(parent))?;
         let building = tempfile::Builder::new()
@@ -82,6 +82,6 @@ impl NewDirectory {
         }
         // It has the final name now, so there is nothing to remove on drop.
         let _ = building.keep();
-        Ok(())
+        hekaton_files::sync_folder_of(&path).map_err(failed)
     }
 }

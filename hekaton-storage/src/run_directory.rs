@@ -8,15 +8,13 @@
 //! the directory: it holds the lease.
 
 use crate::error::{RunError, io};
-use crate::files::{
-    LIMIT, RunFile, VERSION, read_run, read_seed, seed_digest, sync_directory, write_seed,
-};
+use crate::files::{LIMIT, RunFile, VERSION, read_run, read_seed, seed_digest, write_seed};
 use crate::identity::{PublicIdentity, RunIdentity};
 use crate::lease::Lease;
 use crate::log::{Binding, Log};
-use hekaton_core::files::write_file;
 use hekaton_core::protocol::journal::{Accept, Journal, JournalError, LogKey, RoundLog};
 use hekaton_core::{Proof, Randomness, VerifyingKey};
+use hekaton_files::{sync_folder, write_readable};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -178,8 +176,7 @@ impl RunDirectoryOptions {
         write_seed(&path.join("seed"), randomness.secret_seed()).map_err(io(&path.join("seed")))?;
         let text = serde_json::to_string_pretty(&run).map_err(|e| io(&file)(e.into()))?;
         // The run exists from the moment that this file has its name.
-        write_file(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
-        sync_directory(path);
+        write_readable(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
         Ok(RunDirectory::new(path, run, Some(randomness), lease, notices, false))
     }
 }
@@ -282,10 +279,7 @@ impl RunDirectory {
         self.lease.check()?;
         let seed = self.path.join("seed");
         match std::fs::remove_file(&seed) {
-            Ok(()) => {
-                sync_directory(&self.path);
-                Ok(())
-            }
+            Ok(()) => sync_folder(&self.path).map_err(io(&self.path)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) => Err(io(&seed)(e)),
         }
@@ -349,8 +343,7 @@ impl Journal for RunDirectory {
     fn finish(&self, proof: &Proof) -> Result<(), JournalError> {
         self.lease.check()?;
         let path = self.proof_path();
-        write_file(&path, proof.as_bytes()).map_err(io(&path))?;
-        sync_directory(&self.path);
+        write_readable(&path, proof.as_bytes()).map_err(io(&path))?;
         // Only after the proof is safely on disk: without proof and seed the run would be lost.
         Ok(self.forget_seed()?)
     }

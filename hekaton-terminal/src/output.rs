@@ -191,7 +191,7 @@ pub fn seconds_f64(s: f64) -> String {
 
 /// The directory that contains a file.
 fn parent(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    hekaton_files::folder_of(path)
 }
 
 /// Resolves symbolic links in the part of a path that exists.
@@ -292,7 +292,7 @@ pub fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<()
 
 /// Replaces a file, which all users may read. A reader sees the old content or the new one.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    hekaton_core::files::write_file(path, bytes)
+    hekaton_files::write_readable(path, bytes)
         .map_err(|e| Failure::new(exit::FAILED, format!("cannot write {}: {e}", path.display())))
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> 
 
 /// Replaces a file; a reader sees the old content or the new one.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    hekaton_core::files::write_file(path, content).at(path)
+    hekaton_files::write(path, content).at(path)
 }
 
 /// Replaces a file by a value as indented JSON.

@@ -195,7 +195,7 @@ impl Monolith {
     ) -> Result<(Summary, PartitionReport), ImportError> {
         // Before the work, and again when the result is renamed.
         crate::directory::check_free(path)?;
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = hekaton_files::folder_of(path);
         let io = |source| WriteError::Io { path: parent.to_owned(), source };
         std::fs::create_dir_all(parent).map_err(io)?;
         // In the same folder, so that the last step is a rename within one file system.

@@ -184,17 +184,16 @@ impl Compute {
     ) -> Result<(SignedRecord, Tree), Error> {
         let new = || judged.iter().filter_map(|(new, update)| Some((new.as_ref().ok()?, update)));
         let entries: Vec<[u8; Leaf::LENGTH]> = new().map(|(new, _)| new.leaf.encode()).collect();
-        let after = self.tree.epoch() + 1;
         self.tree = self.tree.update(changes)?;
+        let epoch = self.tree.epoch();
         let mut changed: Vec<Index> = changes.iter().map(|change| change.index).collect();
         changed.sort_unstable();
         if let Some(steps) = steps {
-            rows.put(Table::Witness, after.to_be_bytes(), Step::encode_all(&steps));
+            rows.put(Table::Witness, epoch.to_be_bytes(), Step::encode_all(&steps));
             written.has_witness = true;
         }
         let log = self.log.append(&entries);
         self.record = self.record.next(&self.tree, &self.log.frontier, now);
-        let epoch = self.record.epoch;
         written.epoch = epoch;
         for (place, tile) in self.tree.tiles(&changed, self.tiling.levels) {
             rows.put(Table::Node, rows::at_epoch(&place.encode(), epoch), tile);

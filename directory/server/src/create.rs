@@ -13,7 +13,6 @@ use super::store::{Opened, Opener, Table};
 use super::time::unix_time;
 use ed25519_dalek::SigningKey;
 use hekaton_directory::{Parameters, Record};
-use std::fs::File;
 use std::path::Path;
 
 impl Server {
@@ -81,6 +80,6 @@ impl Server {
         let parent =
             folder.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
         let above = parent.unwrap_or_else(|| folder.into());
-        File::open(above).and_then(|above| above.sync_all()).map_err(io("sync"))
+        hekaton_files::sync_folder(&above).map_err(io("sync"))
     }
 }

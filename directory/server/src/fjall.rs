@@ -79,7 +79,7 @@ fn copy_journals(folder: &Path) -> std::io::Result<()> {
             std::fs::rename(&copy, &path)?;
         }
     }
-    File::open(folder)?.sync_all()
+    hekaton_files::sync_folder(folder)
 }
 
 /// Copies a file without its zeros, and syncs it: a journal is much longer than what is in it, and there may be no room for that.

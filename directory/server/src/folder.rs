@@ -93,11 +93,8 @@ impl Directory {
         let path = self.mark_path();
         let opened = if path.exists() { Opened::AfterFailure } else { Opened::Again };
         let note = File::create(&path).and_then(|file| file.sync_all());
-        note.and_then(|()| File::open(&self.folder)?.sync_all()).map_err(|source| Error::Io {
-            what: "write",
-            path,
-            source,
-        })?;
+        note.and_then(|()| hekaton_files::sync_folder(&self.folder))
+            .map_err(|source| Error::Io { what: "write", path, source })?;
         Ok(opened)
     }
 

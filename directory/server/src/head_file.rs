@@ -9,6 +9,7 @@ use super::error::Error;
 use super::head::Head;
 use super::time::fail_point;
 use hekaton_directory::Digest;
+use hekaton_files::sync_folder_of;
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsString;
 use std::fs::{File, rename};
@@ -61,16 +62,12 @@ impl HeadFile {
     /// Makes sure that what was read is there after a loss of power, too: it may have been renamed and not synced.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let file = File::open(&self.path).and_then(|file| file.sync_all());
-        match file.and_then(|()| self.sync_folder()) {
+        match file.and_then(|()| sync_folder_of(&self.path)) {
             // A file that cannot be changed is as it was.
             Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => Ok(()),
             Err(source) => Err(Error::Io { what: "sync", path: self.path.clone(), source }),
             Ok(()) => Ok(()),
         }
-    }
-
-    fn sync_folder(&self) -> std::io::Result<()> {
-        File::open(folder_of(&self.path))?.sync_all()
     }
 
     /// Says in the file that another one has its place.
@@ -86,7 +83,8 @@ impl HeadFile {
     fn replace(&self, text: &str) -> Result<(), Error> {
         let path = &self.path;
         let error = |what| move |source| Error::Io { what, path: path.clone(), source };
-        // In the same folder, because a rename is atomic only within one file system.
+        // By hand, and not by `hekaton_files::write`, for the tests that end the process between two steps. The name is always
+        // the same, so that no leftovers gather.
         let new = beside(path, ".new");
         let mut file = File::create(&new).map_err(error("write"))?;
         file.write_all(text.as_bytes()).map_err(error("write"))?;
@@ -96,7 +94,7 @@ impl HeadFile {
         rename(&new, &self.path).map_err(error("replace"))?;
         fail_point("head-renamed");
         // The rename itself is on the disk only once the folder is.
-        self.sync_folder().map_err(error("sync"))
+        sync_folder_of(path).map_err(error("sync"))
     }
 }
 
@@ -111,12 +109,6 @@ pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     name.into()
-}
-
-/// The folder of a file.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    folder.unwrap_or(Path::new("."))
 }
 
 fn body(head: &Head) -> String {

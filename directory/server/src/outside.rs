@@ -6,7 +6,7 @@
 
 use super::error::Error;
 use super::head::Head;
-use super::head_file::{HeadFile, Keep, beside, folder_of};
+use super::head_file::{HeadFile, Keep, beside};
 use super::time::fail_point;
 use hekaton_directory::SignedRecord;
 use std::fs::File;
@@ -131,7 +131,7 @@ impl Heads {
         let found = inner.read()?;
         let Some(path) = &paths.outer else { return Ok((Self { inner, outer: None }, found)) };
         let place = |path: &Path| {
-            let folder = real(folder_of(path))?;
+            let folder = real(hekaton_files::folder_of(path))?;
             Ok::<_, Error>(folder.join(path.file_name().unwrap_or_default()))
         };
         // A file always agrees with itself, so it would detect nothing.

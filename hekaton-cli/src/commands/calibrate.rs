@@ -1,7 +1,6 @@
 //! `hekaton estimate --calibrate`.
 
 use hekaton_core::LocalEngine;
-use hekaton_core::files::write_file;
 use hekaton_core::system;
 use hekaton_plan::simulate::{Source, calibrate};
 use hekaton_terminal::exit::{self, Failure, OrFail};
@@ -20,7 +19,7 @@ pub(crate) fn run(path: &Path, threads: Option<NonZeroUsize>, json: bool) -> Res
         .or_fail(exit::FAILED)?;
     let text = format!("{:#}\n", constants.to_json());
     let failure = |e| Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display()));
-    write_file(path, text.as_bytes()).map_err(failure)?;
+    hekaton_files::write(path, text.as_bytes()).map_err(failure)?;
     drop(display);
     // A prediction whose design needs one of these refuses the file, so the user should state them now.
     let absent: Vec<&str> = constants.absent().into_iter().map(|c| c.name()).collect();

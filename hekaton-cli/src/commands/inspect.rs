@@ -5,9 +5,9 @@ use crate::commands::family;
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Inspect;
-use hekaton_core::files::open_regular;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
+use hekaton_files::open_regular;
 use hekaton_r1cs::CircuitBundle;
 use hekaton_storage::{FamilyStore, KeyStore};
 use hekaton_terminal::exit::{self, BAD_FILE, Failure, OrFail};
@@ -106,7 +106,7 @@ fn magic(path: &Path) -> Result<Vec<u8>, Failure> {
 fn file(path: &Path, app: &App) -> Result<(Value, String), Failure> {
     let magic = magic(path)?;
     // JSON files have no magic. What they describe is the directory that they are in.
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = hekaton_files::folder_of(path);
     let is_named = |name: &str| path.file_name().is_some_and(|found| found == name);
     if is_named("manifest.json") || is_named("family.json") {
         return directory(parent);

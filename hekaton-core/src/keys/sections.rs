@@ -15,8 +15,8 @@
 //! reserved bytes are zero, and nothing follows the last section. So the digest fixes every byte.
 
 use super::map::{map, release};
-use crate::files::{open_regular, persist};
 use bytemuck::{NoUninit, Pod};
+use hekaton_files::{NewFile, READABLE, open_regular};
 use memmap2::Mmap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -268,9 +268,8 @@ impl Sections {
             head.extend_from_slice(blake3::hash(bytes).as_bytes());
             offset = (offset + bytes.len()).next_multiple_of(ALIGN);
         }
-        let directory =
-            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
+        // Keys are public, and provers of other users map them.
+        let file = NewFile::with_mode(path, READABLE).map_err(io)?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
         // Every section starts at a page boundary, so that it can be mapped and dropped on its own.
         let mut written = head.len();
@@ -282,7 +281,7 @@ impl Sections {
             written = start + section.bytes().len();
         }
         let file = out.into_inner().map_err(|e| io(e.into_error()))?;
-        persist(file, path, 0o644).map_err(io)?;
+        file.replace(path).map_err(io)?;
         Ok(*blake3::hash(&head).as_bytes())
     }
 

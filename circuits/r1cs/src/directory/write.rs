@@ -84,11 +84,13 @@ pub fn write(
         public_names,
         written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
     };
-    // Last: a directory without it is not one, so a reader never takes what a crash left behind.
+    // Last, also on the disk: a directory without it is not one, so a reader never takes what a crash left behind.
+    sync_folder(path)?;
     write_file(&at("circuit.json"), |out| {
         serde_json::to_writer_pretty(&mut *out, &summary).map_err(io::Error::from)?;
         Ok(out.write_all(b"\n")?)
     })?;
+    sync_folder(path)?;
     Ok(summary)
 }
 
@@ -130,7 +132,12 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), WriteError> {
         // It removes nothing but an empty one.
         std::fs::remove_dir(to).map_err(io_error(to))?;
     }
-    std::fs::rename(from, to).map_err(io_error(to))
+    std::fs::rename(from, to).map_err(io_error(to))?;
+    hekaton_files::sync_folder_of(to).map_err(io_error(to))
+}
+
+fn sync_folder(folder: &Path) -> Result<(), WriteError> {
+    hekaton_files::sync_folder(folder).map_err(io_error(folder))
 }
 
 /// Checks that a new directory can have this path.
@@ -227,6 +234,7 @@ fn write_types(directory: &Path, parts: &Parts) -> Result<Vec<TypeSummary>, Writ
             digest,
         });
     }
+    sync_folder(directory)?;
     Ok(types)
 }
 
