@@ -16,6 +16,26 @@ use shared::{key_digest, rows};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+/// The codes with which the program exits.
+const EXIT_CODES: &str = "Exit codes:
+  0    done; for verify: the proof holds
+  1    verify: the proof does not hold, or the keys are test keys;
+       check: a constraint is not satisfied
+  2    the command line is wrong, including public values that cannot be read
+  3    a file or directory cannot be used: missing, damaged, in the way, or of
+       another version or setup
+  4    the run failed: the input does not fit, a witness is wrong, a disk is full
+  5    interrupted; the run directory has all completed work: resume with
+       --resume
+  6    a rank was lost or fell silent, or another process holds the run
+       directory, which has all completed work: resume with --resume
+  130  interrupted immediately; no result was written";
+
+/// The end of a command's `--help`, with its examples.
+fn help_after(examples: &str) -> String {
+    exit::help_after(examples, EXIT_CODES)
+}
+
 /// Proves computations that are too large for one prover: splits them into
 /// subcircuits, proves these in parallel, and aggregates them into one small proof.
 ///
@@ -27,7 +47,7 @@ use std::path::PathBuf;
 ///       --public $(hekaton hash FILE --keys merkle.keys)
 // Verbatim, so that the example keeps its line breaks.
 #[derive(Debug, Parser)]
-#[command(name = "hekaton", version, verbatim_doc_comment, after_help = exit::HELP)]
+#[command(name = "hekaton", version, verbatim_doc_comment, after_help = help_after(""))]
 pub(crate) struct Options {
     /// Print results as one JSON object on standard output
     #[arg(long, global = true)]
@@ -163,7 +183,7 @@ pub(crate) struct Setup {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::help_after(
+#[command(after_help = help_after(
     "Example:
   hekaton verify FILE.proof --key FILE.keys/verifying.key \\
       --public $(hekaton hash FILE --keys FILE.keys)

@@ -25,29 +25,15 @@ pub const LOST: u8 = 6;
 /// Ended immediately by Ctrl-C or SIGTERM.
 pub const INTERRUPTED: u8 = 130;
 
-/// The last part of `--help`: exit codes and environment variables.
-pub const HELP: &str = "Exit codes:
-  0    done; for verify: the proof holds
-  1    verify: the proof does not hold, or the keys are test keys;
-       check: a constraint is not satisfied
-  2    the command line is wrong, including public values that cannot be read
-  3    a file or directory cannot be used: missing, damaged, in the way, or of
-       another version or setup
-  4    the run failed: the input does not fit, a witness is wrong, a disk is full
-  5    interrupted; the run directory has all completed work: resume with
-       --resume
-  6    a rank was lost or fell silent, or another process holds the run
-       directory, which has all completed work: resume with --resume
-  130  interrupted immediately; no result was written
-
-Environment:
+/// The environment variables that all programs read, for `--help`.
+const ENVIRONMENT: &str = "Environment:
   HEKATON_ARITH  arithmetic kernels: portable, avx2, ifma, or auto (the
                  default); the bytes of a proof do not depend on them
   RUST_LOG       which warnings go to standard error, for example off or debug";
 
-/// [`HELP`] after the examples of a command.
-pub fn help_after(examples: &str) -> String {
-    format!("{examples}\n\n{HELP}")
+/// The end of a command's `--help`: its examples, if it has any, the exit codes of its program, and environment variables.
+pub fn help_after(examples: &str, codes: &str) -> String {
+    [examples, codes, ENVIRONMENT].join("\n\n").trim_start().to_owned()
 }
 
 /// The reason why the program ends, with its exit code.

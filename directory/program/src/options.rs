@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hekaton_directory_server::Mode;
+use hekaton_terminal::exit;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,11 +16,12 @@ const EXIT_CODES: &str = "Exit codes:
        another version or setup
   4    the command failed: a server did not answer, a proof could not be
        made, a disk is full
-  5    prove: interrupted; the same command continues";
+  5    prove: interrupted; the same command continues
+  130  interrupted immediately";
 
-/// [`EXIT_CODES`] after the examples of a command.
+/// The end of a command's `--help`, with its examples.
 fn help_after(examples: &str) -> String {
-    format!("{examples}\n\n{EXIT_CODES}")
+    exit::help_after(examples, EXIT_CODES)
 }
 
 /// A verifiable key directory: serve it, look labels up, prove and audit its epochs

@@ -1,13 +1,12 @@
 //! `hekaton prove`, on threads and on ranks.
 
 use clap::Args;
-use hekaton_terminal::exit;
 use hekaton_terminal::options::{Threads, size, threads};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::help_after(
+#[command(after_help = super::help_after(
     "Examples:
   hekaton prove FILE --keys FILE.keys --proof FILE.proof
   hekaton prove FILE --keys FILE.keys --run DIR           # can be interrupted

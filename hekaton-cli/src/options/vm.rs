@@ -3,7 +3,6 @@
 use super::prove::Prove;
 use super::shared::{NewKeys, key_digest, rows};
 use clap::{Args, Subcommand, ValueEnum};
-use hekaton_terminal::exit;
 use hekaton_terminal::options::{THREADS, Threads};
 use hekaton_vm::{Isa, MAX_CYCLES, Sizes};
 use std::path::PathBuf;
@@ -145,7 +144,7 @@ pub(crate) struct VmRun {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = exit::help_after(
+    after_help = super::help_after(
         "Examples:
   hekaton vm prove program --input FILE --keys vm.keys --proof FILE.proof
   hekaton vm prove program --input FILE --keys vm.keys --run DIR           # can be interrupted
@@ -174,7 +173,7 @@ pub(crate) struct VmProve {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::help_after(
+#[command(after_help = super::help_after(
     "Example:
   hekaton vm verify program.proof --program program --keys vm.keys
 
