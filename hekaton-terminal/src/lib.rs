@@ -1,6 +1,7 @@
-//! Parts that all command lines of Hekaton share: exit codes, output, progress and signals.
+//! Parts that all command lines of Hekaton share: exit codes, output, progress, signals, and other programs of the installation.
 
 pub mod exit;
+pub mod installation;
 pub mod options;
 pub mod output;
 pub mod progress;

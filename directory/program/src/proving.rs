@@ -4,6 +4,7 @@ use crate::options::Proving;
 use hekaton_directory_prover::{EpochKeys, EpochProver, Orchestrator, ProverOptions, Site, Slurm};
 use hekaton_orchestrator_client::Client;
 use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::installation;
 use std::path::{Path, PathBuf};
 
 /// The program that makes proofs.
@@ -19,7 +20,7 @@ pub(crate) fn prover(
     let hekaton = match &site {
         // Not started here: the back-ends of the orchestrator have their own program.
         Site::Orchestrator(_) => PathBuf::from(PROVER),
-        _ => find_prover()?,
+        _ => installation::find(PROVER, "hekaton-cli", "epochs are proven by")?,
     };
     let (threads, memory_limit) = (proving.threads.threads, proving.memory_limit);
     EpochProver::new(keys, folder, site, ProverOptions { hekaton, threads, memory_limit })
@@ -43,24 +44,4 @@ fn read_token(path: &Path) -> Result<String, Failure> {
     let bytes = exit::read_limited(path, 1 << 12, ": not a token")?;
     let token = String::from_utf8(bytes).map_err(|_| format!("{}: not a token", path.display()));
     token.map(|token| token.trim().to_owned()).or_fail(exit::BAD_FILE)
-}
-
-/// The program that proves, of the same installation: beside this one, or else in `PATH`.
-fn find_prover() -> Result<PathBuf, Failure> {
-    let this = std::env::current_exe().or_fail(exit::FAILED)?;
-    let beside = this.with_file_name(PROVER);
-    let path = std::env::var_os("PATH").into_iter();
-    let in_path = path.flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
-    // The program of this installation first, because one of another version may refuse to resume
-    // its runs.
-    std::iter::once(beside)
-        .chain(in_path.map(|folder| folder.join(PROVER)))
-        .find(|program| program.is_file())
-        .ok_or_else(|| {
-            format!(
-                "epochs are proven by the program {PROVER}, which is neither beside {} nor in PATH; install hekaton-cli",
-                this.display()
-            )
-        })
-        .or_fail(exit::USAGE)
 }

@@ -112,6 +112,6 @@ pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
     output::result(json, &object, &lines)?;
     let limits = ServiceOptions { max_unproven: command.max_unproven, ..ServiceOptions::default() };
     let service = Service::new(server, limits);
-    let of_service = prover.as_ref().map(|prover| prover as &dyn Prover);
-    service.run(listener, &stop, of_service).or_fail(exit::FAILED)
+    let any_prover = prover.as_ref().map(|prover| prover as &dyn Prover);
+    service.run(listener, &stop, any_prover).or_fail(exit::FAILED)
 }

@@ -1,0 +1,25 @@
+//! The other programs of an installation.
+
+use crate::exit::{self, Failure, OrFail};
+use std::path::PathBuf;
+
+/// Finds another program: beside this one, or else in `PATH`. `purpose` begins the text of the error.
+///
+/// # Errors
+/// If it is in neither, with the package that has it.
+pub fn find(program: &str, package: &str, purpose: &str) -> Result<PathBuf, Failure> {
+    let this = std::env::current_exe().or_fail(exit::FAILED)?;
+    let in_path = std::env::var_os("PATH");
+    let folders = in_path.iter().flat_map(std::env::split_paths);
+    // That of this installation first, because one of another version may refuse what this one passes to it.
+    std::iter::once(this.with_file_name(program))
+        .chain(folders.map(|folder| folder.join(program)))
+        .find(|found| found.is_file())
+        .ok_or_else(|| {
+            format!(
+                "{purpose} the program {program}, which is neither beside {} nor in PATH; install {package}",
+                this.display()
+            )
+        })
+        .or_fail(exit::USAGE)
+}
