@@ -4,16 +4,17 @@
 //! does not compile (spec: distributed#states): [`Coordinator`] → commit round → [`Committed`] →
 //! prove round → [`Proven`] → [`Proof`].
 
+pub(crate) mod blame;
+
 use crate::aggregation::block::{ProofVectors, Shared};
 use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::aggregation::prover::Committing;
 use crate::events::TypeSummary;
-use crate::keys::{KeyFileError, ProverKeys, have_wiring, keys_match};
-use crate::mirage::MirageInstance;
+use crate::keys::{ProverKeys, have_wiring, keys_match};
 use crate::pool::Pool;
 pub use crate::protocol::coordinator_error::CoordinatorError;
 use crate::protocol::executed::{
-    Executed, InstanceDigest, OnRanks, Values, digest, digest_with, execution_digest, instance_id,
+    Executed, InstanceDigest, OnRanks, Values, digest, execution_digest, instance_id,
 };
 use crate::protocol::messages::{Commitment, Job, OwnJob, ProofResponse, ProveRound};
 use crate::protocol::worker::is_synthesized;
@@ -21,11 +22,9 @@ use crate::randomness::{Purpose, Randomness};
 use crate::verifier::proof::Proof;
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::{VerifyError, public_sum, verify_with_test_keys};
-use ark_ff::Zero;
-use hekaton_arith::{Fr, G1Point, Group, fr_from_uniform};
+use hekaton_arith::{Fr, G1Point, Group};
 use hekaton_circuit::{
-    Counts, Execution, ExecutionError, Layout, LookUps, Masking, MemoryChallenges, PreparedCircuit,
-    PrivateInput, SynthesizeError,
+    Counts, Execution, ExecutionError, Layout, LookUps, Masking, PreparedCircuit, PrivateInput,
 };
 use std::sync::{Arc, PoisonError};
 
@@ -355,45 +354,6 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Reports whether an instance's digest is that of these values and, with buses, of this private
-    /// input.
-    pub(crate) fn are_values_of(
-        &self,
-        instance: usize,
-        values: &[Fr],
-        private: &PrivateInput,
-    ) -> bool {
-        let found = digest_with(self.circuit, instance_id(instance), values, private);
-        found.is_ok_and(|digest| digest == self.digests[instance])
-    }
-
-    /// Reports whether an instance hits a pole (zero denominator) under these challenges: a
-    /// worker's claim costs an attempt, so it is checked (spec: memory-check#pole).
-    pub(crate) fn hits_pole(
-        &self,
-        instance: usize,
-        randomness: &Randomness,
-        memory: &MemoryChallenges,
-    ) -> Result<bool, CoordinatorError> {
-        if instance >= self.instances() {
-            return Ok(false);
-        }
-        let Job { kind, slots, values, private, .. } = self.prove_job(instance, randomness)?;
-        let Ok(prefix) = self.circuit.prefix(instance_id(instance), &slots, &values, memory) else {
-            return Ok(true);
-        };
-        let key = &self.keys.types[kind];
-        // The entries of buses have fingerprints, too.
-        let (Some(id), Some(private)) = (self.layout.type_id(kind), private) else {
-            return Ok(false);
-        };
-        if key.layout().shape().entries == 0 {
-            return Ok(false);
-        }
-        let z = self.circuit.witness(id, self.masking, &prefix, &private, key.variables());
-        Ok(matches!(z, Err(SynthesizeError::Pole { .. })))
-    }
-
     /// Returns what all blocks of the aggregation read.
     pub(crate) fn shared(&self) -> &Shared<'a> {
         &self.shared
@@ -518,21 +478,7 @@ impl<B: Blocks> Proven<'_, B> {
             proof.as_bytes(),
         );
         let Err(error) = verdict else { return Ok(proof) };
-        let instances =
-            bad_subcircuits(coordinator.keys, &commitments, &responses, &memory, proof.as_bytes())?;
-        if instances.is_empty() {
-            // With buses, the sum of all terms is not zero by construction.
-            let vk = &coordinator.keys.verifying;
-            let sum: Fr = responses.iter().map(|response| response.proof.e).sum();
-            match public_sum(vk, &coordinator.public_values, &memory) {
-                Ok(public) if vk.has_buses() && sum + public != Fr::zero() => {
-                    Err(CoordinatorError::Buses)
-                }
-                _ => Err(CoordinatorError::Aggregate(error)),
-            }
-        } else {
-            Err(CoordinatorError::BadSubcircuits { instances })
-        }
+        Err(coordinator.blame(&commitments, &responses, &memory, &proof, error)?)
     }
 }
 
@@ -565,41 +511,4 @@ fn one_each<T>(
         return Err(CoordinatorError::Answers { round, why });
     }
     Ok(answers)
-}
-
-/// Names the subcircuits whose Mirage equation fails (spec: distributed#blame, mirage#find-bad).
-/// There must be one answer per instance, in order.
-pub(crate) fn bad_subcircuits(
-    keys: &ProverKeys,
-    commitments: &[Commitment],
-    responses: &[ProofResponse],
-    memory: &MemoryChallenges,
-    entropy: &[u8],
-) -> Result<Vec<usize>, KeyFileError> {
-    let verifier = keys.aggregation.mirage_verifier(&keys.verifying)?;
-    let s = keys.aggregation.s(memory)?;
-    let types = keys.aggregation.type_of()?;
-    let statements: Vec<MirageInstance> = (commitments.iter().zip(responses))
-        .map(|(c, r)| MirageInstance {
-            kind: types[r.instance] as usize,
-            s: s[r.instance],
-            d: c.d,
-            proof: r.proof,
-        })
-        .collect();
-    // The factors depend on every answer: `entropy` is the aggregate proof, which commits to A, B,
-    // C and e; D and C are hashed in addition. So a worker cannot choose answers whose errors
-    // cancel (spec: mirage#batch).
-    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 batch verification");
-    hasher.update(entropy);
-    for statement in &statements {
-        hasher.update(&statement.d.to_compressed()).update(&statement.proof.c.to_compressed());
-    }
-    let mut stream = hasher.finalize_xof();
-    let mut random = move || {
-        let mut bytes = [0; 64];
-        stream.fill(&mut bytes);
-        fr_from_uniform(&bytes)
-    };
-    Ok(verifier.find_bad(&statements, &mut random))
 }
