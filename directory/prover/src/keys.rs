@@ -116,8 +116,9 @@ impl EpochKeys {
                 statement: statement.to_owned(),
             });
         }
-        let named = manifest.parameters["steps"].as_u64().and_then(|steps| steps.try_into().ok());
-        let steps = named
+        let declared =
+            manifest.parameters["steps"].as_u64().and_then(|steps| steps.try_into().ok());
+        let steps = declared
             .filter(|steps| *steps > 0)
             .ok_or_else(|| wrong("the keys do not have the number of steps".into()))?;
         let digest = family.digest().map_err(|error| wrong(error.to_string()))?;

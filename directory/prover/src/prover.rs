@@ -65,8 +65,8 @@ impl EpochProver {
         std::fs::create_dir_all(folder)?;
         let ProverOptions { hekaton, threads, memory_limit } = options;
         let limit = memory_limit.map(|bytes| ["--memory-limit".to_owned(), bytes.to_string()]);
-        let count = threads.map(|threads| ["--threads".to_owned(), threads.to_string()]);
-        let options = limit.into_iter().chain(count).flatten().collect();
+        let thread_count = threads.map(|threads| ["--threads".to_owned(), threads.to_string()]);
+        let options = limit.into_iter().chain(thread_count).flatten().collect();
         let folder = std::path::absolute(folder)?;
         Ok(Self { keys, hekaton, options, folder, site, stuck: Mutex::default() })
     }

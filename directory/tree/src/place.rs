@@ -26,12 +26,12 @@ impl Place {
 
     /// The place at a depth on the way to an index.
     pub fn of(index: &Index, depth: usize) -> Self {
-        let steps = depth.min(DEPTH);
+        let clamped = depth.min(DEPTH);
         // At depth 0 the shift is by 128 bits, which `<<` does not allow.
-        let mask = u128::MAX.checked_shl(u32::try_from(DEPTH - steps).unwrap_or(0)).unwrap_or(0);
+        let mask = u128::MAX.checked_shl(u32::try_from(DEPTH - clamped).unwrap_or(0)).unwrap_or(0);
         let prefix = (u128::from_be_bytes(index.0) & mask).to_be_bytes();
         #[allow(clippy::cast_possible_truncation, reason = "at most 128")]
-        Self { depth: steps as u8, prefix: Index(prefix) }
+        Self { depth: clamped as u8, prefix: Index(prefix) }
     }
 
     /// The same depth below the other side of a node further down.

@@ -389,7 +389,7 @@ fn start_tidying(workshop: Arc<Workshop>, store: Arc<dyn Store>) {
 /// Runs a process until it is asked to stop and what it runs has ended.
 ///
 /// # Errors
-/// If it cannot start.
+/// If a file or thread of the process cannot be made, or its store or blobs cannot be opened.
 // In one piece, because it is the order in which the parts of a process start and end; each part has its own function.
 pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let Options { place, settings, listener, collects, grace, strategies, .. } = options;

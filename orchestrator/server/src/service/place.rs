@@ -87,7 +87,7 @@ async fn open_nats(
 /// Opens the store of records in a folder.
 ///
 /// # Errors
-/// If it cannot be opened.
+/// If the file cannot be opened, or is not such a database.
 pub fn open_records(data: &Path) -> Result<SqliteStore, Unavailable> {
     SqliteStore::open(&data.join(RECORDS), Durability::Disk)
 }

@@ -4,7 +4,7 @@
 //! one transaction (group commit) and answers after it is on disk. Watches read the last changes from memory, where the writing
 //! thread puts them and, for writes of other processes, a thread that is woken by the file system.
 
-mod place;
+mod file;
 mod recent;
 mod rows;
 mod schema;
@@ -15,7 +15,7 @@ use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteErr
 use crate::history::{History, Version};
 use async_trait::async_trait;
 use bytes::Bytes;
-use place::Place;
+use file::DatabaseFile;
 use rows::{entries, entry, signed};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use tokio::sync::oneshot;
 use writer::{Request, Write, Writer};
 
-pub use place::Durability;
+pub use file::Durability;
 
 /// The number of changes that a watch reports at once.
 const MAX_CHANGES: i64 = 1_000;
@@ -31,7 +31,7 @@ const MAX_CHANGES: i64 = 1_000;
 /// A SQLite database.
 #[derive(Debug)]
 pub struct SqliteStore {
-    place: Place,
+    file: DatabaseFile,
     incarnation: u64,
     writes: mpsc::Sender<Request>,
     reads: mpsc::Sender<Read>,
@@ -54,7 +54,7 @@ impl SqliteStore {
         };
         let connection = schema::open(path, durability).map_err(failed)?;
         let incarnation = schema::incarnation(&connection).map_err(failed)?;
-        let place = Place::of(path).map_err(|error| Unavailable {
+        let file = DatabaseFile::of(path).map_err(|error| Unavailable {
             why: format!("the database {}: {error}", path.display()),
         })?;
         let reader = schema::connect(path, durability).map_err(failed)?;
@@ -69,8 +69,8 @@ impl SqliteStore {
         recent.catch_up(&points);
         let (writes, requests) = mpsc::channel();
         let (reads, queries) = mpsc::channel::<Read>();
-        let (ours, at) = (Arc::clone(&recent), place.clone());
-        let writer = Writer { connection, place: at, durability, recent: ours, wake };
+        let (ours, at) = (Arc::clone(&recent), file.clone());
+        let writer = Writer { connection, file: at, durability, recent: ours, wake };
         let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(run).map_err(|error| Unavailable {
                 why: format!("a thread for {}: {error}", path.display()),
@@ -86,7 +86,7 @@ impl SqliteStore {
             }),
         )?;
         let points = Mutex::new(points);
-        Ok(Self { place, incarnation, writes, reads, points, recent })
+        Ok(Self { file, incarnation, writes, reads, points, recent })
     }
 
     /// Returns the store's incarnation.
@@ -142,7 +142,7 @@ impl SqliteStore {
     ) -> Result<T, Unavailable> {
         let connection = self.points.lock().unwrap_or_else(PoisonError::into_inner);
         query(&connection).map_err(|error| Unavailable {
-            why: format!("the database {}: {error}", self.place.path.display()),
+            why: format!("the database {}: {error}", self.file.path.display()),
         })
     }
 
@@ -150,7 +150,7 @@ impl SqliteStore {
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Unavailable> {
-        ask(&self.reads, &self.place.path, query).await
+        ask(&self.reads, &self.file.path, query).await
     }
 }
 
@@ -211,7 +211,7 @@ impl Store for SqliteStore {
 
     async fn watch(&self, prefix: &str, after: Rev) -> Result<Box<dyn Watch>, Unavailable> {
         Ok(Box::new(Changes {
-            path: self.place.path.clone(),
+            path: self.file.path.clone(),
             incarnation: self.incarnation,
             reads: self.reads.clone(),
             recent: Arc::downgrade(&self.recent),
@@ -254,12 +254,12 @@ impl Store for SqliteStore {
     fn describe(&self) -> String {
         // The answer does not contain the path: any client that can connect may ask.
         let name =
-            self.place.path.file_name().expect("a path at which a database was opened has a name");
+            self.file.path.file_name().expect("a path at which a database was opened has a name");
         format!("the SQLite database {}", name.to_string_lossy())
     }
 
     async fn is_there(&self) -> Result<bool, Unavailable> {
-        Ok(self.place.is_there())
+        Ok(self.file.is_there())
     }
 
     async fn probe(&self) -> Result<(), Unavailable> {

@@ -1,6 +1,6 @@
 //! The tables, their version, and how connections are set.
 
-use super::place::Durability;
+use super::file::Durability;
 use super::rows::signed;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;

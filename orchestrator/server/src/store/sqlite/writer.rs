@@ -1,6 +1,6 @@
 //! The writing thread: it puts the writes that have piled up into one transaction, and answers them after it is on disk.
 
-use super::place::{Durability, Place};
+use super::file::{DatabaseFile, Durability};
 use super::recent::Recent;
 use super::rows::signed;
 use super::schema;
@@ -74,7 +74,7 @@ impl Write {
 /// The only thread of a process that writes to its database.
 pub(super) struct Writer {
     pub(super) connection: Connection,
-    pub(super) place: Place,
+    pub(super) file: DatabaseFile,
     pub(super) durability: Durability,
     pub(super) recent: Arc<Recent>,
     pub(super) wake: Wake,
@@ -115,7 +115,7 @@ impl Writer {
     fn write(&mut self, group: Vec<Request>, synced: &mut bool) {
         // The file may be removed at any time. Without this look, writes to it would be answered and lost with the process.
         let incarnation = self.recent.incarnation();
-        let outcome = match self.place.is_there() {
+        let outcome = match self.file.is_there() {
             true => commit(&mut self.connection, incarnation, self.durability, synced, &group),
             false => Err(Failure::Before("its file was removed or replaced".into())),
         };

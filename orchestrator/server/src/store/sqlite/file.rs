@@ -14,13 +14,13 @@ pub enum Durability {
 
 /// A file that must stay where it is: what is written to one that was removed is lost with the process.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct DatabaseFile {
     pub(super) path: PathBuf,
     /// The device and the number of the file on it.
     file: (u64, u64),
 }
 
-impl Place {
+impl DatabaseFile {
     pub(super) fn of(path: &Path) -> std::io::Result<Self> {
         let found = std::fs::metadata(path)?;
         Ok(Self { path: path.to_owned(), file: (found.dev(), found.ino()) })
