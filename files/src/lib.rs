@@ -229,8 +229,8 @@ pub fn remove_leftovers(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reports whether a name is one that [`NewFile`] makes: `NAME.0123456789abcdef.part`.
-fn is_temporary(name: &str) -> bool {
+/// Reports whether a name is one that a [`NewFile`] has before it gets its own: `NAME.0123456789abcdef.part`.
+pub fn is_temporary(name: &str) -> bool {
     let digits = name.strip_suffix(PART).and_then(|name| name.rsplit_once('.'));
     digits.is_some_and(|(_, digits)| {
         digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())

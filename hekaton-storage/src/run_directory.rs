@@ -398,8 +398,9 @@ fn check_empty(path: &Path) -> Result<(), RunError> {
     };
     for entry in entries {
         let name = entry.map_err(io(path))?.file_name().to_string_lossy().into_owned();
-        // Temporary files are those of a write that was interrupted.
-        if !OURS.contains(&name.as_str()) && !name.starts_with(".tmp") {
+        // Those of a write that was interrupted: `.tmp` is a lease's.
+        let is_temporary = hekaton_files::is_temporary(&name) || name.starts_with(".tmp");
+        if !OURS.contains(&name.as_str()) && !is_temporary {
             return Err(RunError::NotEmpty { path: path.to_owned(), found: name });
         }
     }

@@ -358,6 +358,13 @@ fn one_holder_at_a_time() {
     assert!(third.check_lease().is_ok(), "a process that lost the lease does not remove it");
     drop(third);
     assert!(!lease.exists());
+    // one in which a start was killed is used
+    let killed = bench.path("killed");
+    std::fs::create_dir(&killed).unwrap();
+    for file in ["seed", "run.json.765181dfb249dd50.part", "seed.0123456789abcdef.part", ".tmpX1"] {
+        std::fs::write(killed.join(file), "x").unwrap();
+    }
+    drop(bench.open(&killed).unwrap());
     // a directory with other files is left alone
     let other = bench.path("something");
     std::fs::create_dir(&other).unwrap();
