@@ -355,7 +355,7 @@ fn another_run_is_refused() {
 /// Runs a script with the chain's input and keys in a small file system in memory.
 fn with_tmpfs(script: &str) -> (Option<i32>, String) {
     let chain = chain();
-    common::with_tmpfs(script, &[("X", &chain.path("x")), ("KEYS", &chain.path("keys"))])
+    common::tool().with_tmpfs(script, &[("X", &chain.path("x")), ("KEYS", &chain.path("keys"))])
 }
 
 /// The disk is full after a varying number of pages: wherever that happens, the error names the

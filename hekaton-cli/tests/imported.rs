@@ -338,7 +338,8 @@ fn full_disks_leave_nothing() {
             4 * pages
         );
         let (hk, variables) = (f.path("a.hk"), source.clone());
-        let (code, out) = common::with_tmpfs(&script, &[("SOURCE", &variables), ("HK", &hk)]);
+        let (code, out) =
+            common::tool().with_tmpfs(&script, &[("SOURCE", &variables), ("HK", &hk)]);
         assert!(!out.contains("panicked"), "{out}");
         if out.contains("code=0") {
             // What is there is not written over.

@@ -1,56 +1,34 @@
 //! Helpers that the tests of the command line share.
 #![allow(dead_code)] // each test binary uses a part of it
 
+use hekaton_testing::Tool;
 use std::process::{Command, Output};
+
+/// The program.
+pub(crate) fn tool() -> Tool {
+    Tool(env!("CARGO_BIN_EXE_hekaton").into())
+}
 
 /// The program, with arguments.
 pub(crate) fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hekaton"));
-    command.args(args);
-    command
+    tool().command(args)
 }
 
 /// Runs the program.
 pub(crate) fn hekaton(args: &[&str]) -> Output {
-    command(args).output().expect("the program starts")
+    tool().run(args)
 }
 
 /// Runs a command that must succeed; returns its standard output.
 #[track_caller]
 pub(crate) fn ok(args: &[&str]) -> String {
-    let output = hekaton(args);
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{args:?}\n{out}\n{err}");
-    out.into_owned()
+    tool().ok(args)
 }
 
 /// Runs a command that must fail with this exit code and an error that contains this text.
 #[track_caller]
 pub(crate) fn fails(code: i32, says: &str, args: &[&str]) {
-    let output = hekaton(args);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{args:?}\n{err}");
-    assert!(err.contains(says), "expected '{says}' in: {err}");
-    assert!(!err.contains("panicked"), "{err}");
-}
-
-/// A small file system in memory, as root or in a user's own namespace: runs a script with `$DIR`
-/// mounted, `$HEKATON` and these variables. Returns its exit code, and what it wrote.
-pub(crate) fn with_tmpfs(script: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
-    let mount = tempfile::tempdir().unwrap();
-    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-    let mut command = Command::new("unshare");
-    command.args(if root { &["-m"][..] } else { &["-U", "-r", "-m"] });
-    let head = "set -u; mount -t tmpfs -o size=4m,mode=700 hekaton-test $DIR || exit 99; ";
-    command.args(["sh", "-c", &format!("{head}{script}")]);
-    command.env("DIR", mount.path()).env("HEKATON", env!("CARGO_BIN_EXE_hekaton"));
-    command.envs(variables.iter().copied());
-    let output = command.output().unwrap();
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_ne!(output.status.code(), Some(99), "cannot mount a tmpfs: {err}");
-    (output.status.code(), out.into_owned() + &err)
+    tool().fails(code, says, args);
 }
 
 /// A chain circuit with keys in a directory of its own; proving it takes a second or less.

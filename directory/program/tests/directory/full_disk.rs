@@ -1,7 +1,7 @@
 //! S7: a service on a full disk.
 
 use super::{Directory, keys};
-use crate::common::with_tmpfs;
+use crate::common::tool;
 
 /// A tmpfs that is full: what was signed is looked up, the service is healthy and not ready, and a restart changes nothing; with room
 /// again, it continues by itself.
@@ -53,6 +53,6 @@ fn look_ups_need_no_room() {
     let directory = Directory::bare();
     let out = directory.path("out");
     std::fs::create_dir(&out).unwrap();
-    let (code, said) = with_tmpfs(SCRIPT, &[("KEYS", keys()), ("OUT", &out)]);
+    let (code, said) = tool().with_tmpfs(SCRIPT, &[("KEYS", keys()), ("OUT", &out)]);
     assert_eq!(code, Some(0), "{said}");
 }
