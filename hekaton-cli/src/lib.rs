@@ -17,6 +17,7 @@ mod command_line;
 mod commands;
 mod event_files;
 mod family;
+mod gpu;
 mod hints;
 mod imported;
 mod machine;

@@ -4,7 +4,7 @@ mod prove;
 mod shared;
 mod vm;
 
-pub(crate) use prove::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
+pub(crate) use prove::{ExecuteOption, Gpus, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};
 pub(crate) use vm::{MachineInput, Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
 

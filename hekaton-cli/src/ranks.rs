@@ -1,5 +1,6 @@
 //! Proving on many ranks, over any network: the handshake, the coordinator's side and the worker's.
 
+use crate::gpu;
 use crate::hints::explain;
 use crate::machine;
 use crate::opened_keys::OpenedKeys;
@@ -12,9 +13,12 @@ use hekaton_core::distributed::{
     Endpoint, Executes, Hello, RankEngine, RankError, RootRole, Scheduling, Serve, serve,
 };
 use hekaton_core::events::{Event, Recorder};
+use hekaton_core::protocol::accelerator::Accelerators;
 use hekaton_mpi::launch::Launch;
 use hekaton_plan::simulate::Design;
 use hekaton_terminal::exit::{self, Failure};
+#[cfg(feature = "mpi")]
+use hekaton_terminal::output;
 #[cfg(feature = "mpi")]
 use std::num::NonZeroUsize;
 use std::sync::mpsc::Sender;
@@ -180,11 +184,13 @@ fn serve_on_root(
     worker: &Endpoint,
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
+    accelerators: Option<&Accelerators>,
     hello: Hello,
     inbox: &Sender<Incoming>,
 ) {
     let (keys, pool) = (&keys.keys, &*keys.engine);
-    let serve = || serve(worker, &Serve { circuit, keys, pool, hello, failed: &|_| {} });
+    let serve =
+        || serve(worker, &Serve { circuit, keys, pool, accelerators, hello, failed: &|_| {} });
     // A panic is caught, or the coordinator would wait for the answers of a worker that is gone.
     let why = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)) {
         Ok(Ok(())) => return,
@@ -198,14 +204,21 @@ fn serve_on_root(
 /// Runs rank 0: the coordinator over all ranks, and a worker of its own if it also proves.
 pub(crate) fn coordinate<R>(
     rank: RankContext,
-    options: &Ranks,
+    command: &Prove,
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     recorder: &Recorder<'_>,
     run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let RankContext { endpoint, provers, fail, input } = rank;
+    let options = &command.ranks;
     let role = root_role(options, endpoint.size())?;
+    let notice = |message| recorder.emit(Event::Notice { message });
+    let gpus = match role {
+        RootRole::Proves => gpu::open(command, circuit, keys, provers, Some(gpu::local()), &notice)
+            .inspect_err(|failure| fail(failure))?,
+        RootRole::Coordinates => gpu::Provers::on_cores(provers),
+    };
     let schedule = match options.schedule {
         ScheduleOption::Dynamic => Scheduling::Dynamic,
         ScheduleOption::Static => Scheduling::Static,
@@ -213,7 +226,8 @@ pub(crate) fn coordinate<R>(
     let executes = executes(options, circuit, keys, endpoint.size());
     // Only ranks that execute the circuit have read the input and can compare it.
     let compared = input.filter(|_| executes == Executes::Ranks);
-    let own = hello(circuit, keys, provers, compared)?;
+    let own = hello(circuit, keys, gpus.all(keys), compared)?;
+    let accelerators = gpus.accelerators.as_ref();
     let (endpoint, worker) = if role == RootRole::Proves {
         let (endpoint, worker) = endpoint.with_own_worker();
         (endpoint, Some(worker))
@@ -226,7 +240,9 @@ pub(crate) fn coordinate<R>(
             let (inbox, hello) = (endpoint.inbox(), own.clone());
             std::thread::Builder::new()
                 .name("own worker".into())
-                .spawn_scoped(scope, move || serve_on_root(&worker, circuit, keys, hello, &inbox))
+                .spawn_scoped(scope, move || {
+                    serve_on_root(&worker, circuit, keys, accelerators, hello, &inbox)
+                })
                 .map_err(|e| Failure::new(exit::FAILED, e))?;
         }
         let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, role, schedule)
@@ -259,7 +275,7 @@ pub(crate) fn work(
 ) -> Result<(), Failure> {
     let circuit = keys.circuit.prepared().map_err(|e| Failure::new(exit::FAILED, e))?;
     match executes(&command.ranks, &circuit, keys, rank.endpoint.size()) {
-        Executes::Root => work_on(rank, &circuit, keys, None),
+        Executes::Root => work_on(rank, command, &circuit, keys, None),
         Executes::Ranks => {
             drop(circuit);
             let hint = subject.read_by_ranks();
@@ -267,7 +283,8 @@ pub(crate) fn work(
             let input = subject.input(&command.file).map_err(|e| unreadable(e.message))?;
             let unread = |e| unreadable(format!("{}: {e}", command.file.display()));
             let digest = Some(input.digest().map_err(|e| unread(e.to_string()))?);
-            let work = |circuit: &PreparedCircuit<'_>| work_on(rank, circuit, keys, digest);
+            let work =
+                |circuit: &PreparedCircuit<'_>| work_on(rank, command, circuit, keys, digest);
             let worked = keys.circuit.on_input(&input, work);
             worked.map_err(|e| unread(e.to_string()))?
         }
@@ -277,14 +294,19 @@ pub(crate) fn work(
 #[cfg(feature = "mpi")]
 fn work_on(
     rank: &RankContext,
+    command: &Prove,
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     input: Option<[u8; 32]>,
 ) -> Result<(), Failure> {
-    let hello = hello(circuit, keys, rank.provers, input)?;
+    let say = |message| output::say(format_args!("rank {}: {message}", rank.endpoint.rank()));
+    let gpus = gpu::open(command, circuit, keys, rank.provers, Some(gpu::local()), &say)?;
+    let hello = hello(circuit, keys, gpus.all(keys), input)?;
+    let accelerators = gpus.accelerators.as_ref();
     // A failed rank ends all others at once, because nothing waits for the jobs in progress.
     let fail = &rank.fail;
     let failed = |error: &RankError| fail(&failure(error.clone()));
     let (keys, pool) = (&keys.keys, &*keys.engine);
-    serve(&rank.endpoint, &Serve { circuit, keys, pool, hello, failed: &failed }).map_err(failure)
+    let served = Serve { circuit, keys, pool, accelerators, hello, failed: &failed };
+    serve(&rank.endpoint, &served).map_err(failure)
 }

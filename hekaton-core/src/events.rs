@@ -17,7 +17,7 @@ pub const SCHEMA: u32 = 1;
 const MEMORY_EVERY: Duration = Duration::from_millis(500);
 
 /// A phase of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Opening the keys.
@@ -104,6 +104,21 @@ pub struct RankAccount {
     pub received_bytes: u64,
     /// Its peak resident memory so far in bytes, mapped keys included.
     pub peak_memory: u64,
+}
+
+/// The account of the work of a device, for example a GPU, in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceAccount {
+    /// The phase.
+    pub phase: Phase,
+    /// The name of the device.
+    pub device: String,
+    /// Number of batches that it computed.
+    pub batches: u64,
+    /// Number of subcircuits in them.
+    pub subcircuits: u64,
+    /// Seconds that it worked.
+    pub seconds: f64,
 }
 
 /// Something that happened.
@@ -201,6 +216,8 @@ pub enum Event {
     },
     /// The account of one rank's work in a phase.
     Rank(RankAccount),
+    /// The work of a device in a phase.
+    Device(DeviceAccount),
     /// Memory of the process.
     Memory {
         /// Resident bytes, mapped keys included.

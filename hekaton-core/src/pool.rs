@@ -1,6 +1,7 @@
 //! The threads of this machine: [`Pool`], and [`LocalEngine`], a pool that is also an engine.
 
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Runs a function over many values on threads; results are in the order of the values.
@@ -74,13 +75,25 @@ impl LocalEngine {
         provers: usize,
         job: impl Fn(usize) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, E> {
+        self.each_with(order, provers, 0, job)
+    }
+
+    /// Like [`Self::each`], with up to `waiting` more jobs at once on threads of their own, for jobs that
+    /// mostly wait for devices.
+    pub(crate) fn each_with<R: Send, E: Send>(
+        &self,
+        order: &[usize],
+        provers: usize,
+        waiting: usize,
+        job: impl Fn(usize) -> Result<R, E> + Sync,
+    ) -> Result<Vec<R>, E> {
         // A shared counter is the queue: an idle thread takes the next job, so subcircuits of
         // unequal size keep all threads busy.
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
-        let worker = |context: rayon::BroadcastContext<'_>| {
+        let worker = || {
             let mut results = Vec::new();
-            while context.index() < provers.max(1) && !failed.load(Ordering::Relaxed) {
+            while !failed.load(Ordering::Relaxed) {
                 let place = next.fetch_add(1, Ordering::Relaxed);
                 let Some(index) = order.get(place) else { break };
                 let result = job(*index);
@@ -91,8 +104,25 @@ impl LocalEngine {
             }
             results
         };
-        let mut results: Vec<(usize, Result<R, E>)> =
-            self.pool.broadcast(worker).into_iter().flatten().collect();
+        let of_pool = |context: rayon::BroadcastContext<'_>| match context.index() < provers.max(1)
+        {
+            true => worker(),
+            false => Vec::new(),
+        };
+        let mut results: Vec<(usize, Result<R, E>)> = std::thread::scope(|scope| {
+            let start = |i: usize| {
+                let name = format!("waiting-prover-{i}");
+                std::thread::Builder::new().name(name).spawn_scoped(scope, worker)
+            };
+            // If the system has no more threads, the others do the jobs.
+            let started: Vec<_> =
+                (0..waiting.min(order.len())).map_while(|i| start(i).ok()).collect();
+            let mut results = self.pool.broadcast(of_pool);
+            for thread in started {
+                results.push(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            results.into_iter().flatten().collect()
+        });
         results.sort_by_key(|(place, _)| *place);
         results.into_iter().map(|(_, result)| result).collect()
     }
@@ -137,6 +167,18 @@ mod tests {
             assert_eq!(result.unwrap(), order);
             assert!((1..=provers.clamp(1, 6)).contains(&most.into_inner()), "{provers}");
         }
+    }
+
+    /// Jobs that wait have threads of their own: here each waits for all others.
+    #[test]
+    fn waiting_jobs_are_beyond_the_threads() {
+        let all = std::sync::Barrier::new(7);
+        let order: Vec<usize> = (0..7).collect();
+        let result = engine(2).each_with(&order, 2, 5, |i| {
+            all.wait();
+            Ok::<_, ()>(i)
+        });
+        assert_eq!(result.unwrap(), order);
     }
 
     /// An error stops the round: running jobs finish, no others start, and the first error in order

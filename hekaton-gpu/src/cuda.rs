@@ -86,6 +86,13 @@ impl Cuda {
 }
 
 impl Device for Cuda {
+    fn free_memory(&self) -> Result<u64, Error> {
+        self.bind()?;
+        let (free, _) = (self.context.mem_get_info())
+            .map_err(|error| failed(self.number, "say how much memory is free", error))?;
+        Ok(free as u64)
+    }
+
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         self.bind()?;
         if let Some(address) = self.freed().get_mut(&bytes).and_then(Vec::pop) {

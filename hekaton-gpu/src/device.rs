@@ -33,6 +33,12 @@ pub enum Error {
         /// The number of bytes that are free.
         free: usize,
     },
+    /// A key is damaged.
+    #[error("{why}")]
+    Key {
+        /// The error of the key.
+        why: String,
+    },
     /// A vector has a length that the kernels do not take.
     #[error("{what} must be {expected}, not {found}")]
     Size {
@@ -49,6 +55,12 @@ pub enum Error {
 ///
 /// A launch returns before it is done; copies to the host wait for earlier launches.
 pub trait Device: fmt::Debug + Send + Sync {
+    /// Returns the number of bytes that are free.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn free_memory(&self) -> Result<u64, Error>;
+
     /// Allocates bytes and returns their address.
     ///
     /// # Errors

@@ -6,11 +6,13 @@
 //!
 //! | front | purpose |
 //! |---|---|
+//! | [`Gpu`] | a device as an accelerator of the prover: batches of subcircuits |
 //! | [`Device`] | memory, copies and launches: [`Cuda`] is a GPU |
 //! | [`Bases`] | points that stay on the device, and multi-scalar multiplications with them |
 //! | [`TypeOnDevice`] | all computations of a worker for assignments of one type |
 //! | [`Transforms`] | Fourier transforms over Fr of 2^k and 3 * 2^k elements |
 
+mod accelerator;
 mod arguments;
 mod cuda;
 mod device;
@@ -27,6 +29,7 @@ mod worker;
 pub mod check;
 pub mod operations;
 
+pub use accelerator::Gpu;
 pub use cuda::{Cuda, count, open};
 pub use device::{Buffer, Device, Error};
 #[cfg(feature = "host")]

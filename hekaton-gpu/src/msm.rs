@@ -125,12 +125,12 @@ impl Sizes {
         Self { bits, length, segment, multiples }
     }
 
-    fn windows(self) -> u32 {
+    pub(crate) fn windows(self) -> u32 {
         255u32.div_ceil(self.bits)
     }
 
     /// The number of windows with buckets of their own.
-    fn rows(self) -> u32 {
+    pub(crate) fn rows(self) -> u32 {
         if self.multiples { 1 } else { self.windows() }
     }
 

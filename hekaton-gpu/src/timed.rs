@@ -26,6 +26,10 @@ impl Timed {
 }
 
 impl Device for Timed {
+    fn free_memory(&self) -> Result<u64, Error> {
+        self.device.free_memory()
+    }
+
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         self.device.allocate(bytes)
     }

@@ -3,12 +3,14 @@
 use crate::options::Doctor;
 use crate::ranks::{build, processor};
 use hekaton_core::Backend;
+use hekaton_gpu::Error;
 use hekaton_mpi::launch::{Launch, default_provers};
 use hekaton_terminal::exit::{self, Failure};
 use hekaton_terminal::output;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 /// The verdict on one finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,7 @@ pub(crate) fn run(command: &Doctor, json: bool) -> Result<(), Failure> {
         features(),
         locked_memory(),
     ];
+    findings.extend(gpus());
     findings.extend(command.paths.iter().map(|path| file_system(path)));
     let bad = findings.iter().filter(|f| f.state == State::Bad).count();
     let list: Vec<Value> = findings
@@ -105,6 +108,47 @@ fn program() -> Finding {
             format!("{}, without MPI", build()),
             "cargo install --path hekaton-cli --features mpi (not needed on a single machine)",
         ),
+    }
+}
+
+/// The GPUs, each with a test of its arithmetic.
+fn gpus() -> Vec<Finding> {
+    const WHAT: &str = "GPU";
+    match hekaton_gpu::count() {
+        Err(Error::NoDriver) => {
+            let found = "there is no NVIDIA driver";
+            vec![finding(WHAT, State::Note, found, "not needed: the cores prove")]
+        }
+        Err(error) => {
+            let mend = "compare with nvidia-smi; `prove --gpu off` does without GPUs";
+            vec![finding(WHAT, State::Bad, error, mend)]
+        }
+        Ok(0) => {
+            let mend = "on a cluster, ask for one: sbatch --gres=gpu:1";
+            vec![finding(WHAT, State::Note, "a driver, but no GPU", mend)]
+        }
+        Ok(count) => (0..count).map(gpu).collect(),
+    }
+}
+
+fn gpu(number: usize) -> Finding {
+    let since = Instant::now();
+    let tested = || -> Result<(String, u64), String> {
+        let device = hekaton_gpu::open(number).map_err(|e| e.to_string())?;
+        let mut check = hekaton_gpu::check::Check::new(&device, 1);
+        check.fields(1000).and_then(|()| check.points(1000)).map_err(|e| e.to_string())?;
+        Ok((device.name(), device.free_memory().map_err(|e| e.to_string())?))
+    };
+    match tested() {
+        Ok((name, free)) => {
+            let (free, took) = (output::bytes(free), output::seconds(since.elapsed()));
+            let found = format!("{number}: {name}, {free} free, opened and tested in {took}");
+            finding("GPU", State::Good, found, "")
+        }
+        Err(why) => {
+            let mend = "compare with nvidia-smi; `prove --gpu off` does without GPUs";
+            finding("GPU", State::Bad, format!("{number}: {why}"), mend)
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `hekaton prove`.
 
 use crate::event_files::EventFiles;
+use crate::gpu;
 use crate::hints::{CHECK, explain};
 use crate::imported;
 use crate::opened_keys::OpenedKeys;
@@ -289,11 +290,19 @@ impl Session<'_> {
     ) -> Result<ProvenRun, Failure> {
         let command = self.command;
         let check = if command.no_check { WitnessCheck::Skip } else { WitnessCheck::Check };
+        let notice = |message| self.recorder.emit(Event::Notice { message });
+        let gpu::Provers { on_cores, accelerators } = match &rank {
+            None => gpu::open(command, circuit, opened, opened.plan.provers, None, &notice)?,
+            Some(_) => gpu::Provers::on_cores(opened.plan.provers),
+        };
         let mut options = ProveOptions::new()
             .witness_check(check)
-            .provers(opened.plan.provers)
+            .provers(on_cores)
             .cancellation(cancellation)
             .recorder(self.recorder);
+        if let Some(accelerators) = &accelerators {
+            options = options.accelerators(accelerators);
+        }
         options = match (directory, command.insecure_seed) {
             (Some(run), _) => options.journal(run),
             (None, Some(seed)) => options.randomness(Randomness::seeded_not_zero_knowledge(seed)),
@@ -311,7 +320,7 @@ impl Session<'_> {
                 let prove = |engine: &RankEngine| {
                     prove_prepared(circuit, &opened.keys, engine, &options).map_err(failed)
                 };
-                ranks::coordinate(planned, &command.ranks, circuit, opened, self.recorder, prove)
+                ranks::coordinate(planned, command, circuit, opened, self.recorder, prove)
             }
         }
     }

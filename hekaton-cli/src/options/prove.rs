@@ -2,6 +2,7 @@
 
 use clap::Args;
 use hekaton_terminal::options::{Threads, size, threads};
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -51,6 +52,13 @@ pub(crate) struct Prove {
     /// 1024), by running fewer provers at once and dropping keys from memory after use
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
+    /// The GPUs that prove beside the cores: auto, all that are found, for circuits of at least 2^25 constraints; off; or numbers, for
+    /// example 0,1. With --mpi, each rank takes one of them
+    #[arg(long, value_name = "GPUS", default_value = "auto", value_parser = gpus)]
+    pub(crate) gpu: Gpus,
+    /// Use at most this much memory of each GPU [default: 90 % of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) gpu_memory: Option<u64>,
     /// Skip each prover's check of its witness (a wrong witness is then found only at the end of
     /// the run)
     #[arg(long)]
@@ -63,6 +71,31 @@ pub(crate) struct Prove {
     pub(crate) insecure_seed: Option<u64>,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+/// The GPUs of a run; see [`Prove::gpu`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Gpus {
+    /// All, if they are worth it
+    Auto,
+    /// None
+    Off,
+    /// Those with these numbers
+    These(Vec<usize>),
+}
+
+fn gpus(text: &str) -> Result<Gpus, String> {
+    let error = || "expected auto, off, or numbers of GPUs, for example 0,1".to_owned();
+    match text {
+        "auto" => Ok(Gpus::Auto),
+        "off" => Ok(Gpus::Off),
+        _ => {
+            let numbers = text.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>();
+            let numbers = numbers.map_err(|_| error())?;
+            let differ = numbers.iter().collect::<BTreeSet<_>>().len() == numbers.len();
+            if differ { Ok(Gpus::These(numbers)) } else { Err("a GPU is named twice".to_owned()) }
+        }
+    }
 }
 
 /// Proving on many ranks.

@@ -37,6 +37,7 @@ impl Summary {
                 (summary.bytes, summary.complete) = (*bytes, true);
             }
             Event::Rank(account) => self.add_rank(account),
+            Event::Device(account) => self.devices.push(account.clone()),
             Event::Subcircuit { .. } => self.add_subcircuit(&record.event),
             Event::Memory { peak, .. } => self.peak_memory = self.peak_memory.max(*peak),
             Event::Notice { message } => self.notices.push(message.clone()),
@@ -70,6 +71,7 @@ impl Summary {
         };
         // Accounts are those of the last process: ranks of an earlier one may have other numbers.
         self.ranks.clear();
+        self.devices.clear();
         self.parameters = Some(Parameters {
             circuit: circuit.clone(),
             parameters: parameters.clone(),

@@ -1,6 +1,6 @@
 //! The summary of a run's events. Both the final table of `prove` and `hekaton report` print it.
 
-use hekaton_core::events::{Outcome, Phase, RankAccount, TypeSummary};
+use hekaton_core::events::{DeviceAccount, Outcome, Phase, RankAccount, TypeSummary};
 use serde_json::Value;
 
 /// One process of a run.
@@ -96,6 +96,8 @@ pub(crate) struct Summary {
     pub(crate) slowest: Vec<Slow>,
     /// work and traffic per rank and phase, in the last process
     pub(crate) ranks: Vec<RankAccount>,
+    /// GPUs of the process that writes the events
+    pub(crate) devices: Vec<DeviceAccount>,
     pub(crate) peak_memory: u64,
     pub(crate) notices: Vec<String>,
     pub(crate) errors: Vec<String>,

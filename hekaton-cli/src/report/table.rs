@@ -2,7 +2,7 @@
 
 use super::summary::{Parameters, Process, Summary};
 use crate::imported;
-use hekaton_core::events::Phase;
+use hekaton_core::events::{DeviceAccount, Phase};
 use hekaton_terminal::output;
 use serde_json::{Value, json};
 
@@ -58,6 +58,7 @@ impl Summary {
             "subcircuits": run.map(|r| r.subcircuits), "constraints": run.map(|r| r.constraints),
             "threads": run.map(|r| r.threads), "provers": run.map(|r| r.provers),
             "ranks": run.map(|r| r.ranks), "rank_accounts": self.ranks,
+            "device_accounts": self.devices,
             "zero_knowledge": run.map(|r| r.zero_knowledge), "proof": written.map(|w| &w.path),
             "proof_bytes": written.map(|w| w.bytes), "public": written.map(|w| &w.public),
             "state": self.state(), "slowest": slowest, "phases": phases, "processes": processes,
@@ -110,9 +111,28 @@ impl Summary {
         out + "\n"
     }
 
+    /// The table of GPUs.
+    fn device_table(&self) -> String {
+        let row = |account: &DeviceAccount| {
+            format!(
+                "{} proved {} subcircuits in {} batches and {} ({})\n",
+                account.device,
+                account.subcircuits,
+                account.batches,
+                output::seconds_f64(account.seconds),
+                account.phase.name()
+            )
+        };
+        let rows: String = self.devices.iter().map(row).collect();
+        if rows.is_empty() { rows } else { rows + "\n" }
+    }
+
     /// The summary as a table for people.
     pub(crate) fn table(&self) -> String {
-        let mut out = self.phase_table() + &self.rank_table() + &row("state", self.state());
+        let mut out = self.phase_table()
+            + &self.rank_table()
+            + &self.device_table()
+            + &row("state", self.state());
         if self.processes.len() > 1 {
             let endings: Vec<&str> = self.processes.iter().map(Process::ending).collect();
             out += &row("processes", &format!("{} ({})", endings.len(), endings.join(", ")));

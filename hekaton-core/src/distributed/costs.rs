@@ -31,9 +31,9 @@ use hekaton_arith::{Fr, G1Point, G2Point, Group};
 use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{ExecutionError, Masking, MemoryChallenges, PreparedCircuit};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// The number of different points in answers.
@@ -170,7 +170,8 @@ pub fn rounds(
             let inner = &mut *engine.inner.borrow_mut();
             inner.slices.ranges = inner.cut(circuit.layout(), keys);
         }
-        let session = Session { circuit, keys, engine: &engine, options, recorder };
+        let devices = Mutex::default();
+        let session = Session { circuit, keys, engine: &engine, options, recorder, devices };
         let commit = Round {
             coordinator: &coordinator,
             worker: Worker::new(circuit, &keys.types, masking, WitnessCheck::Check),
@@ -178,6 +179,7 @@ pub fn rounds(
             attempt: 1,
             challenges: None,
             provers: engine.provers(None),
+            waiting: 0,
             cancellation: &options.cancellation,
         };
         let memory = MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4));

@@ -205,7 +205,7 @@ impl<A: Answer> Desk<'_, A> {
         let request = self.requests[answer.instance()].load(Ordering::Relaxed);
         let bytes = raw.length as u64 + u64::from(request);
         let prover = format!("rank {rank} on {host}, prover-{prover}");
-        (self.done)(&answer, Work { times, bytes, prover, look_ups })?;
+        (self.done)(&answer, Work { times, bytes, prover, look_ups, device: None })?;
         Ok(answer)
     }
 

@@ -17,6 +17,7 @@ use crate::aggregation::blocks::{Blocks, LocalBlocks, PhaseError};
 use crate::encoding::{DecodeError, Reader};
 use crate::keys::ProverKeys;
 use crate::pool::Pool;
+use crate::protocol::accelerator::Accelerators;
 use crate::protocol::executed::{SliceSummary, instance_id};
 use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
@@ -39,6 +40,8 @@ pub struct Serve<'a, P> {
     pub keys: &'a ProverKeys,
     /// Threads for the aggregation.
     pub pool: &'a P,
+    /// The devices of this rank. [`Accelerators::places`] of its provers wait for them.
+    pub accelerators: Option<&'a Accelerators>,
     /// The description that it sends to rank 0.
     pub hello: Hello,
     /// Called with an error before [`serve`] waits for the subcircuits in progress.
@@ -242,6 +245,8 @@ impl<P> Prover<'_, '_, P> {
             let since = Clock::start();
             // A panic in a circuit's code must end the run with a reason, not leave rank 0 waiting.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.answer(task, since)));
+            let messages = self.serve.accelerators.iter().flat_map(|all| all.take_messages());
+            messages.for_each(|message| tracing::warn!("{message}"));
             let (code, why) = match outcome {
                 Ok(Ok(())) => continue,
                 Ok(Err(WorkerError::Pole { .. })) => (POLE, String::new()),
@@ -275,7 +280,8 @@ impl<P> Prover<'_, '_, P> {
             .map_err(|why| WorkerError::Job { instance, why })?;
         drop(slice);
         let types = &self.serve.keys.types;
-        let worker = Worker::new(self.serve.circuit, types, self.masking, begin.witness_check);
+        let worker = Worker::new(self.serve.circuit, types, self.masking, begin.witness_check)
+            .accelerators(self.serve.accelerators);
         let prover = self.index;
         match challenges {
             None => {

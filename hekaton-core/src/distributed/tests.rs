@@ -121,6 +121,7 @@ fn run_over<C: Circuit>(
                     circuit,
                     keys,
                     pool: &*pool,
+                    accelerators: None,
                     hello: hello(provers[rank]),
                     failed: &|_| {},
                 },

@@ -7,6 +7,7 @@ use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, Scalars, fr_from_bytes}
 use hekaton_circuit::Masking;
 use hekaton_circuit::prover::{BusShape, Matrix, VariableLayout};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sizes of a type, in the section `shape`.
 #[repr(C)]
@@ -99,6 +100,7 @@ pub struct Elements {
 #[derive(Debug)]
 pub struct ProvingKey {
     sections: Sections,
+    id: u64,
     pub(crate) name: String,
     pub(crate) shape: Shape,
     buses: BusShape,
@@ -190,8 +192,9 @@ impl ProvingKey {
         if coefficients.get(..2) != Some(&[Fr::ONE, -Fr::ONE]) {
             return Err(bad("coefficients", "the table does not start with 1 and -1".into()));
         }
-        let key =
-            Self { name: name.to_owned(), shape, buses, elements, domain, coefficients, sections };
+        static KEYS: AtomicU64 = AtomicU64::new(0);
+        let (id, name) = (KEYS.fetch_add(1, Ordering::Relaxed), name.to_owned());
+        let key = Self { id, name, shape, buses, elements, domain, coefficients, sections };
         key.check_lengths()?;
         // Checking must not keep the whole key resident.
         key.sections.release_all();
@@ -231,6 +234,11 @@ impl ProvingKey {
             }
         }
         Ok(())
+    }
+
+    /// Returns a number that no other key of this process has, for copies of the key on devices.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Returns the name of the type.

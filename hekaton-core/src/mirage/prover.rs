@@ -57,23 +57,42 @@ pub(crate) enum ProverError {
     Key(#[from] KeyFileError),
 }
 
-/// Computes `D = sum v_j DQ_j + k_D [delta]_1` (spec: mirage#commit): k_D hides the values, the
-/// full rank of the committed columns binds them.
-pub(crate) fn commit(key: &ProvingKey, values: &[Fr], k_d: Fr) -> Result<G1Point, KeyFileError> {
-    let sum = G1Point::msm(key.d_query()?, values);
-    Ok(sum.add(&key.elements.delta_1.mul(&k_d)))
+/// The sums of an assignment with the queries of its type: nearly all of a prover's work, and what an
+/// [`Accelerator`](crate::protocol::accelerator::Accelerator) computes in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sums {
+    /// The sum of the query A.
+    pub a: G1Point,
+    /// The sum of the query B.
+    pub b: G2Point,
+    /// The sum of the query X: C over the public, committed and sum variables.
+    pub x: G1Point,
+    /// The sum of the query L: C over the auxiliary variables.
+    pub l: G1Point,
+    /// The sum of the query H with the products of A z and B z on the coset.
+    pub h: G1Point,
 }
 
-/// Proves one subcircuit from its full assignment z, under the challenge b (spec: mirage#prove). An unchecked witness that
+/// Computes `sum v_j DQ_j` (spec: mirage#commit).
+pub(crate) fn sum_of_committed(key: &ProvingKey, values: &[Fr]) -> Result<G1Point, KeyFileError> {
+    Ok(G1Point::msm(key.d_query()?, values))
+}
+
+/// Computes `D = sum v_j DQ_j + k_D [delta]_1` from the sum (spec: mirage#commit): k_D hides the
+/// values, the full rank of the committed columns binds them.
+pub(crate) fn commit(key: &ProvingKey, sum: &G1Point, k_d: Fr) -> G1Point {
+    sum.add(&key.elements.delta_1.mul(&k_d))
+}
+
+/// Computes the sums of a full assignment z under the challenge b (spec: mirage#prove). An unchecked witness that
 /// violates a constraint makes a proof that does not verify.
 // One piece: the order in which vectors are made and dropped bounds the memory of a prover.
-pub(crate) fn prove(
+pub(crate) fn sums(
     key: &ProvingKey,
     z: &[Fr],
     b: &Fr,
-    blinding: &Blinding,
     check: WitnessCheck,
-) -> Result<MirageProof, ProverError> {
+) -> Result<Sums, ProverError> {
     let rows = key.constraints();
     let [ma, mb, mc] = key.matrices()?;
     let mut a: Vec<Fr> = (0..rows).map(|i| ma.row(i, z)).collect();
@@ -97,38 +116,52 @@ pub(crate) fn prove(
     a.iter_mut().zip(&b_rows).for_each(|(a, b)| *a *= b);
     drop(b_rows);
     // The largest vectors come first: each is dropped before the next is allocated.
-    let h_part = G1Point::msm(key.h_query()?, &a);
+    let h = G1Point::msm(key.h_query()?, &a);
     drop(a);
     used(1);
 
     // C is split by query: L over the auxiliary variables, X over pub, com and e.
     let layout = key.layout();
-    let l_part =
-        G1Point::msm_prepared(key.l_query()?, &Scalars::new(&z[layout.auxiliary(z.len())]));
+    let l = G1Point::msm_prepared(key.l_query()?, &Scalars::new(&z[layout.auxiliary(z.len())]));
     used(2);
-    let x_part = key.x_query()?.evaluate(z);
+    let x = key.x_query()?.evaluate(z);
     used(5);
+    let a = key.a_query()?.evaluate(z);
+    used(3);
+    // The scaled addresses are b times small numbers.
+    let b = key.b_query()?.evaluate_folded(z, layout.addresses(), b);
+    used(4);
+    Ok(Sums { a, b, x, l, h })
+}
+
+/// [`sums`] and [`finish`].
+#[cfg(test)]
+pub(crate) fn prove(
+    key: &ProvingKey,
+    z: &[Fr],
+    b: &Fr,
+    blinding: &Blinding,
+    check: WitnessCheck,
+) -> Result<MirageProof, ProverError> {
+    Ok(finish(key, &sums(key, z, b, check)?, z[key.layout().sum()], blinding))
+}
+
+/// Makes the proof of an assignment from its sums and its term e (spec: mirage#prove).
+pub(crate) fn finish(key: &ProvingKey, sums: &Sums, e: Fr, blinding: &Blinding) -> MirageProof {
     let elements = &key.elements;
     // spec: mirage#blinding: only B has an additive randomizer, so no MSM for B in G1 is needed; C
     // cancels it with s A0, and the blinding of D with k_D eta.
-    let a0 = elements.alpha_1.add(&key.a_query()?.evaluate(z));
-    used(3);
-    let b0 = G2Point::sum(&[
-        elements.beta_2,
-        // The scaled addresses are b times small numbers.
-        key.b_query()?.evaluate_folded(z, layout.addresses(), b),
-        elements.delta_2.mul(&blinding.additive),
-    ]);
-    used(4);
+    let a0 = elements.alpha_1.add(&sums.a);
+    let b0 = G2Point::sum(&[elements.beta_2, sums.b, elements.delta_2.mul(&blinding.additive)]);
     let c = G1Point::sum(&[
-        l_part,
-        x_part,
-        h_part,
+        sums.l,
+        sums.x,
+        sums.h,
         a0.mul(&blinding.additive),
         elements.eta_1.mul(&-blinding.commitment),
     ]);
     // x != 0 makes A uniform in G1 without 0 and leaves e(A, B) unchanged.
     let x = blinding.multiplicative;
     let x_inverse = x.inverse().expect("`Blinding` has no zero as its multiplicative part");
-    Ok(MirageProof { a: a0.mul(&x), b: b0.mul(&x_inverse), c, e: z[layout.sum()] })
+    MirageProof { a: a0.mul(&x), b: b0.mul(&x_inverse), c, e }
 }

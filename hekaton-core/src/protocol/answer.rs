@@ -9,6 +9,17 @@ use hekaton_arith::{G1Point, G2Point, Group};
 use hekaton_circuit::LookUps;
 use std::collections::BTreeMap;
 
+/// An answer and how it was made.
+#[derive(Debug)]
+pub struct Made<A> {
+    /// The answer.
+    pub answer: A,
+    /// The look-ups of the subcircuit, in the commit round.
+    pub look_ups: LookUps,
+    /// The number of the device that computed the sums; `None` of the CPU.
+    pub device: Option<usize>,
+}
+
 /// The answer for one instance in one of the rounds.
 pub trait Answer: Message + Clone {
     /// The round that the answer belongs to.
@@ -27,8 +38,7 @@ pub trait Answer: Message + Clone {
     /// Appends the points of the answer to lists, the same number in every answer.
     fn points(&self, g1: &mut Vec<G1Point>, g2: &mut Vec<G2Point>);
 
-    /// Does the job. `challenges` are those of the prove round; the commit round has none. In the
-    /// commit round, also returns the look-ups of the subcircuit.
+    /// Does the job. `challenges` are those of the prove round; the commit round has none.
     ///
     /// # Errors
     /// The error of the worker.
@@ -36,7 +46,7 @@ pub trait Answer: Message + Clone {
         worker: Worker<'_>,
         job: Job,
         challenges: Option<&ProveRound>,
-    ) -> Result<(Self, LookUps), WorkerError>;
+    ) -> Result<Made<Self>, WorkerError>;
 }
 
 impl Answer for Commitment {
@@ -58,9 +68,9 @@ impl Answer for Commitment {
         worker: Worker<'_>,
         job: Job,
         _: Option<&ProveRound>,
-    ) -> Result<(Self, LookUps), WorkerError> {
-        let (committed, answer) = worker.commit(job)?;
-        Ok((answer, committed.into_parts().1))
+    ) -> Result<Made<Self>, WorkerError> {
+        let (committed, (answer, device)) = worker.commit_by(job)?;
+        Ok(Made { answer, look_ups: committed.into_parts().1, device })
     }
 }
 
@@ -84,7 +94,7 @@ impl Answer for ProofResponse {
         worker: Worker<'_>,
         job: Job,
         challenges: Option<&ProveRound>,
-    ) -> Result<(Self, LookUps), WorkerError> {
+    ) -> Result<Made<Self>, WorkerError> {
         let instance = job.instance;
         let no_challenges = || WorkerError::Job {
             instance,
@@ -92,8 +102,9 @@ impl Answer for ProofResponse {
         };
         // The job carries everything that the commit round used, so the worker that committed to it
         // is not needed (spec: distributed#jobs).
-        let answer = worker.resume(job).prove(challenges.ok_or_else(no_challenges)?)?;
-        Ok((answer, LookUps::default()))
+        let committed = worker.resume(job);
+        let (answer, device) = committed.prove_by(challenges.ok_or_else(no_challenges)?)?;
+        Ok(Made { answer, look_ups: LookUps::default(), device })
     }
 }
 

@@ -78,11 +78,13 @@ impl<'a, E: Engine> Attempt<'a, E> {
         let masking = Masking::new(keys.verifying.zero_knowledge);
         Round {
             coordinator: self.coordinator,
-            worker: Worker::new(circuit, &keys.types, masking, options.witness_check),
+            worker: Worker::new(circuit, &keys.types, masking, options.witness_check)
+                .accelerators(options.accelerators),
             randomness: self.randomness,
             attempt: self.number,
             challenges: None,
             provers: self.session.provers(),
+            waiting: options.accelerators.map_or(0, |all| all.places(&keys.types)),
             cancellation: &options.cancellation,
         }
     }
@@ -165,10 +167,11 @@ impl<'a, E: Engine> Attempt<'a, E> {
         }
         // Answers are functions of the seed, so an answer that differs now was computed by faulty
         // hardware.
+        let prove = Round { worker: prove.worker.accelerators(None), ..*prove };
         let again = self.session.engine.pool().map(bad.to_vec(), |i| {
-            let commit = Round { challenges: None, ..*prove };
-            let (commitment, _) = commit.make::<Commitment>(i)?;
-            Ok::<_, ProveError>((commitment, prove.make::<ProofResponse>(i)?.0))
+            let commit = Round { challenges: None, ..prove };
+            let commitment = commit.make::<Commitment>(i)?.answer;
+            Ok::<_, ProveError>((commitment, prove.make::<ProofResponse>(i)?.answer))
         });
         let mut replaced = Vec::new();
         for again in again {
@@ -177,6 +180,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
             // All proofs were made under the challenges of this commitment: the attempt cannot be
             // saved, and another one draws new randomness (spec: zero-knowledge#restart).
             if commitment != commitments[instance] {
+                self.session.give_up_maker(Phase::Commit, instance);
                 return Err(ProveError::WrongCommitment {
                     instance,
                     by: self.session.by(instance),
@@ -184,6 +188,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
             }
             // The log keeps both; of two answers for one instance the later one counts.
             if response != responses.list[instance] {
+                self.session.give_up_maker(Phase::Prove, instance);
                 responses.log.as_ref().map_or(Ok(()), |log| log.append(&response.to_bytes()))?;
                 responses.list[instance] = response;
                 replaced.push(format!("{instance}{}", self.session.by(instance)));
@@ -218,8 +223,9 @@ impl<'a, E: Engine> Attempt<'a, E> {
              counts all look-ups again",
         );
         counting::count_again(self.coordinator, pool, &self.session.options.cancellation)?;
-        let commit = Round { challenges: None, ..*prove };
-        let made = pool.map(tables, |i| Ok(commit.make::<Commitment>(i)?.0));
+        let worker = prove.worker.accelerators(None);
+        let commit = Round { challenges: None, worker, ..*prove };
+        let made = pool.map(tables, |i| Ok(commit.make::<Commitment>(i)?.answer));
         let again = made.into_iter().collect::<Result<Vec<Commitment>, ProveError>>()?;
         Ok(again.iter().any(|commitment| *commitment != commitments[commitment.instance]))
     }

@@ -6,7 +6,7 @@ use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::events::{Phase, RankAccount};
 use crate::keys::ProverKeys;
 use crate::pool::{LocalEngine, Pool};
-use crate::protocol::answer::Answer;
+use crate::protocol::answer::{Answer, Made};
 use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::error::ProveError;
 use crate::protocol::executed::Executed;
@@ -29,6 +29,8 @@ pub struct Work {
     pub prover: String,
     /// The look-ups of the subcircuit; empty in the prove round.
     pub look_ups: LookUps,
+    /// The number of the device of this process that computed the sums, if one did.
+    pub device: Option<usize>,
 }
 
 /// Called with each answer as it arrives, for logs and events. An error ends the round.
@@ -45,6 +47,8 @@ pub struct Round<'a> {
     pub(crate) challenges: Option<ProveRound>,
     /// The maximum number of subcircuits to prove at the same time.
     pub(crate) provers: usize,
+    /// The number of further subcircuits that wait for devices of this process.
+    pub(crate) waiting: usize,
     pub(crate) cancellation: &'a Cancellation,
 }
 
@@ -58,8 +62,8 @@ impl std::fmt::Debug for Round<'_> {
 }
 
 impl Round<'_> {
-    /// Computes the answer for one instance in this process, and its look-ups.
-    pub(crate) fn make<A: Answer>(&self, instance: usize) -> Result<(A, LookUps), ProveError> {
+    /// Computes the answer for one instance in this process.
+    pub(crate) fn make<A: Answer>(&self, instance: usize) -> Result<Made<A>, ProveError> {
         let job = match self.challenges {
             None => self.coordinator.commit_job(instance, self.randomness)?,
             Some(_) => self.coordinator.prove_job(instance, self.randomness)?,
@@ -159,17 +163,20 @@ impl Engine for LocalEngine {
         order: &[usize],
         done: Done<'_, A>,
     ) -> Result<Vec<A>, ProveError> {
-        self.each(order, round.provers, |i| {
+        self.each_with(order, round.provers, round.waiting, |i| {
             // Between subcircuits only: one in progress is finished and kept.
             if round.cancellation.is_cancelled() {
                 return Err(ProveError::Cancelled);
             }
             let since = Clock::start();
-            let (answer, look_ups) = round.make::<A>(i)?;
+            let Made { answer, look_ups, device } = round.make::<A>(i)?;
             let times = since.elapsed();
-            let prover = std::thread::current().name().unwrap_or("prover").to_owned();
+            let prover = match round.worker.device_name(device) {
+                Some(name) => name.to_owned(),
+                None => std::thread::current().name().unwrap_or("prover").to_owned(),
+            };
             let bytes = traffic(round.coordinator, A::PHASE, i);
-            done(&answer, Work { times, bytes, prover, look_ups })?;
+            done(&answer, Work { times, bytes, prover, look_ups, device })?;
             Ok(answer)
         })
     }

@@ -4,6 +4,7 @@
 //! This module is for engines, tools and benchmarks. A program that proves and verifies needs only
 //! the items that the crate root re-exports.
 
+pub mod accelerator;
 pub mod answer;
 mod attempt;
 pub mod coordinator;

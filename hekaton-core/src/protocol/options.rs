@@ -2,6 +2,7 @@
 
 use crate::events::Recorder;
 use crate::mirage::WitnessCheck;
+use crate::protocol::accelerator::Accelerators;
 use crate::protocol::journal::Journal;
 use crate::randomness::Randomness;
 use std::num::NonZeroUsize;
@@ -46,6 +47,7 @@ pub struct ProveOptions<'a> {
     pub(crate) cancellation: Cancellation,
     pub(crate) recorder: Option<&'a Recorder<'a>>,
     pub(crate) journal: Option<&'a dyn Journal>,
+    pub(crate) accelerators: Option<&'a Accelerators>,
 }
 
 impl Default for ProveOptions<'_> {
@@ -66,6 +68,7 @@ impl<'a> ProveOptions<'a> {
             cancellation,
             recorder: None,
             journal: None,
+            accelerators: None,
         }
     }
 
@@ -107,6 +110,13 @@ impl<'a> ProveOptions<'a> {
     /// is then that of the journal.
     pub fn journal(mut self, journal: &'a dyn Journal) -> Self {
         self.journal = Some(journal);
+        self
+    }
+
+    /// Sets the devices that compute sums in place of the engine's provers; those of ranks are in
+    /// [`Serve`](crate::distributed::Serve). Default: none.
+    pub fn accelerators(mut self, accelerators: &'a Accelerators) -> Self {
+        self.accelerators = Some(accelerators);
         self
     }
 

@@ -17,6 +17,7 @@ use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::verify_with_test_keys;
 use hekaton_arith::Fr;
 use hekaton_circuit::{Circuit, ExecutionError, PreparedCircuit};
+use std::sync::Mutex;
 
 /// A finished run.
 #[derive(Debug)]
@@ -76,7 +77,8 @@ pub(crate) fn prove_with(
 ) -> Result<ProvenRun, ProveError> {
     let silent = Recorder::silent();
     let recorder = options.recorder.unwrap_or(&silent);
-    let result = Session { circuit, keys, engine, options, recorder }.run(sponge);
+    let devices = Mutex::default();
+    let result = Session { circuit, keys, engine, options, recorder, devices }.run(sponge);
     let outcome = match &result {
         Ok(_) => Outcome::Finished,
         Err(ProveError::Cancelled) => Outcome::Interrupted,

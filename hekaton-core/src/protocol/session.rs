@@ -2,6 +2,7 @@
 
 use crate::events::{Event, Phase, Recorder};
 use crate::keys::ProverKeys;
+use crate::protocol::accelerator::Accelerators;
 use crate::protocol::answer::{Answer, accept};
 use crate::protocol::coordinator::Coordinator;
 use crate::protocol::counting::{self, Counting};
@@ -12,6 +13,7 @@ use crate::protocol::options::ProveOptions;
 use hekaton_circuit::PreparedCircuit;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// The number of attempts before a run gives up. A pole (zero denominator) has a probability of
@@ -25,6 +27,8 @@ pub(crate) struct Session<'a, E> {
     pub(crate) engine: &'a E,
     pub(crate) options: &'a ProveOptions<'a>,
     pub(crate) recorder: &'a Recorder<'a>,
+    /// The device of this process that computed the sums of an answer during its lifetime.
+    pub(crate) devices: Mutex<BTreeMap<(Phase, usize), usize>>,
 }
 
 /// The answers of a round.
@@ -37,15 +41,40 @@ pub(crate) struct Answers<'a, A> {
     pub(crate) bytes: u64,
 }
 
+/// Emits notices of devices that were given up, and of types that they do not take.
+fn tell_of_devices(accelerators: Option<&Accelerators>, recorder: &Recorder<'_>) {
+    for message in accelerators.iter().flat_map(|all| all.take_messages()) {
+        recorder.emit(Event::Notice { message });
+    }
+}
+
 impl<'a, E: Engine> Session<'a, E> {
     /// The number of subcircuits that are proven at the same time.
     pub(crate) fn provers(&self) -> usize {
         self.engine.provers(self.options.provers)
     }
 
-    /// The rank that computed an answer, as a suffix for messages; empty if unknown.
+    /// The rank or the device that computed an answer, as a suffix for messages; empty if unknown.
     pub(crate) fn by(&self, instance: usize) -> String {
-        self.engine.maker(instance).map_or_else(String::new, |maker| format!(" (by {maker})"))
+        let device =
+            || self.device(Phase::Prove, instance).or(self.device(Phase::Commit, instance));
+        let name = || Some(self.options.accelerators?.name(device()?).to_owned());
+        let maker = self.engine.maker(instance).or_else(name);
+        maker.map_or_else(String::new, |maker| format!(" (by {maker})"))
+    }
+
+    /// The device of this process that computed the sums of an answer.
+    fn device(&self, phase: Phase, instance: usize) -> Option<usize> {
+        let devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        devices.get(&(phase, instance)).copied()
+    }
+
+    /// Gives up the device that computed a wrong answer, if it was one of this process.
+    pub(crate) fn give_up_maker(&self, phase: Phase, instance: usize) {
+        if let (Some(all), Some(device)) = (self.options.accelerators, self.device(phase, instance))
+        {
+            all.give_up(device);
+        }
     }
 
     /// Emits a notice for the user. The run continues.
@@ -67,6 +96,10 @@ impl<'a, E: Engine> Session<'a, E> {
     ) -> Result<(), ProveError> {
         for account in self.engine.account(phase)? {
             self.recorder.emit(Event::Rank(account));
+        }
+        tell_of_devices(self.options.accelerators, self.recorder);
+        for account in self.options.accelerators.iter().flat_map(|all| all.account(phase)) {
+            self.recorder.emit(Event::Device(account));
         }
         self.recorder.phase_end(phase, since, bytes);
         Ok(())
@@ -103,9 +136,15 @@ impl<'a, E: Engine> Session<'a, E> {
             counting.add_again(known, self.engine.pool(), &self.options.cancellation)?;
         }
         let exchanged = AtomicU64::new(0);
+        let (devices, options, recorder) = (&self.devices, self.options, self.recorder);
         let run = |order: &[usize]| {
             self.engine.round::<A>(round, order, &|answer, work| {
-                let Work { times, bytes, prover, look_ups } = work;
+                let Work { times, bytes, prover, look_ups, device } = work;
+                tell_of_devices(options.accelerators, recorder);
+                if let Some(device) = device {
+                    let key = (A::PHASE, answer.instance());
+                    devices.lock().unwrap_or_else(PoisonError::into_inner).insert(key, device);
+                }
                 if let Some(counting) = &counting {
                     counting.add(answer.instance(), &look_ups, &prover)?;
                 }

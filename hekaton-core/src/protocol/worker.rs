@@ -4,12 +4,13 @@
 //! can [`prove`](CommittedSubcircuit::prove) (spec: distributed#states).
 
 use crate::keys::KeyFileError;
-use crate::mirage::{self, Blinding, ProvingKey, Unsatisfied, WitnessCheck};
+use crate::mirage::{self, Blinding, ProvingKey, Sums, Unsatisfied, WitnessCheck};
+use crate::protocol::accelerator::Accelerators;
 use crate::protocol::executed::instance_id;
 use crate::protocol::messages::{Commitment, Job, Mark, ProofResponse, ProveRound};
 use crate::randomness::{Purpose, Secret};
 use ark_ff::{Field, Zero};
-use hekaton_arith::{Fr, fr_to_bytes};
+use hekaton_arith::{Fr, G1Point, fr_to_bytes};
 use hekaton_circuit::prover::VariableLayout;
 use hekaton_circuit::{
     LookUps, Masking, MemoryChallenges, PreparedCircuit, PrivateInput, SynthesizeError, TypeId,
@@ -65,7 +66,11 @@ pub struct Worker<'a> {
     keys: &'a [ProvingKey],
     masking: Masking,
     witness_check: WitnessCheck,
+    accelerators: Option<&'a Accelerators>,
 }
+
+/// An answer, and the number of the device that computed its sums; `None` of the CPU.
+type By<A> = (A, Option<usize>);
 
 /// A subcircuit after its subtrace has been committed to.
 #[derive(Debug)]
@@ -83,7 +88,18 @@ impl<'a> Worker<'a> {
         masking: Masking,
         witness_check: WitnessCheck,
     ) -> Self {
-        Self { circuit, keys, masking, witness_check }
+        Self { circuit, keys, masking, witness_check, accelerators: None }
+    }
+
+    /// Sets the devices that compute sums; `None` for the CPU alone, the default.
+    #[must_use]
+    pub fn accelerators(self, accelerators: Option<&'a Accelerators>) -> Self {
+        Self { accelerators, ..self }
+    }
+
+    /// The name of a device that computed sums.
+    pub(crate) fn device_name(&self, device: Option<usize>) -> Option<&'a str> {
+        Some(self.accelerators?.name(device?))
     }
 
     /// The circuit.
@@ -101,6 +117,14 @@ impl<'a> Worker<'a> {
     /// # Errors
     /// When the job does not match the keys.
     pub fn commit(self, job: Job) -> Result<(CommittedSubcircuit<'a>, Commitment), WorkerError> {
+        self.commit_by(job).map(|(committed, (answer, _))| (committed, answer))
+    }
+
+    /// [`Self::commit`], with the device.
+    pub(crate) fn commit_by(
+        self,
+        job: Job,
+    ) -> Result<(CommittedSubcircuit<'a>, By<Commitment>), WorkerError> {
         let key = self.key(&job)?;
         let mut committed = job.values.clone();
         let (marked, look_ups) = self.marked(key, &job)?;
@@ -108,10 +132,26 @@ impl<'a> Worker<'a> {
         // k_D is a function of the seed and of everything that D hides, so the prove round finds it
         // again (spec: zero-knowledge#randomness).
         let of_committed = job.randomness.of_committed(&committed);
-        let d = mirage::commit(key, &committed, of_committed.scalar(Purpose::Commitment, 0))?;
+        let (device, sum) = self.sum_of_committed(key, committed)?;
+        let d = mirage::commit(key, &sum, of_committed.scalar(Purpose::Commitment, 0));
         let response =
             Commitment { instance: job.instance, d, mark: mark(key.layout(), &of_committed) };
-        Ok((CommittedSubcircuit { worker: self, job, look_ups }, response))
+        Ok((CommittedSubcircuit { worker: self, job, look_ups }, (response, device)))
+    }
+
+    /// The sum of committed values, by a device or by this thread.
+    fn sum_of_committed(
+        self,
+        key: &ProvingKey,
+        values: Vec<Fr>,
+    ) -> Result<(Option<usize>, G1Point), WorkerError> {
+        let Some(accelerators) = self.accelerators else {
+            return Ok((None, mirage::sum_of_committed(key, &values)?));
+        };
+        match accelerators.commit(key, values) {
+            Ok((device, sum)) => Ok((Some(device), sum)),
+            Err(values) => Ok((None, mirage::sum_of_committed(key, &values)?)),
+        }
     }
 
     /// The marked values and the look-ups of a subcircuit, from a synthesis under challenges of its
@@ -181,6 +221,11 @@ impl CommittedSubcircuit<'_> {
     /// # Errors
     /// When the witness is wrong, or the challenges hit a pole (zero denominator).
     pub fn prove(self, round: &ProveRound) -> Result<ProofResponse, WorkerError> {
+        Ok(self.prove_by(round)?.0)
+    }
+
+    /// [`Self::prove`], with the device.
+    pub(crate) fn prove_by(self, round: &ProveRound) -> Result<By<ProofResponse>, WorkerError> {
         let Self { worker, job, .. } = self;
         let instance = job.instance;
         let key = worker.key(&job)?;
@@ -200,14 +245,35 @@ impl CommittedSubcircuit<'_> {
         let layout = key.layout();
         let of_committed = job.randomness.of_committed(&z[layout.committed()]);
         let blinding = blinding(&of_committed, layout, &z, round);
-        let proof = mirage::prove(key, &z, &round.memory.b, &blinding, worker.witness_check)
-            .map_err(|e| match e {
-                mirage::ProverError::Unsatisfied(source) => {
-                    WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
-                }
-                mirage::ProverError::Key(e) => e.into(),
-            })?;
-        Ok(ProofResponse { instance, proof, mark: mark(layout, &of_committed) })
+        let e = z[layout.sum()];
+        let (sums, device) = worker.sums(key, z, &round.memory.b).map_err(|e| match e {
+            mirage::ProverError::Unsatisfied(source) => {
+                WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
+            }
+            mirage::ProverError::Key(e) => e.into(),
+        })?;
+        let proof = mirage::finish(key, &sums, e, &blinding);
+        Ok((ProofResponse { instance, proof, mark: mark(layout, &of_committed) }, device))
+    }
+}
+
+impl Worker<'_> {
+    /// The sums of an assignment, by a device or by this thread.
+    fn sums(self, key: &ProvingKey, z: Vec<Fr>, b: &Fr) -> Result<By<Sums>, mirage::ProverError> {
+        let check = self.witness_check;
+        let Some(accelerators) = self.accelerators else {
+            return Ok((mirage::sums(key, &z, b, check)?, None));
+        };
+        match accelerators.prove(key, z, check) {
+            (_, Some((device, Ok(sums)))) => Ok((sums, Some(device))),
+            // A witness is wrong only if the CPU finds so, too.
+            (z, Some((device, Err(_)))) => {
+                let sums = mirage::sums(key, &z, b, check)?;
+                accelerators.give_up(device);
+                Ok((sums, None))
+            }
+            (z, None) => Ok((mirage::sums(key, &z, b, check)?, None)),
+        }
     }
 }
 

@@ -199,7 +199,8 @@ impl<'b, C: Circuit> Cheater<'b, C> {
             .map(|i| {
                 let key = &self.bench.keys.types[self.kind(i)];
                 let committed = [&self.values[i][..], &self.marked[i]].concat();
-                let d = mirage::commit(key, &committed, self.blinding(i).commitment).unwrap();
+                let sum = mirage::sum_of_committed(key, &committed).unwrap();
+                let d = mirage::commit(key, &sum, self.blinding(i).commitment);
                 Commitment { instance: i, d, mark: [0; 32] }
             })
             .collect();

@@ -99,7 +99,14 @@ fn on_ranks<C: Circuit<Input = Input>>(
             scope.spawn(move || {
                 let pool = pool();
                 let hello = Hello::new(circuit, keys, 1, &*pool).unwrap();
-                let work = Serve { circuit, keys, pool: &*pool, hello, failed: &|_| {} };
+                let work = Serve {
+                    circuit,
+                    keys,
+                    pool: &*pool,
+                    accelerators: None,
+                    hello,
+                    failed: &|_| {},
+                };
                 assert_eq!(serve(&end, &work), Ok(()));
             });
         }

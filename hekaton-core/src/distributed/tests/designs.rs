@@ -36,7 +36,14 @@ fn a_rank_with_other_values_is_named() {
             let circuit = bench.with_input(&other);
             let (pool, keys) = (pool(1), &bench.keys);
             let hello = Hello::new(&circuit, keys, 1, &*pool).unwrap();
-            let serve_one = Serve { circuit: &circuit, keys, pool: &*pool, hello, failed: &|_| {} };
+            let serve_one = Serve {
+                circuit: &circuit,
+                keys,
+                pool: &*pool,
+                accelerators: None,
+                hello,
+                failed: &|_| {},
+            };
             assert_eq!(serve(&end, &serve_one), Ok(()));
             answered.fetch_add(1, SeqCst);
         });
@@ -125,7 +132,14 @@ fn a_rank_without_input_says_so() {
         }
         let (pool, keys, circuit) = (pool(1), &bench.keys, bench.prepared());
         let hello = Hello::new(&circuit, keys, 1, &*pool).unwrap();
-        let served = Serve { circuit: &circuit, keys, pool: &*pool, hello, failed: &|_| {} };
+        let served = Serve {
+            circuit: &circuit,
+            keys,
+            pool: &*pool,
+            accelerators: None,
+            hello,
+            failed: &|_| {},
+        };
         assert_eq!(serve(&end, &served), Ok(()));
     });
     let error = run.unwrap_err().to_string();
@@ -196,8 +210,12 @@ fn a_circuit_that_executes_ranges_differently_is_named() {
     let error = std::thread::scope(|scope| {
         for end in ends {
             let (circuit, keys, pool, hello) = (&circuit, &bench.keys, &*own, hello());
-            scope
-                .spawn(move || serve(&end, &Serve { circuit, keys, pool, hello, failed: &|_| {} }));
+            scope.spawn(move || {
+                serve(
+                    &end,
+                    &Serve { circuit, keys, pool, accelerators: None, hello, failed: &|_| {} },
+                )
+            });
         }
         let (role, schedule) = (RootRole::Coordinates, Scheduling::Dynamic);
         let engine = RankEngine::start(root, pool(1), &hello(), role, schedule).unwrap();
@@ -425,7 +443,14 @@ fn a_leader_reports_its_own_error() {
     let reported = Mutex::new(Vec::new());
     let failed = |error: &RankError| reported.lock().unwrap().push(error.to_string());
     let served = std::thread::scope(|scope| {
-        let served = Serve { circuit: &circuit, keys, pool: &*pool, hello, failed: &failed };
+        let served = Serve {
+            circuit: &circuit,
+            keys,
+            pool: &*pool,
+            accelerators: None,
+            hello,
+            failed: &failed,
+        };
         let running = scope.spawn(move || serve(&leader, &served));
         root.direct().send(1, Kind::Begin, 0, vec![1]);
         running.join().unwrap()

@@ -19,7 +19,11 @@ fn under_deadline(
         scope.spawn(move || {
             let (end, pool) = (worker.tampering(change), pool(1));
             let (keys, failed) = (&bench.keys, &|_: &RankError| {});
-            serve(&end, &Serve { circuit, keys, pool: &*pool, hello: hello(), failed }).unwrap();
+            serve(
+                &end,
+                &Serve { circuit, keys, pool: &*pool, accelerators: None, hello: hello(), failed },
+            )
+            .unwrap();
         });
         let role = RootRole::Coordinates;
         let engine = RankEngine::start(root, pool(1), &hello(), role, Scheduling::Dynamic).unwrap();

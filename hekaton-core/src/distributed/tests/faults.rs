@@ -294,7 +294,14 @@ fn a_lost_rank_is_named_in_every_phase() {
                     let (pool, keys) = (pool(1), &bench.keys);
                     serve(
                         &end,
-                        &Serve { circuit, keys, pool: &*pool, hello: hello(), failed: &|_| {} },
+                        &Serve {
+                            circuit,
+                            keys,
+                            pool: &*pool,
+                            accelerators: None,
+                            hello: hello(),
+                            failed: &|_| {},
+                        },
                     )
                 });
                 let engine = RankEngine::start(
@@ -330,7 +337,14 @@ fn the_handshake_names_what_differs() {
         };
         let served = serve(
             &end,
-            &Serve { circuit: &circuit, keys: &bench.keys, pool: &*pool, hello, failed: &|_| {} },
+            &Serve {
+                circuit: &circuit,
+                keys: &bench.keys,
+                pool: &*pool,
+                accelerators: None,
+                hello,
+                failed: &|_| {},
+            },
         );
         assert_eq!(served, Ok(()));
     });

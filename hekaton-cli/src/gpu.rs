@@ -1,0 +1,108 @@
+//! The GPUs of a run.
+
+use crate::opened_keys::OpenedKeys;
+use crate::options::{Gpus, Prove};
+use hekaton_circuit::{InstanceId, PreparedCircuit};
+use hekaton_core::ProverKeys;
+use hekaton_core::protocol::accelerator::{Accelerator, Accelerators};
+use hekaton_gpu::{Error, Gpu};
+use hekaton_terminal::exit::{self, Failure};
+
+/// The number of constraints from which GPUs are used without being asked for. Opening one takes seconds, the first time about
+/// 15, in which cores prove about this many.
+const ENOUGH: u64 = 1 << 25;
+
+/// The provers of a process, and its GPUs.
+pub(crate) struct Provers {
+    /// The number of subcircuits that its cores prove at the same time.
+    pub(crate) on_cores: usize,
+    pub(crate) accelerators: Option<Accelerators>,
+}
+
+impl Provers {
+    /// Provers without GPUs.
+    pub(crate) fn on_cores(provers: usize) -> Self {
+        Self { on_cores: provers, accelerators: None }
+    }
+
+    /// Returns the number of subcircuits that cores and GPUs prove at the same time.
+    pub(crate) fn all(&self, keys: &OpenedKeys) -> usize {
+        self.on_cores + self.accelerators.as_ref().map_or(0, |all| all.places(&keys.keys.types))
+    }
+}
+
+/// Opens the GPUs that a command asks for, for one process with at most `provers` subcircuits at once if its memory is limited.
+/// Of several processes on a node, the one with the number `local` takes one GPU.
+pub(crate) fn open(
+    command: &Prove,
+    circuit: &PreparedCircuit<'_>,
+    keys: &OpenedKeys,
+    provers: usize,
+    local: Option<usize>,
+    report: &dyn Fn(String),
+) -> Result<Provers, Failure> {
+    let without = Provers::on_cores(provers);
+    let is_asked = matches!(command.gpu, Gpus::These(_));
+    let numbers = match &command.gpu {
+        Gpus::Off => return Ok(without),
+        Gpus::Auto if constraints(circuit, &keys.keys) < ENOUGH => return Ok(without),
+        Gpus::Auto => match hekaton_gpu::count() {
+            Ok(count) => (0..count).collect(),
+            Err(Error::NoDriver) => return Ok(without),
+            Err(error) => {
+                report(format!("{error}; this run does not use GPUs"));
+                return Ok(without);
+            }
+        },
+        Gpus::These(numbers) => numbers.clone(),
+    };
+    let own: Vec<usize> = match local {
+        Some(local) if !numbers.is_empty() => vec![numbers[local % numbers.len()]],
+        _ => numbers,
+    };
+    // A waiting prover holds an assignment, and synthesizes it before: the limit counts it like another.
+    let is_limited = command.memory_limit.is_some();
+    if !own.is_empty() && is_limited && provers < 2 {
+        let why = "--memory-limit leaves room for one subcircuit, and a GPU needs others that wait for it";
+        return match is_asked {
+            true => Err(Failure::new(exit::USAGE, format!("{why}; raise it, or pass --gpu off"))),
+            false => {
+                report(format!("{why}; this run does not use GPUs"));
+                Ok(without)
+            }
+        };
+    }
+    let mut devices: Vec<Box<dyn Accelerator>> = Vec::new();
+    for number in own {
+        let opened = hekaton_gpu::open(number)
+            .and_then(|device| Gpu::new(device, number, command.gpu_memory));
+        match opened {
+            Ok(gpu) => devices.push(Box::new(gpu)),
+            Err(error) if is_asked => {
+                let why = format!("--gpu {number}: {error}; `hekaton doctor` lists the GPUs");
+                return Err(Failure::new(exit::FAILED, why));
+            }
+            Err(error) => report(format!("{error}; it is not used")),
+        }
+    }
+    if devices.is_empty() {
+        return Ok(without);
+    }
+    let all = Accelerators::new(devices);
+    let waiting = if is_limited { provers / 2 } else { 0 };
+    let accelerators = Some(if is_limited { all.at_most(waiting) } else { all });
+    Ok(Provers { on_cores: provers - waiting, accelerators })
+}
+
+/// The constraints of all subcircuits.
+fn constraints(circuit: &PreparedCircuit<'_>, keys: &ProverKeys) -> u64 {
+    let layout = circuit.layout();
+    let instances = (0u32..).zip(0..layout.instances()).map(|(id, _)| InstanceId::from_index(id));
+    instances.map(|id| keys.types[layout.type_index(id)].constraints() as u64).sum()
+}
+
+/// The number of this process among those of its node.
+pub(crate) fn local() -> usize {
+    let number = |name| std::env::var(name).ok()?.parse().ok();
+    number("OMPI_COMM_WORLD_LOCAL_RANK").or_else(|| number("SLURM_LOCALID")).unwrap_or(0)
+}

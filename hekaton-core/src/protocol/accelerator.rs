@@ -1,0 +1,400 @@
+//! Devices that compute the sums of proofs in place of this machine's provers (spec: distributed#accelerators).
+//!
+//! A prover synthesizes a subcircuit and waits with it in [`Accelerators`]. Those who wait for one type are a batch, and one
+//! of them runs the device for all. Blinding stays with the provers: a device sees assignments, but no other secrets.
+
+use crate::events::{DeviceAccount, Phase};
+use crate::mirage::{ProvingKey, Sums, Unsatisfied, WitnessCheck};
+use hekaton_arith::{Fr, G1Point, Group};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// A device that computes the sums of several subcircuits of one type at once, for example a GPU.
+///
+/// Its results must equal those of the CPU. That they do is found out at the end of a run, when the proof is verified.
+pub trait Accelerator: fmt::Debug + Send + Sync {
+    /// Returns the name of the device, for events: for example "GPU 0 (NVIDIA H200)".
+    fn name(&self) -> &str;
+
+    /// Returns the number of subcircuits of a type that it takes at once; 0 for a type that does not fit into its
+    /// memory.
+    fn batch(&self, key: &ProvingKey) -> usize;
+
+    /// Computes the sum of the query D with each vector of committed values (spec: mirage#commit).
+    ///
+    /// # Errors
+    /// If the device fails or lacks memory.
+    fn commit(
+        &self,
+        key: &ProvingKey,
+        values: &[Vec<Fr>],
+    ) -> Result<Vec<G1Point>, AcceleratorError>;
+
+    /// Computes the sums of each assignment (spec: mirage#prove). With [`WitnessCheck::Check`], returns for a wrong
+    /// assignment the first constraint that fails.
+    ///
+    /// # Errors
+    /// If the device fails or lacks memory.
+    fn prove(
+        &self,
+        key: &ProvingKey,
+        assignments: &[Vec<Fr>],
+        check: WitnessCheck,
+    ) -> Result<Vec<Result<Sums, Unsatisfied>>, AcceleratorError>;
+}
+
+/// The reason that a device returned no sums. The CPU computes them then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AcceleratorError {
+    /// It cannot compute a type, for example for lack of memory. It can be asked for others.
+    #[error("{0}")]
+    Unfit(String),
+    /// It failed, and is not used any more.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The key and the round, which the members of a batch have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    key: u64,
+    round: Round,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Round {
+    Commit,
+    Prove { check: bool },
+}
+
+/// The place of a waiting prover.
+type Ticket = u64;
+
+/// The answer of a device for one vector.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant, reason = "few exist at a time")]
+enum Answer {
+    Commit(G1Point),
+    Prove(Result<Sums, Unsatisfied>),
+}
+
+/// A vector with what became of it: the number of the device and its answer, or `None` if the CPU has to compute it.
+type Outcome = (Vec<Fr>, Option<(usize, Answer)>);
+
+#[derive(Debug, Default)]
+struct DeviceState {
+    is_busy: bool,
+    is_lost: bool,
+    /// The batch of each key that was asked for: 0 if it does not fit.
+    batches: BTreeMap<u64, usize>,
+    last: Option<Kind>,
+    account: Work,
+}
+
+/// The work of a device since the last account.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    batches: u64,
+    subcircuits: u64,
+    seconds: f64,
+}
+
+impl DeviceState {
+    /// The batch for a key whose batch is known.
+    fn batch(&self, key: u64) -> usize {
+        if self.is_lost { 0 } else { self.batches.get(&key).copied().unwrap_or(0) }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    devices: Vec<DeviceState>,
+    waiting: BTreeMap<Kind, VecDeque<(Ticket, Vec<Fr>)>>,
+    outcomes: BTreeMap<Ticket, Outcome>,
+    /// Vectors that wait or are with a device.
+    in_flight: usize,
+    next: Ticket,
+}
+
+impl State {
+    /// Returns the kind whose batch a device should compute next: the largest; of equal ones, that of the key that it has used
+    /// last.
+    fn best(&self, device: &DeviceState) -> Option<Kind> {
+        let usable = self
+            .waiting
+            .iter()
+            .filter(|(kind, list)| !list.is_empty() && device.batch(kind.key) > 0);
+        let best = usable.max_by_key(|(kind, list)| (list.len(), Some(**kind) == device.last));
+        best.map(|(kind, _)| *kind)
+    }
+
+    /// Takes the vector of a prover that waits no longer.
+    fn leave(&mut self, kind: Kind, ticket: Ticket) -> Option<Vec<Fr>> {
+        let list = self.waiting.get_mut(&kind)?;
+        let at = list.iter().position(|(other, _)| *other == ticket)?;
+        self.in_flight -= 1;
+        list.remove(at).map(|(_, vector)| vector)
+    }
+}
+
+/// The devices of this process, and the provers that wait for them.
+pub struct Accelerators {
+    devices: Vec<Box<dyn Accelerator>>,
+    /// Messages that users have not been told yet.
+    messages: Mutex<Vec<String>>,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// The most subcircuits that may wait or be with a device.
+    most: usize,
+}
+
+impl fmt::Debug for Accelerators {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Accelerators").field("devices", &self.devices).finish_non_exhaustive()
+    }
+}
+
+impl Accelerators {
+    /// Takes devices into use.
+    pub fn new(devices: Vec<Box<dyn Accelerator>>) -> Self {
+        let state = State {
+            devices: devices.iter().map(|_| DeviceState::default()).collect(),
+            ..State::default()
+        };
+        let (state, changed, messages) = (state.into(), Condvar::new(), Mutex::default());
+        Self { devices, messages, state, changed, most: usize::MAX }
+    }
+
+    /// Bounds the number of subcircuits that wait or are with a device, and so their memory. Default: no bound.
+    #[must_use]
+    pub fn at_most(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
+    /// Returns the number of subcircuits of these keys that wait or are with a device at most: two batches for each
+    /// device, so that one is ready when the other is done. A round needs this many provers beside those of the CPU.
+    pub fn places(&self, keys: &[ProvingKey]) -> usize {
+        let mut state = self.lock();
+        let places = |key| {
+            self.learn(&mut state, key);
+            2 * state.devices.iter().map(|device| device.batch(key.id())).sum::<usize>()
+        };
+        keys.iter().map(places).max().unwrap_or(0).min(self.most)
+    }
+
+    /// Returns the messages since the last call: which devices were given up, and which types they do not take.
+    pub(crate) fn take_messages(&self) -> Vec<String> {
+        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn say(&self, message: String) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+    }
+
+    /// Gives up a device that answered wrongly.
+    pub(crate) fn give_up(&self, device: usize) {
+        let mut state = self.lock();
+        if !std::mem::replace(&mut state.devices[device].is_lost, true) {
+            drop(state);
+            self.changed.notify_all();
+            let name = self.devices[device].name();
+            let left = "it is not used any more, and the CPU proves what is left";
+            self.say(format!("{name} computed wrong answers: {left}"));
+        }
+    }
+
+    /// The name of a device.
+    pub(crate) fn name(&self, device: usize) -> &str {
+        self.devices[device].name()
+    }
+
+    /// Returns what each device has done since the last call.
+    pub(crate) fn account(&self, phase: Phase) -> Vec<DeviceAccount> {
+        let mut state = self.lock();
+        let accounts = self.devices.iter().zip(&mut state.devices).map(|(device, state)| {
+            let Work { batches, subcircuits, seconds } = std::mem::take(&mut state.account);
+            let device = device.name().to_owned();
+            DeviceAccount { phase, device, batches, subcircuits, seconds }
+        });
+        accounts.filter(|account| account.batches > 0).collect()
+    }
+
+    /// Computes the sum of committed values on a device. Returns the values if the CPU has to.
+    pub(crate) fn commit(
+        &self,
+        key: &ProvingKey,
+        values: Vec<Fr>,
+    ) -> Result<(usize, G1Point), Vec<Fr>> {
+        let (values, answer) = self.compute(key, Round::Commit, values);
+        match answer {
+            Some((device, Answer::Commit(sum))) if self.are_points(device, sum.is_in_group()) => {
+                Ok((device, sum))
+            }
+            _ => Err(values),
+        }
+    }
+
+    /// Computes the sums of an assignment on a device, which is returned with them. They are `None` if the CPU has to
+    /// compute them.
+    #[allow(clippy::type_complexity)]
+    pub(crate) fn prove(
+        &self,
+        key: &ProvingKey,
+        z: Vec<Fr>,
+        check: WitnessCheck,
+    ) -> (Vec<Fr>, Option<(usize, Result<Sums, Unsatisfied>)>) {
+        let round = Round::Prove { check: check == WitnessCheck::Check };
+        let (z, answer) = self.compute(key, round, z);
+        let Some((device, Answer::Prove(sums))) = answer else { return (z, None) };
+        let is_right = sums.is_ok_and(|Sums { a, b, x, l, h }| {
+            [a, x, l, h].iter().all(Group::is_in_group) && b.is_in_group()
+        });
+        let answer = (sums.is_err() || self.are_points(device, is_right)).then_some((device, sums));
+        (z, answer)
+    }
+
+    /// Gives up a device whose answer cannot be right, which most faults make visible at once.
+    fn are_points(&self, device: usize, are_in_groups: bool) -> bool {
+        if !are_in_groups {
+            self.give_up(device);
+        }
+        are_in_groups
+    }
+
+    /// Locks the state. Devices run without the lock, so a poisoned one is consistent.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks devices that have not seen a key for their batch.
+    fn learn(&self, state: &mut State, key: &ProvingKey) {
+        for (device, state) in self.devices.iter().zip(&mut state.devices) {
+            state.batches.entry(key.id()).or_insert_with(|| {
+                let batch = device.batch(key);
+                if batch == 0 {
+                    self.say(does_not_fit(device.name(), key, "its memory is too small"));
+                }
+                batch
+            });
+        }
+    }
+
+    /// Waits until a device has an answer for a vector, and meanwhile runs devices that are free.
+    fn compute(&self, key: &ProvingKey, round: Round, vector: Vec<Fr>) -> Outcome {
+        let kind = Kind { key: key.id(), round };
+        let mut state = self.lock();
+        self.learn(&mut state, key);
+        let places: usize = state.devices.iter().map(|device| 2 * device.batch(kind.key)).sum();
+        // More would only wait: their provers have time to compute.
+        if state.in_flight >= places.min(self.most) {
+            return (vector, None);
+        }
+        let ticket = state.next;
+        state.next += 1;
+        state.in_flight += 1;
+        state.waiting.entry(kind).or_default().push_back((ticket, vector));
+        loop {
+            if let Some(outcome) = state.outcomes.remove(&ticket) {
+                return outcome;
+            }
+            let is_usable = |device: &DeviceState| device.batch(kind.key) > 0;
+            if !state.devices.iter().any(is_usable)
+                && let Some(vector) = state.leave(kind, ticket)
+            {
+                return (vector, None);
+            }
+            let is_mine = |device: &DeviceState| {
+                !device.is_busy && is_usable(device) && state.best(device) == Some(kind)
+            };
+            state = match state.devices.iter().position(is_mine) {
+                Some(device) => self.run(state, device, key, kind),
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Runs a device for the first of those who wait in a kind.
+    fn run<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        device: usize,
+        key: &ProvingKey,
+        kind: Kind,
+    ) -> MutexGuard<'a, State> {
+        let batch = state.devices[device].batch(kind.key);
+        let Some(waiting) = state.waiting.get_mut(&kind) else { return state };
+        let (tickets, vectors): (Vec<_>, Vec<_>) =
+            waiting.drain(..batch.min(waiting.len())).unzip();
+        state.devices[device].is_busy = true;
+        drop(state);
+        // Of a free device's next batch, others may be in charge.
+        self.changed.notify_all();
+        let since = Instant::now();
+        let accelerator = &*self.devices[device];
+        let answers = catch_unwind(AssertUnwindSafe(|| answers(accelerator, key, kind, &vectors)))
+            .unwrap_or_else(|_| Err(AcceleratorError::Failed("its driver panicked".into())));
+        let seconds = since.elapsed().as_secs_f64();
+
+        let mut state = self.lock();
+        state.in_flight -= vectors.len();
+        let own = &mut state.devices[device];
+        own.is_busy = false;
+        own.last = Some(kind);
+        let (name, count) = (accelerator.name(), vectors.len());
+        let (answers, message) = match answers {
+            Ok(answers) => {
+                let Work { batches, subcircuits, seconds: all } = own.account;
+                let subcircuits = subcircuits + count as u64;
+                own.account = Work { batches: batches + 1, subcircuits, seconds: all + seconds };
+                (answers.into_iter().map(|answer| Some((device, answer))).collect(), None)
+            }
+            Err(AcceleratorError::Unfit(why)) => {
+                own.batches.insert(kind.key, 0);
+                (vec![None; count], Some(does_not_fit(name, key, &why)))
+            }
+            Err(AcceleratorError::Failed(why)) => {
+                own.is_lost = true;
+                let left = "it is not used any more, and the CPU proves what is left";
+                (vec![None; count], Some(format!("{name} failed: {why}; {left}")))
+            }
+        };
+        let outcomes = vectors.into_iter().zip(answers);
+        state.outcomes.extend(tickets.into_iter().zip(outcomes));
+        self.changed.notify_all();
+        if let Some(message) = message {
+            self.say(message);
+        }
+        state
+    }
+}
+
+/// The answers of a device for a batch, one for each vector.
+fn answers(
+    device: &dyn Accelerator,
+    key: &ProvingKey,
+    kind: Kind,
+    vectors: &[Vec<Fr>],
+) -> Result<Vec<Answer>, AcceleratorError> {
+    let answers: Vec<Answer> = match kind.round {
+        Round::Commit => device.commit(key, vectors)?.into_iter().map(Answer::Commit).collect(),
+        Round::Prove { check } => {
+            let check = if check { WitnessCheck::Check } else { WitnessCheck::Skip };
+            device.prove(key, vectors, check)?.into_iter().map(Answer::Prove).collect()
+        }
+    };
+    if answers.len() != vectors.len() {
+        let why = format!("{} answers for {} subcircuits", answers.len(), vectors.len());
+        return Err(AcceleratorError::Failed(why));
+    }
+    Ok(answers)
+}
+
+fn does_not_fit(device: &str, key: &ProvingKey, why: &str) -> String {
+    format!(
+        "{device} does not take subcircuits of type '{}', which the CPU proves: {why}",
+        key.name()
+    )
+}
