@@ -31,6 +31,23 @@ impl Provers {
     }
 }
 
+/// Refuses GPUs that this machine does not have, before anything is written. Ranks know only when they have a place.
+pub(crate) fn check(command: &Prove) -> Result<(), Failure> {
+    let Gpus::These(numbers) = &command.gpu else { return Ok(()) };
+    if command.ranks.mpi {
+        return Ok(());
+    }
+    let refused = |number, why: String| {
+        let why = format!("--gpu {number}: {why}; `hekaton doctor` lists the GPUs");
+        Failure::new(exit::USAGE, why)
+    };
+    let count = hekaton_gpu::count().map_err(|error| refused(numbers[0], error.to_string()))?;
+    match numbers.iter().find(|number| **number >= count) {
+        Some(number) => Err(refused(*number, format!("this machine has {count}, numbered from 0"))),
+        None => Ok(()),
+    }
+}
+
 /// Opens the GPUs that a command asks for, for one process with at most `provers` subcircuits at once if its memory is limited.
 /// Of several processes on a node, the one with the number `local` takes one GPU.
 pub(crate) fn open(

@@ -185,6 +185,13 @@ fn wrong_turns_before_proving() {
     fails(3, "is not a key store", &["prove", &file, "--keys", &file]);
     fails(3, "it does not exist", &["prove", &file, "--keys", &f.path("nowhere")]);
     fails(3, "is a directory", &["prove", &file, "--keys", &keys, "--proof", &keys]);
+    // No machine has a hundred GPUs. Nothing is written before that is known.
+    let run = f.path("run-on-a-gpu");
+    let on_gpu = ["prove", &file, "--keys", &keys, "--run", &run, "--gpu"];
+    fails(2, "--gpu 99: ", &[&on_gpu[..], &["99"]].concat());
+    fails(2, "a GPU is named twice", &[&on_gpu[..], &["1,1"]].concat());
+    fails(2, "expected auto, off, or numbers", &[&on_gpu[..], &["first"]].concat());
+    assert!(!Path::new(&run).exists());
     fails(
         3,
         "does not exist: create it first",

@@ -147,6 +147,7 @@ impl Session<'_> {
     /// Does all steps. Each checks what it needs before it changes anything on disk.
     fn prove(&self, rank: Option<RankContext>) -> Result<(), Failure> {
         let command = self.command;
+        gpu::check(command)?;
         let input = self.subject.input(&command.file)?;
         let proof = self.proof_path()?;
         let opened = self.open(rank.as_ref(), &input)?;
