@@ -8,8 +8,8 @@ use hekaton_core::protocol::accelerator::{Accelerator, Accelerators};
 use hekaton_gpu::{Error, Gpu};
 use hekaton_terminal::exit::{self, Failure};
 
-/// The number of constraints from which GPUs are used without being asked for. Opening one takes seconds, the first time about
-/// 15, in which cores prove about this many.
+/// The number of constraints from which GPUs are used without being asked for. To open one takes about 15 s the first time
+/// (docs/guide/gpu.md), in which four cores prove this many.
 const ENOUGH: u64 = 1 << 25;
 
 /// The provers of a process, and its GPUs.
@@ -48,14 +48,14 @@ pub(crate) fn check(command: &Prove) -> Result<(), Failure> {
     }
 }
 
-/// Opens the GPUs that a command asks for, for one process with at most `provers` subcircuits at once if its memory is limited.
-/// Of several processes on a node, the one with the number `local` takes one GPU.
+/// Opens the GPUs that a command asks for. With a memory limit, the cores and the GPUs share `provers` subcircuits. A rank takes one GPU,
+/// by its number on its node.
 pub(crate) fn open(
     command: &Prove,
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     provers: usize,
-    local: Option<usize>,
+    on_node: Option<usize>,
     report: &dyn Fn(String),
 ) -> Result<Provers, Failure> {
     let without = Provers::on_cores(provers);
@@ -73,9 +73,9 @@ pub(crate) fn open(
         },
         Gpus::These(numbers) => numbers.clone(),
     };
-    let own: Vec<usize> = match local {
-        Some(local) if !numbers.is_empty() => vec![numbers[local % numbers.len()]],
-        _ => numbers,
+    let own: Vec<usize> = match on_node {
+        Some(rank) => numbers.iter().copied().cycle().nth(rank).into_iter().collect(),
+        None => numbers,
     };
     // A waiting prover holds an assignment, and synthesizes it before: the limit counts it like another.
     let is_limited = command.memory_limit.is_some();
@@ -116,10 +116,4 @@ fn constraints(circuit: &PreparedCircuit<'_>, keys: &ProverKeys) -> u64 {
     let layout = circuit.layout();
     let instances = (0u32..).zip(0..layout.instances()).map(|(id, _)| InstanceId::from_index(id));
     instances.map(|id| keys.types[layout.type_index(id)].constraints() as u64).sum()
-}
-
-/// The number of this process among those of its node.
-pub(crate) fn local() -> usize {
-    let number = |name| std::env::var(name).ok()?.parse().ok();
-    number("OMPI_COMM_WORLD_LOCAL_RANK").or_else(|| number("SLURM_LOCALID")).unwrap_or(0)
 }

@@ -38,6 +38,8 @@ pub(crate) struct RankContext {
     pub(crate) endpoint: Endpoint,
     /// single-threaded provers of this rank, before the memory limit reduces them
     pub(crate) provers: usize,
+    /// its number among the ranks on its node
+    pub(crate) on_node: usize,
     /// reports the failure and ends all ranks immediately; does not return
     pub(crate) fail: Box<dyn Fn(&Failure) + Send + Sync>,
     /// the digest of the input, where this rank reads it
@@ -210,12 +212,12 @@ pub(crate) fn coordinate<R>(
     recorder: &Recorder<'_>,
     run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let RankContext { endpoint, provers, fail, input } = rank;
+    let RankContext { endpoint, provers, on_node, fail, input } = rank;
     let options = &command.ranks;
     let role = root_role(options, endpoint.size())?;
     let notice = |message| recorder.emit(Event::Notice { message });
     let gpus = match role {
-        RootRole::Proves => gpu::open(command, circuit, keys, provers, Some(gpu::local()), &notice)
+        RootRole::Proves => gpu::open(command, circuit, keys, provers, Some(on_node), &notice)
             .inspect_err(|failure| fail(failure))?,
         RootRole::Coordinates => gpu::Provers::on_cores(provers),
     };
@@ -300,7 +302,7 @@ fn work_on(
     input: Option<[u8; 32]>,
 ) -> Result<(), Failure> {
     let say = |message| output::say(format_args!("rank {}: {message}", rank.endpoint.rank()));
-    let gpus = gpu::open(command, circuit, keys, rank.provers, Some(gpu::local()), &say)?;
+    let gpus = gpu::open(command, circuit, keys, rank.provers, Some(rank.on_node), &say)?;
     let hello = hello(circuit, keys, gpus.all(keys), input)?;
     let accelerators = gpus.accelerators.as_ref();
     // A failed rank ends all others at once, because nothing waits for the jobs in progress.

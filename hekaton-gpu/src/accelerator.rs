@@ -3,11 +3,11 @@
 use crate::device::{Buffer, Device, Error};
 use crate::limbs::limbs;
 use crate::msm::{Curve, Sizes};
-use crate::worker::{MatrixParts, Query, Sums, TypeOnDevice, TypeParts};
+use crate::worker::{MatrixParts, TypeOnDevice, TypeParts};
 use ark_bls12_381::Fr;
 use hekaton_arith::{G1Point, G2Point, Group};
 use hekaton_core::keys::KeyFileError;
-use hekaton_core::mirage::{self, ProvingKey, SparseQuery, Unsatisfied, WitnessCheck};
+use hekaton_core::mirage::{ProvingKey, Sums, Unsatisfied, WitnessCheck};
 use hekaton_core::protocol::accelerator::{Accelerator, AcceleratorError};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const ROWS: usize = 1 << 20;
 /// The largest batch, since each of its subcircuits waits in a thread of its own.
 const BATCH: usize = 32;
-/// The number of batches after which computing the multiples of a type's points pays: it takes as long as about this many
-/// batches gain (docs/kernels.md).
+/// The number of batches of a type after which the multiples of its points are computed. On an H200, they take as long as seven to
+/// eight batches of 2^17 rows gain by them (hekaton-gpu/results/2026-11-27-h200).
 const WORTH_MULTIPLES: u64 = 10;
 
 /// A device that proves subcircuits.
@@ -52,7 +52,8 @@ impl Gpu {
         Ok(Self { device, name, memory, resident: Mutex::default() })
     }
 
-    /// Runs a function with a type that is on the device, and with little memory again for one vector at a time.
+    /// Runs a function with a type on the device. If the memory does not suffice, runs it again for each vector, with nothing
+    /// else on the device.
     fn with<T>(
         &self,
         key: &ProvingKey,
@@ -70,6 +71,7 @@ impl Gpu {
         }
         // Other programs may have taken memory.
         resident.clear();
+        self.device.trim();
         let kind = load(&self.device, key, 1, false).map_err(explain)?;
         let each = vectors.iter().map(|vector| run(&kind, std::slice::from_ref(vector)));
         Ok(each.collect::<Result<Vec<_>, _>>().map_err(explain)?.into_iter().flatten().collect())
@@ -87,10 +89,15 @@ impl Gpu {
             || batches >= WORTH_MULTIPLES && with_multiples <= self.memory / 2;
         own = own.filter(|own| own.has_multiples == has_multiples);
         let bytes = if has_multiples { with_multiples } else { plain };
+        let own_is_new = own.is_none();
         while resident.iter().map(|kind| kind.bytes).sum::<u64>() + bytes > self.memory
             && !resident.is_empty()
         {
             resident.remove(0);
+        }
+        if own_is_new {
+            // The memory of types that left would otherwise be kept beside that of this one.
+            self.device.trim();
         }
         let own = match own {
             Some(own) => Resident { batches, ..own },
@@ -135,16 +142,11 @@ impl Accelerator for Gpu {
         key: &ProvingKey,
         assignments: &[Vec<Fr>],
         check: WitnessCheck,
-    ) -> Result<Vec<Result<mirage::Sums, Unsatisfied>>, AcceleratorError> {
+    ) -> Result<Vec<Result<Sums, Unsatisfied>>, AcceleratorError> {
         let check = check == WitnessCheck::Check;
-        let sums = self.with(key, assignments, |kind, assignments| {
+        self.with(key, assignments, |kind, assignments| {
             kind.prove(&self.upload(assignments)?, check)
-        })?;
-        let sum = |sums: Result<Sums, usize>| match sums {
-            Ok(Sums { a, b, x, l, h }) => Ok(mirage::Sums { a, b, x, l, h }),
-            Err(constraint) => Err(Unsatisfied { constraint }),
-        };
-        Ok(sums.into_iter().map(sum).collect())
+        })
     }
 }
 
@@ -172,9 +174,9 @@ fn load(
         matrices: [a, b, c],
         coefficients: matrices[0].coefficients,
         domain: key.domain(),
-        a: query(key.a_query().map_err(damaged)?),
-        b: query(key.b_query().map_err(damaged)?),
-        x: query(key.x_query().map_err(damaged)?),
+        a: key.a_query().map_err(damaged)?,
+        b: key.b_query().map_err(damaged)?,
+        x: key.x_query().map_err(damaged)?,
         l: key.l_query().map_err(damaged)?,
         h: key.h_query().map_err(damaged)?,
         d: key.d_query().map_err(damaged)?,
@@ -182,28 +184,26 @@ fn load(
     TypeOnDevice::new(device, &parts, batch, multiples)
 }
 
-fn query<P>(query: SparseQuery<'_, P>) -> Query<'_, P> {
-    Query { variables: query.variables, points: query.points }
-}
-
-/// The bytes of a device's memory that a type takes, with batches of `vectors` subcircuits.
+/// Returns the most bytes of a device's memory that a type takes, with batches of `vectors` subcircuits.
 fn bytes(key: &ProvingKey, vectors: usize, multiples: bool) -> u64 {
     let (domain, variables) = (key.domain().size() as u64, key.variables() as u64);
-    let sections = key.sections();
-    let count = |name: &str, size: usize| sections.bytes_of(name) / size as u64;
+    // Sections are in memory, so a usize counts their points.
+    let count = |name: &str, size: usize| {
+        usize::try_from(key.sections().bytes_of(name)).expect("a section in memory") / size
+    };
     let g1 = ["a", "x", "l", "h", "d"].map(|name| count(name, size_of::<G1Point>()));
     let g2 = count("b", size_of::<G2Point>());
-    let most = g1.into_iter().fold(0, u64::max);
-    // Points, their multiples, and what the largest sum of each group takes: digits twice, and buckets.
-    let points = |points: u64, size: usize| {
-        let windows = if multiples { sizes(points, vectors, true).windows() } else { 1 };
-        points * u64::from(windows) * size as u64
+    let most = g1.into_iter().fold(0, usize::max);
+    let points = |points: usize, size: usize| {
+        let windows = if multiples { Sizes::of(points, vectors, true).windows() } else { 1 };
+        (points * size) as u64 * u64::from(windows)
     };
-    let working = |points: u64, sum: usize| {
-        let sizes = sizes(points, vectors, multiples);
+    // Each scalar and its digits twice, and for each bucket its sum twice and six numbers.
+    let working = |points: usize, sum: usize| {
+        let sizes = Sizes::of(points, vectors, multiples);
         let buckets = u64::from(sizes.rows()) << (sizes.bits - 1);
-        vectors as u64
-            * (points * (u64::from(sizes.windows()) * 8 + 32) + buckets * (2 * sum as u64 + 24))
+        let digits = points as u64 * (u64::from(sizes.windows()) * 8 + 32);
+        vectors as u64 * (digits + buckets * (2 * sum as u64 + 24))
     };
     let keys = g1.map(|n| points(n, size_of::<G1Point>())).iter().sum::<u64>()
         + points(g2, size_of::<G2Point>());
@@ -214,8 +214,4 @@ fn bytes(key: &ProvingKey, vectors: usize, multiples: bool) -> u64 {
     let sums = working(most, size_of::<<G1Point as Curve>::Sum>())
         + working(g2, size_of::<<G2Point as Curve>::Sum>());
     keys + matrices + transforms + assignments + sums
-}
-
-fn sizes(points: u64, vectors: usize, multiples: bool) -> Sizes {
-    Sizes::of(usize::try_from(points).unwrap_or(usize::MAX), vectors, multiples)
 }

@@ -12,6 +12,7 @@ use crate::worker::TypeOnDevice;
 use ark_bls12_381::{Fq, Fr};
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField, UniformRand};
 use hekaton_arith::{Domain, G1Point, G2Point, Group};
+use hekaton_core::mirage::Unsatisfied;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use std::fmt::Debug;
@@ -256,7 +257,11 @@ impl Check {
             let upload = |values: &[Fr]| Buffer::of(&device, &limbs(values));
             for multiples in [false, true] {
                 let on_device = TypeOnDevice::new(&self.device, &parts, 3, multiples)?;
-                let expected = [Ok(toy.sums(&good[0])), Err(violated), Ok(toy.sums(&good[1]))];
+                let expected = [
+                    Ok(toy.sums(&good[0])),
+                    Err(Unsatisfied { constraint: violated }),
+                    Ok(toy.sums(&good[1])),
+                ];
                 let what = format!("{rows} rows, multiples: {multiples}");
                 same(&what, &on_device.prove(&upload(&all)?, true)?, &expected)?;
                 // Without `check`, a wrong assignment has sums, too.

@@ -71,14 +71,6 @@ impl Cuda {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns all unused memory to the driver.
-    fn release(&self) {
-        for address in std::mem::take(&mut *self.freed()).into_values().flatten() {
-            // SAFETY: the address is of `allocate`, and nothing uses it. If the device is lost, so is its memory.
-            let _ = unsafe { result::free_sync(address) };
-        }
-    }
-
     /// Makes the device the current one of this thread.
     fn bind(&self) -> Result<(), Error> {
         self.context.bind_to_thread().map_err(|error| failed(self.number, "be used", error))
@@ -93,6 +85,17 @@ impl Device for Cuda {
         Ok(free as u64)
     }
 
+    fn trim(&self) {
+        // A device that cannot be used has lost its memory with everything else.
+        if self.bind().is_err() {
+            return;
+        }
+        for address in std::mem::take(&mut *self.freed()).into_values().flatten() {
+            // SAFETY: the address is of `allocate`, and nothing uses it. If the device is lost, so is its memory.
+            let _ = unsafe { result::free_sync(address) };
+        }
+    }
+
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         self.bind()?;
         if let Some(address) = self.freed().get_mut(&bytes).and_then(Vec::pop) {
@@ -101,7 +104,7 @@ impl Device for Cuda {
         // SAFETY: the memory is not read before it is written: kernels and copies see to that.
         let allocate = || unsafe { result::malloc_sync(bytes) };
         allocate().or_else(|_| {
-            self.release();
+            self.trim();
             allocate().map_err(|_| {
                 let free = self.context.mem_get_info().map_or(0, |(free, _)| free);
                 Error::Memory { device: self.number, bytes, free }
@@ -159,8 +162,6 @@ impl Device for Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        if self.bind().is_ok() {
-            self.release();
-        }
+        self.trim();
     }
 }

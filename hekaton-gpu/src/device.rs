@@ -61,6 +61,9 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// If the device fails.
     fn free_memory(&self) -> Result<u64, Error>;
 
+    /// Returns memory that was freed, and is kept for later allocations, to the driver.
+    fn trim(&self);
+
     /// Allocates bytes and returns their address.
     ///
     /// # Errors

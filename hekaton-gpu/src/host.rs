@@ -17,6 +17,8 @@ impl Device for Host {
         Ok(1 << 32)
     }
 
+    fn trim(&self) {}
+
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         // SAFETY: the size is not zero, as buffers have at least one element.
         let at = unsafe { alloc(layout(bytes)) };

@@ -39,7 +39,7 @@ pub use limbs::{FrLimbs, limbs, scalars};
 pub use msm::{Bases, Curve, Sizes};
 pub use timed::Timed;
 pub use transform::Transforms;
-pub use worker::{MatrixParts, Query, Sums, TypeOnDevice, TypeParts};
+pub use worker::{MatrixParts, TypeOnDevice, TypeParts};
 
 #[cfg(test)]
 mod tests;

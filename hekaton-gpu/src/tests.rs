@@ -4,9 +4,10 @@ use crate::check::Check;
 use crate::device::{Buffer, Device, Error};
 use crate::limbs::{FrLimbs, limbs};
 use crate::toy::Toy;
-use crate::{Bases, Host, MatrixParts, Query, Sizes, Transforms, TypeOnDevice, TypeParts};
+use crate::{Bases, Host, MatrixParts, Sizes, Transforms, TypeOnDevice, TypeParts};
 use ark_bls12_381::Fr;
 use hekaton_arith::{Domain, G1Point, Group};
+use hekaton_core::mirage::SparseQuery;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use std::sync::Arc;
@@ -86,8 +87,8 @@ fn keys_are_checked() {
         falling[3] = u32::MAX;
         assert!(with(MatrixParts { starts: &falling, entries }));
     }
-    fn short(query: Query<'_, G1Point>) -> Query<'_, G1Point> {
-        Query { points: &query.points[1..], ..query }
+    fn short(query: SparseQuery<'_, G1Point>) -> SparseQuery<'_, G1Point> {
+        SparseQuery { points: &query.points[1..], ..query }
     }
     assert!(is_refused(TypeParts { a: short(parts.a), ..parts }));
     assert!(is_refused(TypeParts { x: short(parts.x), ..parts }));

@@ -30,6 +30,10 @@ impl Device for Timed {
         self.device.free_memory()
     }
 
+    fn trim(&self) {
+        self.device.trim();
+    }
+
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         self.device.allocate(bytes)
     }

@@ -1,9 +1,10 @@
 //! Types with random matrices and points, for checks and measurements.
 
-use crate::worker::{MatrixParts, Query, Sums, TypeParts};
+use crate::worker::{MatrixParts, TypeParts};
 use ark_bls12_381::Fr;
 use ark_ff::{Field, UniformRand};
 use hekaton_arith::{Domain, FixedBase, G1Point, G2Point, Group};
+use hekaton_core::mirage::{SparseQuery, Sums};
 use rand::Rng;
 
 /// A type in whose row i variable `i + 1` is a product of sums of some of the variables before it, and an
@@ -71,9 +72,9 @@ impl Toy {
             matrices: [matrix(0), matrix(1), matrix(2)],
             coefficients: &self.coefficients,
             domain: &self.domain,
-            a: Query { variables: &self.queries[0], points: &self.points[0] },
-            b: Query { variables: &self.queries[1], points: &self.points_of_b },
-            x: Query { variables: &self.queries[2], points: &self.points[1] },
+            a: SparseQuery { variables: &self.queries[0], points: &self.points[0] },
+            b: SparseQuery { variables: &self.queries[1], points: &self.points_of_b },
+            x: SparseQuery { variables: &self.queries[2], points: &self.points[1] },
             l: &self.points[2],
             h: &self.points[3],
             d: &self.points[4],

@@ -10,6 +10,7 @@ use crate::msm::{Bases, Curve};
 use crate::transform::{Transforms, multiply};
 use ark_bls12_381::Fr;
 use hekaton_arith::{Domain, G1Point, G2Point};
+use hekaton_core::mirage::{SparseQuery, Sums, Unsatisfied};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,15 +21,6 @@ pub struct MatrixParts<'a> {
     pub starts: &'a [u32],
     /// The variable and the index of the coefficient of each entry.
     pub entries: &'a [[u32; 2]],
-}
-
-/// Points for some of the variables.
-#[derive(Clone, Copy, Debug)]
-pub struct Query<'a, P> {
-    /// The variables that have a point.
-    pub variables: &'a [u32],
-    /// Their points.
-    pub points: &'a [P],
 }
 
 /// A type's keys.
@@ -43,32 +35,17 @@ pub struct TypeParts<'a> {
     /// The domain of the type.
     pub domain: &'a Domain,
     /// The query of A.
-    pub a: Query<'a, G1Point>,
+    pub a: SparseQuery<'a, G1Point>,
     /// The query of B.
-    pub b: Query<'a, G2Point>,
+    pub b: SparseQuery<'a, G2Point>,
     /// The query of C over the public, committed and sum variables.
-    pub x: Query<'a, G1Point>,
+    pub x: SparseQuery<'a, G1Point>,
     /// The query of C over the last variables: a point for each.
     pub l: &'a [G1Point],
     /// The query of the quotient: a point for each element of the domain.
     pub h: &'a [G1Point],
     /// The query of D: a point for each committed value.
     pub d: &'a [G1Point],
-}
-
-/// The sums of an assignment with each query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sums {
-    /// The sum of A.
-    pub a: G1Point,
-    /// The sum of B.
-    pub b: G2Point,
-    /// The sum of C over the public, committed and sum variables.
-    pub x: G1Point,
-    /// The sum of C over the last variables.
-    pub l: G1Point,
-    /// The sum of the quotient.
-    pub h: G1Point,
 }
 
 #[derive(Debug)]
@@ -116,7 +93,7 @@ impl TypeOnDevice {
         multiples: bool,
     ) -> Result<Self, Error> {
         let rows = check(parts)?;
-        let select = |query: Query<'_, G1Point>| -> Result<_, Error> {
+        let select = |query: SparseQuery<'_, G1Point>| -> Result<_, Error> {
             Ok(Selected {
                 variables: Some(Buffer::of(device, query.variables)?),
                 first: 0,
@@ -171,7 +148,7 @@ impl TypeOnDevice {
         &self,
         assignments: &Buffer<FrLimbs>,
         check: bool,
-    ) -> Result<Vec<Result<Sums, usize>>, Error> {
+    ) -> Result<Vec<Result<Sums, Unsatisfied>>, Error> {
         let found = assignments.len();
         let vectors = found / self.variables;
         let size = self.h.len();
@@ -205,7 +182,7 @@ impl TypeOnDevice {
         let b = self.sums(&self.b, assignments, vectors)?;
         let sums = (0..vectors).map(|i| match unsatisfied[i] {
             u32::MAX => Ok(Sums { a: a[i], b: b[i], x: x[i], l: l[i], h: h[i] }),
-            row => Err(row as usize),
+            row => Err(Unsatisfied { constraint: row as usize }),
         });
         Ok(sums.collect())
     }

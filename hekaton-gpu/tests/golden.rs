@@ -6,13 +6,13 @@ use hekaton_core::protocol::accelerator::{Accelerator, Accelerators};
 use hekaton_core::{
     Fr, LocalEngine, ProveOptions, ProvenRun, Randomness, SetupOptions, prove, setup,
 };
-use hekaton_gpu::{Gpu, Host};
+use hekaton_gpu::{Device, Error, Gpu, Host, Kernel};
 use hekaton_testing::{Digits, Histogram, Squarings};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-fn gpu(limit: Option<u64>) -> Box<dyn Accelerator> {
-    Box::new(Gpu::new(Arc::new(Host), 0, limit).unwrap())
+fn gpu() -> Box<dyn Accelerator> {
+    Box::new(Gpu::new(Arc::new(Host), 0, None).unwrap())
 }
 
 /// Proves with devices, and returns the run, the number of answers that devices computed, and notices.
@@ -47,7 +47,7 @@ fn golden(version: &str) -> Vec<u8> {
 /// A circuit without buses: all answers come from the device.
 #[test]
 fn version_2() {
-    let (run, count, messages) = run(&Squarings, &Fr::from(3u64), vec![gpu(None)]);
+    let (run, count, messages) = run(&Squarings, &Fr::from(3u64), vec![gpu()]);
     assert_eq!(messages, Vec::<String>::new());
     assert!(run.proof.as_bytes() == golden("v2"));
     assert_eq!(count, 2 * run.instances as u64, "a commitment and a proof of each");
@@ -58,21 +58,78 @@ fn version_2() {
 fn version_4() {
     let histogram = Histogram { rows: 1 << 14, ..Histogram::new(2, 3) };
     let input = Digits { digits: vec![3, 1, 4, 1, 5, 9], asked: 1, clear: true };
-    let (run, count, messages) = run(&histogram, &input, vec![gpu(None)]);
+    let (run, count, messages) = run(&histogram, &input, vec![gpu()]);
     assert_eq!(messages, Vec::<String>::new());
     assert!(run.proof.as_bytes() == golden("v4"));
     assert!(count > 0);
 }
 
-/// With too little memory for some types, the CPU proves those.
+/// The host, with an account of its memory.
+#[derive(Debug, Default)]
+struct Counting {
+    used: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl Device for Counting {
+    fn free_memory(&self) -> Result<u64, Error> {
+        Host.free_memory()
+    }
+
+    fn trim(&self) {}
+
+    fn allocate(&self, bytes: usize) -> Result<u64, Error> {
+        let used = self.used.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        self.peak.fetch_max(used, Ordering::Relaxed);
+        Host.allocate(bytes)
+    }
+
+    fn free(&self, address: u64, bytes: usize) {
+        self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
+        Host.free(address, bytes);
+    }
+
+    fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        Host.upload(address, bytes)
+    }
+
+    fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        Host.download(address, bytes)
+    }
+
+    fn clear(&self, address: u64, bytes: usize) -> Result<(), Error> {
+        Host.clear(address, bytes)
+    }
+
+    unsafe fn launch(&self, kernel: Kernel, blocks: u32, arguments: &[u8]) -> Result<(), Error> {
+        // SAFETY: the caller's.
+        unsafe { Host.launch(kernel, blocks, arguments) }
+    }
+
+    fn finish(&self) -> Result<(), Error> {
+        Host.finish()
+    }
+
+    fn name(&self) -> String {
+        Host.name()
+    }
+}
+
+/// A limit of memory is kept, and the CPU proves the types that do not fit.
 #[test]
-fn little_memory() {
+fn limits_of_memory_are_kept() {
     let histogram = Histogram { rows: 1 << 14, ..Histogram::new(2, 3) };
     let input = Digits { digits: vec![3, 1, 4, 1, 5, 9], asked: 1, clear: true };
-    let (run, _, messages) = run(&histogram, &input, vec![gpu(Some(1 << 20))]);
-    assert!(run.proof.as_bytes() == golden("v4"));
-    assert!(
-        messages.iter().any(|message| message.contains("its memory is too small")),
-        "{messages:?}"
-    );
+    for (limit, is_enough) in [(1 << 20, false), (1 << 27, true)] {
+        let device = Arc::new(Counting::default());
+        let gpu = Gpu::new(device.clone(), 0, Some(limit)).unwrap();
+        let (run, count, messages) = run(&histogram, &input, vec![Box::new(gpu)]);
+        assert!(run.proof.as_bytes() == golden("v4"));
+        assert!(count > 0);
+        let peak = device.peak.load(Ordering::Relaxed);
+        assert!(peak <= limit, "{peak} bytes of {limit}");
+        let too_small = messages.iter().any(|message| message.contains("its memory is too small"));
+        assert_eq!(too_small, !is_enough, "{messages:?}");
+        assert_eq!(device.used.load(Ordering::Relaxed), 0, "all is freed");
+    }
 }

@@ -64,6 +64,11 @@ impl Mpi {
         self.node.size() as usize
     }
 
+    /// The number of this rank among those on its node.
+    pub fn rank_on_node(&self) -> usize {
+        self.node.rank() as usize
+    }
+
     /// Runs `rank` on a thread of its own, with this rank's end of the network, and moves messages
     /// meanwhile. Returns when it has ended and everything that it sent is on its way.
     pub fn run<R: Send>(&self, watch: &Watch, rank: impl FnOnce(Endpoint, Abort) -> R + Send) -> R {

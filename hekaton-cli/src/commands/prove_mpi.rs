@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub(crate) fn run(command: &Prove, subject: &dyn Subject, json: bool) -> Result<(), Failure> {
     let mpi = Mpi::start().map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
-    let rank = mpi.rank();
+    let (rank, on_node) = (mpi.rank(), mpi.rank_on_node());
     let keys = place_keys(&mpi, command).unwrap_or_else(|failure| {
         say(rank, &failure, json);
         mpi.abort(failure.code)
@@ -37,7 +37,8 @@ pub(crate) fn run(command: &Prove, subject: &dyn Subject, json: bool) -> Result<
             Some(fanout) => endpoint.with_leaders(fanout),
             None => endpoint,
         };
-        let context = RankContext { endpoint: grouped, provers, fail: Box::new(fail), input: None };
+        let context =
+            RankContext { endpoint: grouped, provers, on_node, fail: Box::new(fail), input: None };
         match rank {
             0 => prove::on_root(command, subject, &keys, json, context),
             _ => prove::on_worker(command, subject, &keys, context),

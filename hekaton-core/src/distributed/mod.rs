@@ -23,6 +23,7 @@ mod engine;
 mod frame;
 mod groups;
 mod hello;
+mod job_queue;
 mod jobs;
 mod leaders;
 mod message;

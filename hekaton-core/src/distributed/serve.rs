@@ -9,6 +9,7 @@ use super::encoding::Writer;
 use super::endpoint::{Endpoint, Incoming, Outbox};
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
+use super::job_queue::{Closing, JobQueue, Waiting};
 use super::jobs::{Decoder, Slice, Task, encode_taken};
 use super::leaders::Leader;
 use super::message::{Account, Answered, Begin, BlockPhase, Execute, Executed, Part, Revoke};
@@ -21,12 +22,11 @@ use crate::protocol::accelerator::Accelerators;
 use crate::protocol::executed::{SliceSummary, instance_id};
 use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
-use crate::system::{Clock, Times, memory, process_cpu_seconds};
+use crate::system::{Clock, memory, process_cpu_seconds};
 use hekaton_circuit::{LookUps, Masking, PreparedCircuit};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// The time that a worker waits for a message before it waits again. Losses arrive as messages.
@@ -40,7 +40,7 @@ pub struct Serve<'a, P> {
     pub keys: &'a ProverKeys,
     /// Threads for the aggregation.
     pub pool: &'a P,
-    /// The devices of this rank. [`Accelerators::places`] of its provers wait for them.
+    /// The devices of this rank, for which [`Accelerators::places`] of its provers wait.
     pub accelerators: Option<&'a Accelerators>,
     /// The description that it sends to rank 0.
     pub hello: Hello,
@@ -144,89 +144,6 @@ fn own_error<P>(
 
 /// The slice that this rank executed, once it has.
 type OwnSlice<'a> = RwLock<Option<Slice<'a>>>;
-
-/// A job that waits for a prover.
-struct Waiting {
-    task: Task,
-    begin: Begin,
-    run: u32,
-    /// The challenges of the prove round; none in the commit round.
-    challenges: Option<ProveRound>,
-}
-
-/// The queue between the listener and the provers.
-#[derive(Default)]
-struct JobQueue {
-    state: Mutex<State>,
-    ready: Condvar,
-}
-
-/// The jobs that wait, the jobs that are held, and the account of those that are done.
-#[derive(Default)]
-struct State {
-    waiting: VecDeque<Waiting>,
-    /// The run and attempt in progress.
-    run: u32,
-    /// Jobs that were committed to and are not proven, by instance.
-    held: BTreeMap<usize, Task>,
-    account: Account,
-    /// When the first job since the last account arrived.
-    since: Option<Instant>,
-    closed: bool,
-}
-
-impl JobQueue {
-    /// Locks the state. No code of a circuit runs under the lock, so a poisoned one is still
-    /// consistent.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, tasks: Vec<Waiting>) {
-        let mut state = self.lock();
-        state.since.get_or_insert_with(Instant::now);
-        state.waiting.extend(tasks);
-        self.ready.notify_all();
-    }
-
-    /// Waits for the next task; `None` when the queue is closed.
-    fn next(&self) -> Option<Waiting> {
-        let mut state = self.lock();
-        loop {
-            if state.closed {
-                return None;
-            }
-            if let Some(task) = state.waiting.pop_front() {
-                return Some(task);
-            }
-            state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Accounts for a job of this thread, before it is answered, and returns the time it took.
-    fn done(&self, since: Clock) -> Times {
-        let times = since.elapsed();
-        let mut state = self.lock();
-        state.account.busy += times.seconds;
-        state.account.cpu += times.cpu_seconds;
-        state.account.subcircuits += 1;
-        times
-    }
-
-    fn close(&self) {
-        self.lock().closed = true;
-        self.ready.notify_all();
-    }
-}
-
-/// Closes the queue when it is dropped.
-struct Closing<'a>(&'a JobQueue);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
 
 /// One prover thread.
 struct Prover<'a, 'c, P> {

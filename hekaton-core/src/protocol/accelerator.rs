@@ -1,7 +1,7 @@
-//! Devices that compute the sums of proofs in place of this machine's provers (spec: distributed#accelerators).
+//! Accelerators: devices, such as GPUs, that compute the sums of a proof for the provers (spec: distributed#accelerators).
 //!
-//! A prover synthesizes a subcircuit and waits with it in [`Accelerators`]. Those who wait for one type are a batch, and one
-//! of them runs the device for all. Blinding stays with the provers: a device sees assignments, but no other secrets.
+//! A prover synthesizes an assignment and queues it in [`Accelerators`]. One of the waiting provers takes a batch from the
+//! queue and runs the device for all of them. Provers blind the proofs: a device sees assignments, but no other secrets.
 
 use crate::events::{DeviceAccount, Phase};
 use crate::mirage::{ProvingKey, Sums, Unsatisfied, WitnessCheck};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// A device that computes the sums of several subcircuits of one type at once, for example a GPU.
 ///
-/// Its results must equal those of the CPU. That they do is found out at the end of a run, when the proof is verified.
+/// Its results must equal those of the CPU. Wrong ones are found when the proof is verified, at the end of a run.
 pub trait Accelerator: fmt::Debug + Send + Sync {
     /// Returns the name of the device, for events: for example "GPU 0 (NVIDIA H200)".
     fn name(&self) -> &str;
@@ -57,15 +57,15 @@ pub enum AcceleratorError {
     Failed(String),
 }
 
-/// The key and the round, which the members of a batch have in common.
+/// A queue, from which batches are taken: one for each key and computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct Queue {
     key: u64,
-    round: Round,
+    computation: Computation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Round {
+enum Computation {
     Commit,
     Prove { check: bool },
 }
@@ -81,8 +81,11 @@ enum Answer {
     Prove(Result<Sums, Unsatisfied>),
 }
 
-/// A vector with what became of it: the number of the device and its answer, or `None` if the CPU has to compute it.
-type Outcome = (Vec<Fr>, Option<(usize, Answer)>);
+/// An answer, and the number of the device that computed it.
+type By<A> = (usize, A);
+
+/// A vector, and its answer; `None` if the CPU has to compute it.
+type Outcome<A> = (Vec<Fr>, Option<By<A>>);
 
 #[derive(Debug, Default)]
 struct DeviceState {
@@ -90,7 +93,7 @@ struct DeviceState {
     is_lost: bool,
     /// The batch of each key that was asked for: 0 if it does not fit.
     batches: BTreeMap<u64, usize>,
-    last: Option<Kind>,
+    last: Option<Queue>,
     account: Work,
 }
 
@@ -112,28 +115,34 @@ impl DeviceState {
 #[derive(Debug, Default)]
 struct State {
     devices: Vec<DeviceState>,
-    waiting: BTreeMap<Kind, VecDeque<(Ticket, Vec<Fr>)>>,
-    outcomes: BTreeMap<Ticket, Outcome>,
+    waiting: BTreeMap<Queue, VecDeque<(Ticket, Vec<Fr>)>>,
+    outcomes: BTreeMap<Ticket, Outcome<Answer>>,
     /// Vectors that wait or are with a device.
     in_flight: usize,
     next: Ticket,
 }
 
 impl State {
-    /// Returns the kind whose batch a device should compute next: the largest; of equal ones, that of the key that it has used
+    /// Returns the queue from which a device should take its next batch: the longest; of equal ones, the one that it used
     /// last.
-    fn best(&self, device: &DeviceState) -> Option<Kind> {
+    fn best(&self, device: &DeviceState) -> Option<Queue> {
         let usable = self
             .waiting
             .iter()
-            .filter(|(kind, list)| !list.is_empty() && device.batch(kind.key) > 0);
-        let best = usable.max_by_key(|(kind, list)| (list.len(), Some(**kind) == device.last));
-        best.map(|(kind, _)| *kind)
+            .filter(|(queue, list)| !list.is_empty() && device.batch(queue.key) > 0);
+        let best = usable.max_by_key(|(queue, list)| (list.len(), Some(**queue) == device.last));
+        best.map(|(queue, _)| *queue)
+    }
+
+    /// Returns the most vectors of a key that may wait or be with a device: two batches for each, so that one is ready when the
+    /// other is done.
+    fn places(&self, key: u64) -> usize {
+        2 * self.devices.iter().map(|device| device.batch(key)).sum::<usize>()
     }
 
     /// Takes the vector of a prover that waits no longer.
-    fn leave(&mut self, kind: Kind, ticket: Ticket) -> Option<Vec<Fr>> {
-        let list = self.waiting.get_mut(&kind)?;
+    fn leave(&mut self, queue: Queue, ticket: Ticket) -> Option<Vec<Fr>> {
+        let list = self.waiting.get_mut(&queue)?;
         let at = list.iter().position(|(other, _)| *other == ticket)?;
         self.in_flight -= 1;
         list.remove(at).map(|(_, vector)| vector)
@@ -147,7 +156,7 @@ pub struct Accelerators {
     messages: Mutex<Vec<String>>,
     state: Mutex<State>,
     changed: Condvar,
-    /// The most subcircuits that may wait or be with a device.
+    /// The most subcircuits that may wait or be with a device, whatever the batches.
     most: usize,
 }
 
@@ -158,7 +167,7 @@ impl fmt::Debug for Accelerators {
 }
 
 impl Accelerators {
-    /// Takes devices into use.
+    /// Creates empty queues for these devices.
     pub fn new(devices: Vec<Box<dyn Accelerator>>) -> Self {
         let state = State {
             devices: devices.iter().map(|_| DeviceState::default()).collect(),
@@ -174,13 +183,13 @@ impl Accelerators {
         Self { most, ..self }
     }
 
-    /// Returns the number of subcircuits of these keys that wait or are with a device at most: two batches for each
-    /// device, so that one is ready when the other is done. A round needs this many provers beside those of the CPU.
+    /// Returns the number of provers that may wait for devices: two batches for each, of the type with the largest. A round
+    /// needs this many provers in addition to those that compute on the CPU.
     pub fn places(&self, keys: &[ProvingKey]) -> usize {
         let mut state = self.lock();
         let places = |key| {
             self.learn(&mut state, key);
-            2 * state.devices.iter().map(|device| device.batch(key.id())).sum::<usize>()
+            state.places(key.id())
         };
         keys.iter().map(places).max().unwrap_or(0).min(self.most)
     }
@@ -200,9 +209,7 @@ impl Accelerators {
         if !std::mem::replace(&mut state.devices[device].is_lost, true) {
             drop(state);
             self.changed.notify_all();
-            let name = self.devices[device].name();
-            let left = "it is not used any more, and the CPU proves what is left";
-            self.say(format!("{name} computed wrong answers: {left}"));
+            self.say(given_up(self.devices[device].name(), "it computed wrong answers"));
         }
     }
 
@@ -222,42 +229,42 @@ impl Accelerators {
         accounts.filter(|account| account.batches > 0).collect()
     }
 
-    /// Computes the sum of committed values on a device. Returns the values if the CPU has to.
-    pub(crate) fn commit(
-        &self,
-        key: &ProvingKey,
-        values: Vec<Fr>,
-    ) -> Result<(usize, G1Point), Vec<Fr>> {
-        let (values, answer) = self.compute(key, Round::Commit, values);
-        match answer {
-            Some((device, Answer::Commit(sum))) if self.are_points(device, sum.is_in_group()) => {
-                Ok((device, sum))
+    /// Computes the sum of committed values.
+    pub(crate) fn commit(&self, key: &ProvingKey, values: Vec<Fr>) -> Outcome<G1Point> {
+        match self.compute(key, Computation::Commit, values) {
+            (values, Some((device, Answer::Commit(sum))))
+                if self.is_plausible(device, sum.is_in_group()) =>
+            {
+                (values, Some((device, sum)))
             }
-            _ => Err(values),
+            (values, _) => (values, None),
         }
     }
 
-    /// Computes the sums of an assignment on a device, which is returned with them. They are `None` if the CPU has to
-    /// compute them.
-    #[allow(clippy::type_complexity)]
+    /// Computes the sums of an assignment.
     pub(crate) fn prove(
         &self,
         key: &ProvingKey,
         z: Vec<Fr>,
         check: WitnessCheck,
-    ) -> (Vec<Fr>, Option<(usize, Result<Sums, Unsatisfied>)>) {
-        let round = Round::Prove { check: check == WitnessCheck::Check };
-        let (z, answer) = self.compute(key, round, z);
-        let Some((device, Answer::Prove(sums))) = answer else { return (z, None) };
-        let is_right = sums.is_ok_and(|Sums { a, b, x, l, h }| {
-            [a, x, l, h].iter().all(Group::is_in_group) && b.is_in_group()
-        });
-        let answer = (sums.is_err() || self.are_points(device, is_right)).then_some((device, sums));
-        (z, answer)
+    ) -> Outcome<Result<Sums, Unsatisfied>> {
+        let computation = Computation::Prove { check: check == WitnessCheck::Check };
+        match self.compute(key, computation, z) {
+            (z, Some((device, Answer::Prove(Err(unsatisfied))))) => {
+                (z, Some((device, Err(unsatisfied))))
+            }
+            (z, Some((device, Answer::Prove(Ok(sums))))) => {
+                let Sums { a, b, x, l, h } = &sums;
+                let are_points =
+                    [a, x, l, h].into_iter().all(Group::is_in_group) && b.is_in_group();
+                (z, self.is_plausible(device, are_points).then_some((device, Ok(sums))))
+            }
+            (z, _) => (z, None),
+        }
     }
 
-    /// Gives up a device whose answer cannot be right, which most faults make visible at once.
-    fn are_points(&self, device: usize, are_in_groups: bool) -> bool {
+    /// Gives up a device that returned points outside of their groups, as most faults will.
+    fn is_plausible(&self, device: usize, are_in_groups: bool) -> bool {
         if !are_in_groups {
             self.give_up(device);
         }
@@ -282,59 +289,63 @@ impl Accelerators {
         }
     }
 
-    /// Waits until a device has an answer for a vector, and meanwhile runs devices that are free.
-    fn compute(&self, key: &ProvingKey, round: Round, vector: Vec<Fr>) -> Outcome {
-        let kind = Kind { key: key.id(), round };
+    /// Queues a vector until there is an answer, and meanwhile runs devices that are free.
+    fn compute(
+        &self,
+        key: &ProvingKey,
+        computation: Computation,
+        vector: Vec<Fr>,
+    ) -> Outcome<Answer> {
+        let queue = Queue { key: key.id(), computation };
         let mut state = self.lock();
         self.learn(&mut state, key);
-        let places: usize = state.devices.iter().map(|device| 2 * device.batch(kind.key)).sum();
-        // More would only wait: their provers have time to compute.
-        if state.in_flight >= places.min(self.most) {
+        // Further provers would only wait, and compute instead.
+        if state.in_flight >= state.places(queue.key).min(self.most) {
             return (vector, None);
         }
         let ticket = state.next;
         state.next += 1;
         state.in_flight += 1;
-        state.waiting.entry(kind).or_default().push_back((ticket, vector));
+        state.waiting.entry(queue).or_default().push_back((ticket, vector));
         loop {
             if let Some(outcome) = state.outcomes.remove(&ticket) {
                 return outcome;
             }
-            let is_usable = |device: &DeviceState| device.batch(kind.key) > 0;
+            let is_usable = |device: &DeviceState| device.batch(queue.key) > 0;
             if !state.devices.iter().any(is_usable)
-                && let Some(vector) = state.leave(kind, ticket)
+                && let Some(vector) = state.leave(queue, ticket)
             {
                 return (vector, None);
             }
             let is_mine = |device: &DeviceState| {
-                !device.is_busy && is_usable(device) && state.best(device) == Some(kind)
+                !device.is_busy && is_usable(device) && state.best(device) == Some(queue)
             };
             state = match state.devices.iter().position(is_mine) {
-                Some(device) => self.run(state, device, key, kind),
+                Some(device) => self.run(state, device, key, queue),
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
-    /// Runs a device for the first of those who wait in a kind.
+    /// Runs a device on the next batch of a queue.
     fn run<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         device: usize,
         key: &ProvingKey,
-        kind: Kind,
+        queue: Queue,
     ) -> MutexGuard<'a, State> {
-        let batch = state.devices[device].batch(kind.key);
-        let Some(waiting) = state.waiting.get_mut(&kind) else { return state };
+        let batch = state.devices[device].batch(queue.key);
+        let Some(waiting) = state.waiting.get_mut(&queue) else { return state };
         let (tickets, vectors): (Vec<_>, Vec<_>) =
             waiting.drain(..batch.min(waiting.len())).unzip();
         state.devices[device].is_busy = true;
         drop(state);
-        // Of a free device's next batch, others may be in charge.
+        // Another queue may now be the longest for the other devices.
         self.changed.notify_all();
         let since = Instant::now();
         let accelerator = &*self.devices[device];
-        let answers = catch_unwind(AssertUnwindSafe(|| answers(accelerator, key, kind, &vectors)))
+        let answers = catch_unwind(AssertUnwindSafe(|| answers(accelerator, key, queue, &vectors)))
             .unwrap_or_else(|_| Err(AcceleratorError::Failed("its driver panicked".into())));
         let seconds = since.elapsed().as_secs_f64();
 
@@ -342,9 +353,11 @@ impl Accelerators {
         state.in_flight -= vectors.len();
         let own = &mut state.devices[device];
         own.is_busy = false;
-        own.last = Some(kind);
+        own.last = Some(queue);
         let (name, count) = (accelerator.name(), vectors.len());
         let (answers, message) = match answers {
+            // Given up meanwhile: what it computed is worth nothing.
+            Ok(_) if own.is_lost => (vec![None; count], None),
             Ok(answers) => {
                 let Work { batches, subcircuits, seconds: all } = own.account;
                 let subcircuits = subcircuits + count as u64;
@@ -352,13 +365,12 @@ impl Accelerators {
                 (answers.into_iter().map(|answer| Some((device, answer))).collect(), None)
             }
             Err(AcceleratorError::Unfit(why)) => {
-                own.batches.insert(kind.key, 0);
+                own.batches.insert(queue.key, 0);
                 (vec![None; count], Some(does_not_fit(name, key, &why)))
             }
             Err(AcceleratorError::Failed(why)) => {
                 own.is_lost = true;
-                let left = "it is not used any more, and the CPU proves what is left";
-                (vec![None; count], Some(format!("{name} failed: {why}; {left}")))
+                (vec![None; count], Some(given_up(name, &why)))
             }
         };
         let outcomes = vectors.into_iter().zip(answers);
@@ -375,12 +387,14 @@ impl Accelerators {
 fn answers(
     device: &dyn Accelerator,
     key: &ProvingKey,
-    kind: Kind,
+    queue: Queue,
     vectors: &[Vec<Fr>],
 ) -> Result<Vec<Answer>, AcceleratorError> {
-    let answers: Vec<Answer> = match kind.round {
-        Round::Commit => device.commit(key, vectors)?.into_iter().map(Answer::Commit).collect(),
-        Round::Prove { check } => {
+    let answers: Vec<Answer> = match queue.computation {
+        Computation::Commit => {
+            device.commit(key, vectors)?.into_iter().map(Answer::Commit).collect()
+        }
+        Computation::Prove { check } => {
             let check = if check { WitnessCheck::Check } else { WitnessCheck::Skip };
             device.prove(key, vectors, check)?.into_iter().map(Answer::Prove).collect()
         }
@@ -390,6 +404,10 @@ fn answers(
         return Err(AcceleratorError::Failed(why));
     }
     Ok(answers)
+}
+
+fn given_up(device: &str, why: &str) -> String {
+    format!("{device} is not used any more, and its subcircuits are computed again: {why}")
 }
 
 fn does_not_fit(device: &str, key: &ProvingKey, why: &str) -> String {

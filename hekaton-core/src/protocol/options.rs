@@ -113,7 +113,7 @@ impl<'a> ProveOptions<'a> {
         self
     }
 
-    /// Sets the devices that compute sums in place of the engine's provers; those of ranks are in
+    /// Sets the devices of this process that compute the sums of proofs. Each rank has its own, in
     /// [`Serve`](crate::distributed::Serve). Default: none.
     pub fn accelerators(mut self, accelerators: &'a Accelerators) -> Self {
         self.accelerators = Some(accelerators);

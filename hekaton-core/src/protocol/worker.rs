@@ -132,7 +132,7 @@ impl<'a> Worker<'a> {
         // k_D is a function of the seed and of everything that D hides, so the prove round finds it
         // again (spec: zero-knowledge#randomness).
         let of_committed = job.randomness.of_committed(&committed);
-        let (device, sum) = self.sum_of_committed(key, committed)?;
+        let (sum, device) = self.sum_of_committed(key, committed)?;
         let d = mirage::commit(key, &sum, of_committed.scalar(Purpose::Commitment, 0));
         let response =
             Commitment { instance: job.instance, d, mark: mark(key.layout(), &of_committed) };
@@ -144,13 +144,14 @@ impl<'a> Worker<'a> {
         self,
         key: &ProvingKey,
         values: Vec<Fr>,
-    ) -> Result<(Option<usize>, G1Point), WorkerError> {
-        let Some(accelerators) = self.accelerators else {
-            return Ok((None, mirage::sum_of_committed(key, &values)?));
+    ) -> Result<By<G1Point>, WorkerError> {
+        let (values, answer) = match self.accelerators {
+            Some(accelerators) => accelerators.commit(key, values),
+            None => (values, None),
         };
-        match accelerators.commit(key, values) {
-            Ok((device, sum)) => Ok((Some(device), sum)),
-            Err(values) => Ok((None, mirage::sum_of_committed(key, &values)?)),
+        match answer {
+            Some((device, sum)) => Ok((sum, Some(device))),
+            None => Ok((mirage::sum_of_committed(key, &values)?, None)),
         }
     }
 
@@ -260,20 +261,19 @@ impl CommittedSubcircuit<'_> {
 impl Worker<'_> {
     /// The sums of an assignment, by a device or by this thread.
     fn sums(self, key: &ProvingKey, z: Vec<Fr>, b: &Fr) -> Result<By<Sums>, mirage::ProverError> {
-        let check = self.witness_check;
-        let Some(accelerators) = self.accelerators else {
-            return Ok((mirage::sums(key, &z, b, check)?, None));
+        let (z, answer) = match self.accelerators {
+            Some(accelerators) => accelerators.prove(key, z, self.witness_check),
+            None => (z, None),
         };
-        match accelerators.prove(key, z, check) {
-            (_, Some((device, Ok(sums)))) => Ok((sums, Some(device))),
-            // A witness is wrong only if the CPU finds so, too.
-            (z, Some((device, Err(_)))) => {
-                let sums = mirage::sums(key, &z, b, check)?;
-                accelerators.give_up(device);
-                Ok((sums, None))
-            }
-            (z, None) => Ok((mirage::sums(key, &z, b, check)?, None)),
+        if let Some((device, Ok(sums))) = answer {
+            return Ok((sums, Some(device)));
         }
+        // A device's word is not enough to call a witness wrong.
+        let sums = mirage::sums(key, &z, b, self.witness_check)?;
+        if let (Some(accelerators), Some((device, Err(_)))) = (self.accelerators, answer) {
+            accelerators.give_up(device);
+        }
+        Ok((sums, None))
     }
 }
 

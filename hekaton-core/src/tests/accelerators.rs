@@ -203,11 +203,11 @@ fn failing_devices_are_given_up() {
     let bench = bench();
     let expected = run(&bench, 2, Vec::new()).proof;
     let cases = [
-        (Fault::Fails, "double 7 failed: it fell off the bus"),
-        (Fault::Panics, "double 7 failed: its driver panicked"),
-        (Fault::TooFewAnswers, "double 7 failed: "),
-        (Fault::OutsideOfGroup, "double 7 computed wrong answers"),
-        (Fault::CallsRightWrong, "double 7 computed wrong answers"),
+        (Fault::Fails, "it fell off the bus"),
+        (Fault::Panics, "its driver panicked"),
+        (Fault::TooFewAnswers, "answers for"),
+        (Fault::OutsideOfGroup, "it computed wrong answers"),
+        (Fault::CallsRightWrong, "it computed wrong answers"),
     ];
     for (fault, message) in cases {
         for other in [false, true] {
@@ -217,7 +217,7 @@ fn failing_devices_are_given_up() {
             assert!(found.proof == expected, "{fault:?}");
             assert_eq!(found.notices, Vec::<String>::new(), "{fault:?}");
             assert!(found.messages.len() == 1, "{fault:?}: {:?}", found.messages);
-            assert!(found.messages[0].starts_with(message), "{:?}", found.messages);
+            assert!(found.messages[0].contains(message), "{:?}", found.messages);
         }
     }
 }
@@ -254,11 +254,7 @@ fn wrong_answers_of_devices_are_repaired() {
         "{:?}",
         found.notices
     );
-    assert!(
-        found.messages[0].starts_with("double 7 computed wrong answers"),
-        "{:?}",
-        found.messages
-    );
+    assert!(found.messages[0].contains("it computed wrong answers"), "{:?}", found.messages);
 
     let found = run(&bench, 2, device(Fault::WrongCommitment));
     assert!(found.proof != expected, "made with new randomness");
