@@ -65,11 +65,6 @@ pub async fn accept(
 ) -> Open {
     let open = GracefulShutdown::new();
     let seats = Seats::new(limits.connections);
-    // Each connection has it from here.
-    #[cfg(any(target_os = "android", target_os = "linux"))]
-    if let Err(error) = socket2::SockRef::from(&listener).set_tcp_notsent_lowat(UNSENT) {
-        tracing::warn!(%error, "slow readers of answers may be given up too early");
-    }
     let (router, queue) = (TowerToHyperService::new(router), Arc::new(Semaphore::new(MAX_QUEUED)));
     let gate = Gate { router, limits, queue };
     loop {
@@ -99,6 +94,11 @@ pub async fn accept(
                 continue;
             }
         };
+        // A connection gets the listener's value when it is made, which may be before anything is set here.
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        if let Err(error) = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT) {
+            tracing::warn!(%error, "a slow reader of answers may be given up too early");
+        }
         let connection = Connection { gate: gate.clone(), seated, open: open.watcher() };
         tokio::spawn(connection.run(stream, end.clone()));
     }

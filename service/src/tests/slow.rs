@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use http_body::{Frame, SizeHint};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -111,19 +111,21 @@ fn router(inside: &Arc<Inside>, release: &Arc<Semaphore>) -> Router {
 
 impl Running {
     fn start(limits: Limits) -> Self {
+        Self::on(listener(), limits)
+    }
+
+    fn on(listener: TcpListener, limits: Limits) -> Self {
         let (end, ended) = watch::channel(false);
-        let (bound, address) = std::sync::mpsc::channel();
         let (inside, release) = (Arc::new(Inside::default()), Arc::new(Semaphore::new(0)));
-        let router = router(&inside, &release);
+        let (router, address) = (router(&inside, &release), listener.local_addr().unwrap());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-                bound.send(listener.local_addr().unwrap().to_string()).unwrap();
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 accept(router, listener, limits, ended).await.close().await;
             });
         });
-        Self { address: address.recv().unwrap(), inside, release, end, thread: Some(thread) }
+        Self { address: address.to_string(), inside, release, end, thread: Some(thread) }
     }
 
     fn send(&self, bytes: &[u8]) -> TcpStream {
@@ -133,6 +135,13 @@ impl Running {
     fn get(&self, path: &str) -> String {
         answer(self.send(&request(path)))
     }
+}
+
+/// A place where clients can connect before there is a server.
+fn listener() -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    listener
 }
 
 fn send(address: &str, bytes: &[u8]) -> TcpStream {
@@ -327,10 +336,12 @@ fn who_reads_steadily_gets_the_whole_answer() {
 #[test]
 fn little_is_on_its_way_to_who_reads_nothing() {
     let limits = Limits::new(8, LONG).silence(Duration::from_secs(2));
-    let server = Running::start(limits.pace(1 << 20, Duration::from_secs(2)));
+    let listener = listener();
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(1 << 16).unwrap();
-    socket.connect(&server.address.parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+    socket.connect(&listener.local_addr().unwrap().into()).unwrap();
+    // What is set for the listener from here on is not set for this connection.
+    let server = Running::on(listener, limits.pace(1 << 20, Duration::from_secs(2)));
     let mut stream = TcpStream::from(socket);
     stream.write_all(&request("/large")).unwrap();
     until("it is answered", || server.inside.large.load(Ordering::SeqCst) == 1);
