@@ -351,6 +351,7 @@ pub(crate) struct KeysList {
 #[command(after_help = "Examples:
   hekaton estimate merkle --for FILE
   hekaton estimate merkle -p leaves=1024 -p leaf-bytes=512 --ranks 4 --provers-per-rank 32
+  hekaton estimate merkle -p leaves=1024 -p leaf-bytes=512 --gpu 24G
   hekaton estimate --calibrate node.json          # on a node of the cluster
   hekaton estimate merkle -p leaves=1024 -p leaf-bytes=4096 --cores 4096 --calibration node.json
 
@@ -374,6 +375,9 @@ pub(crate) struct Estimate {
     /// Estimate proofs that are not zero-knowledge, without the two mask wires per subcircuit
     #[arg(long)]
     pub(crate) no_zero_knowledge: bool,
+    /// Also say what fits on a GPU with this much memory, for example 24G, and how many cores like these keep it busy
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) gpu: Option<u64>,
     #[command(flatten)]
     pub(crate) prediction: PredictionOptions,
     #[command(flatten)]

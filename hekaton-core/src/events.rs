@@ -111,14 +111,28 @@ pub struct RankAccount {
 pub struct DeviceAccount {
     /// The phase.
     pub phase: Phase,
-    /// The name of the device.
+    /// The name of the device, and of its rank if that is another.
     pub device: String,
+    /// Its work.
+    #[serde(flatten)]
+    pub work: DeviceWork,
+}
+
+/// The work of a device. Assignments are copied while others are computed, so its times overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceWork {
     /// Number of batches that it computed.
     pub batches: u64,
     /// Number of subcircuits in them.
     pub subcircuits: u64,
-    /// Seconds that it worked.
-    pub seconds: f64,
+    /// Seconds in which keys were copied to it, and prepared.
+    pub key_seconds: f64,
+    /// Seconds in which assignments and committed values were copied to it.
+    pub copy_seconds: f64,
+    /// Seconds in which it computed.
+    pub compute_seconds: f64,
+    /// Bytes of keys, assignments and committed values that were copied to it.
+    pub copied_bytes: u64,
 }
 
 /// Something that happened.

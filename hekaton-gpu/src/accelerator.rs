@@ -1,20 +1,19 @@
 //! A device as an accelerator of the prover: the keys of types in its memory, and batches of subcircuits.
 
 use crate::device::{Buffer, Device, Error};
-use crate::limbs::limbs;
-use crate::msm::{Curve, Sizes};
+use crate::limbs::{FrLimbs, limbs};
+use crate::line::{Line, Turn};
+use crate::memory::{PLACES, TypeMemory};
 use crate::worker::{MatrixParts, TypeOnDevice, TypeParts};
 use ark_bls12_381::Fr;
-use hekaton_arith::{G1Point, G2Point, Group};
+use hekaton_arith::{G1Point, Group};
+use hekaton_core::events::DeviceWork;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::{ProvingKey, Sums, Unsatisfied, WitnessCheck};
 use hekaton_core::protocol::accelerator::{Accelerator, AcceleratorError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-/// The rows of a batch that occupy a device.
-const ROWS: usize = 1 << 20;
-/// The largest batch, since each of its subcircuits waits in a thread of its own.
-const BATCH: usize = 32;
 /// The number of batches of a type after which the multiples of its points are computed. On an H200, they take as long as seven to
 /// eight batches of 2^17 rows gain by them (hekaton-gpu/results/2026-11-27-h200).
 const WORTH_MULTIPLES: u64 = 10;
@@ -26,9 +25,15 @@ pub struct Gpu {
     name: String,
     /// The bytes of the device's memory that may be used.
     memory: u64,
-    /// The types on the device, the one that was used last at the end.
+    /// The batches: one computes, and the one behind it is copied meanwhile.
+    line: Line,
+    /// The types on the device, the one that was used last at the end. Only the batch whose turn it is changes them.
     resident: Mutex<Vec<Resident>>,
+    work: Mutex<DeviceWork>,
 }
+
+/// Memory for the assignments of a batch.
+type Place = Buffer<FrLimbs>;
 
 #[derive(Debug)]
 struct Resident {
@@ -36,7 +41,25 @@ struct Resident {
     bytes: u64,
     has_multiples: bool,
     batches: u64,
-    kind: TypeOnDevice,
+    kind: Arc<TypeOnDevice>,
+    places: Arc<Mutex<Vec<Place>>>,
+}
+
+/// A batch's assignments in the memory of the device. The place is free when this is dropped.
+#[derive(Debug)]
+struct Copied {
+    place: Option<Place>,
+    home: Arc<Mutex<Vec<Place>>>,
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        lock(&self.home).extend(self.place.take());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Gpu {
@@ -49,44 +72,104 @@ impl Gpu {
         // The rest is for the driver and for what does not fit exactly into freed memory.
         let free = device.free_memory()? / 10 * 9;
         let memory = limit.map_or(free, |limit| free.min(limit));
-        Ok(Self { device, name, memory, resident: Mutex::default() })
+        let (line, resident, work) = (Line::default(), Mutex::default(), Mutex::default());
+        Ok(Self { device, name, memory, line, resident, work })
     }
 
-    /// Runs a function with a type on the device. If the memory does not suffice, runs it again for each vector, with nothing
-    /// else on the device.
+    /// Runs a function with a type and vectors on the device. If the memory does not suffice, runs it again for each vector, with
+    /// nothing else on the device.
     fn with<T>(
         &self,
         key: &ProvingKey,
         vectors: &[Vec<Fr>],
-        run: impl Fn(&TypeOnDevice, &[Vec<Fr>]) -> Result<Vec<T>, Error>,
+        run: impl Fn(&TypeOnDevice, &Buffer<FrLimbs>) -> Result<Vec<T>, Error>,
     ) -> Result<Vec<T>, AcceleratorError> {
-        let mut resident = self.resident.lock().unwrap_or_else(PoisonError::into_inner);
-        let tried = self.load(&mut resident, key).and_then(|()| match resident.last() {
-            Some(last) => run(&last.kind, vectors),
-            None => Ok(Vec::new()),
-        });
-        match tried {
+        let turn = self.line.join();
+        match self.in_turn(&turn, key, vectors, &run) {
             Err(Error::Memory { .. }) => {}
-            other => return other.map_err(explain),
+            other => return self.finish(vectors.len(), other),
         }
         // Other programs may have taken memory.
-        resident.clear();
+        lock(&self.resident).clear();
         self.device.trim();
-        let kind = load(&self.device, key, 1, false).map_err(explain)?;
-        let each = vectors.iter().map(|vector| run(&kind, std::slice::from_ref(vector)));
-        Ok(each.collect::<Result<Vec<_>, _>>().map_err(explain)?.into_iter().flatten().collect())
+        let each = |kind: &TypeOnDevice| {
+            let each = vectors.iter().map(|vector| {
+                let copied =
+                    self.copy(vector.len(), || Buffer::of(&self.device, &limbs(vector)))?;
+                self.timed(|work| &mut work.compute_seconds, || run(kind, &copied))
+            });
+            Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        };
+        self.finish(vectors.len(), self.load_from(key, 1, false).and_then(|kind| each(&kind)))
+    }
+
+    /// Accounts for a batch that is done.
+    fn finish<T>(&self, vectors: usize, done: Result<T, Error>) -> Result<T, AcceleratorError> {
+        if done.is_ok() {
+            let mut work = lock(&self.work);
+            work.batches += 1;
+            work.subcircuits += vectors as u64;
+        }
+        done.map_err(explain)
+    }
+
+    /// Copies vectors while the batch before computes, and runs a function with them when it is this batch's turn.
+    fn in_turn<T>(
+        &self,
+        turn: &Turn<'_>,
+        key: &ProvingKey,
+        vectors: &[Vec<Fr>],
+        run: impl Fn(&TypeOnDevice, &Buffer<FrLimbs>) -> Result<Vec<T>, Error>,
+    ) -> Result<Vec<T>, Error> {
+        turn.wait_for_types();
+        let before = self.upload(key, vectors)?;
+        turn.wait();
+        let kind = self.load(key)?;
+        turn.has_loaded();
+        let copied = match before {
+            Some(copied) => Some(copied),
+            None => self.upload(key, vectors)?,
+        };
+        match copied.as_ref().and_then(|copied| copied.place.as_ref()) {
+            Some(place) => self.timed(|work| &mut work.compute_seconds, || run(&kind, place)),
+            // More vectors than a batch has.
+            None => Err(Error::Size {
+                what: "the number of values of a batch",
+                expected: format!("at most {} times {}", self.batch(key), key.variables()),
+                found: vectors.iter().map(Vec::len).sum(),
+            }),
+        }
+    }
+
+    /// Copies vectors to a place of their type, if that is on the device and has a place that is large enough.
+    fn upload(&self, key: &ProvingKey, vectors: &[Vec<Fr>]) -> Result<Option<Copied>, Error> {
+        let home = match lock(&self.resident).iter().find(|kind| kind.key == key.id()) {
+            Some(kind) => Arc::clone(&kind.places),
+            None => return Ok(None),
+        };
+        let values = vectors.iter().map(Vec::len).sum();
+        let place = lock(&home).pop();
+        let mut copied = Copied { place, home };
+        match copied.place.as_mut().filter(|place| values <= place.room()) {
+            Some(place) => self.copy(values, || place.refill(vectors.iter().map(|v| limbs(v))))?,
+            None => return Ok(None),
+        }
+        Ok(Some(copied))
     }
 
     /// Puts a type at the end of those on the device, and removes others to make room.
-    fn load(&self, resident: &mut Vec<Resident>, key: &ProvingKey) -> Result<(), Error> {
+    fn load(&self, key: &ProvingKey) -> Result<Arc<TypeOnDevice>, Error> {
+        let mut resident = lock(&self.resident);
         let batch = self.batch(key);
-        let [plain, with_multiples] = [false, true].map(|multiples| bytes(key, batch, multiples));
+        let size = TypeMemory::of(key);
+        let [plain, with_multiples] = [false, true].map(|multiples| size.bytes(batch, multiples));
         let mut own =
             (resident.iter().position(|kind| kind.key == key.id())).map(|at| resident.remove(at));
         let batches = own.as_ref().map_or(0, |own| own.batches + 1);
-        // Half of the memory, so that two types that alternate can both have them.
         let has_multiples = own.as_ref().is_some_and(|own| own.has_multiples)
-            || batches >= WORTH_MULTIPLES && with_multiples <= self.memory / 2;
+            || batches >= WORTH_MULTIPLES && size.has_room_for_multiples(self.memory);
+        // With their assignments, which may be there already.
+        let places = own.as_ref().map(|own| Arc::clone(&own.places));
         own = own.filter(|own| own.has_multiples == has_multiples);
         let bytes = if has_multiples { with_multiples } else { plain };
         let own_is_new = own.is_none();
@@ -102,17 +185,48 @@ impl Gpu {
         let own = match own {
             Some(own) => Resident { batches, ..own },
             None => {
-                let kind = load(&self.device, key, batch, has_multiples)?;
-                Resident { key: key.id(), bytes, has_multiples, batches, kind }
+                let places = match places {
+                    Some(places) => places,
+                    None => {
+                        let place = |_| Buffer::new(&self.device, batch * key.variables());
+                        Arc::new(Mutex::new((0..PLACES).map(place).collect::<Result<_, _>>()?))
+                    }
+                };
+                let kind = Arc::new(self.load_from(key, batch, has_multiples)?);
+                Resident { key: key.id(), bytes, has_multiples, batches, kind, places }
             }
         };
+        let kind = Arc::clone(&own.kind);
         resident.push(own);
-        Ok(())
+        Ok(kind)
     }
 
-    /// Copies vectors to the device, one after the other.
-    fn upload(&self, vectors: &[Vec<Fr>]) -> Result<Buffer<crate::FrLimbs>, Error> {
-        Buffer::of(&self.device, &limbs(&vectors.concat()))
+    /// Copies the keys of a type.
+    fn load_from(
+        &self,
+        key: &ProvingKey,
+        batch: usize,
+        multiples: bool,
+    ) -> Result<TypeOnDevice, Error> {
+        lock(&self.work).copied_bytes += key.bytes();
+        self.timed(|work| &mut work.key_seconds, || load(&self.device, key, batch, multiples))
+    }
+
+    /// Runs a copy of scalars, and accounts for it.
+    fn copy<T>(&self, scalars: usize, copy: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        lock(&self.work).copied_bytes += (scalars * size_of::<FrLimbs>()) as u64;
+        self.timed(|work| &mut work.copy_seconds, copy)
+    }
+
+    fn timed<T>(
+        &self,
+        seconds: impl Fn(&mut DeviceWork) -> &mut f64,
+        run: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let since = Instant::now();
+        let result = run();
+        *seconds(&mut lock(&self.work)) += since.elapsed().as_secs_f64();
+        result
     }
 }
 
@@ -122,8 +236,7 @@ impl Accelerator for Gpu {
     }
 
     fn batch(&self, key: &ProvingKey) -> usize {
-        let most = (ROWS / key.domain().size().max(1)).clamp(1, BATCH);
-        (1..=most).rev().find(|batch| bytes(key, *batch, false) <= self.memory).unwrap_or(0)
+        TypeMemory::of(key).batch(self.memory)
     }
 
     fn commit(
@@ -134,7 +247,7 @@ impl Accelerator for Gpu {
         if key.layout().committed().is_empty() {
             return Ok(vec![G1Point::IDENTITY; values.len()]);
         }
-        self.with(key, values, |kind, values| kind.commit(&self.upload(values)?))
+        self.with(key, values, TypeOnDevice::commit)
     }
 
     fn prove(
@@ -144,9 +257,11 @@ impl Accelerator for Gpu {
         check: WitnessCheck,
     ) -> Result<Vec<Result<Sums, Unsatisfied>>, AcceleratorError> {
         let check = check == WitnessCheck::Check;
-        self.with(key, assignments, |kind, assignments| {
-            kind.prove(&self.upload(assignments)?, check)
-        })
+        self.with(key, assignments, |kind, assignments| kind.prove(assignments, check))
+    }
+
+    fn take_work(&self) -> DeviceWork {
+        std::mem::take(&mut *lock(&self.work))
     }
 }
 
@@ -182,36 +297,4 @@ fn load(
         d: key.d_query().map_err(damaged)?,
     };
     TypeOnDevice::new(device, &parts, batch, multiples)
-}
-
-/// Returns the most bytes of a device's memory that a type takes, with batches of `vectors` subcircuits.
-fn bytes(key: &ProvingKey, vectors: usize, multiples: bool) -> u64 {
-    let (domain, variables) = (key.domain().size() as u64, key.variables() as u64);
-    // Sections are in memory, so a usize counts their points.
-    let count = |name: &str, size: usize| {
-        usize::try_from(key.sections().bytes_of(name)).expect("a section in memory") / size
-    };
-    let g1 = ["a", "x", "l", "h", "d"].map(|name| count(name, size_of::<G1Point>()));
-    let g2 = count("b", size_of::<G2Point>());
-    let most = g1.into_iter().fold(0, usize::max);
-    let points = |points: usize, size: usize| {
-        let windows = if multiples { Sizes::of(points, vectors, true).windows() } else { 1 };
-        (points * size) as u64 * u64::from(windows)
-    };
-    // Each scalar and its digits twice, and for each bucket its sum twice and six numbers.
-    let working = |points: usize, sum: usize| {
-        let sizes = Sizes::of(points, vectors, multiples);
-        let buckets = u64::from(sizes.rows()) << (sizes.bits - 1);
-        let digits = points as u64 * (u64::from(sizes.windows()) * 8 + 32);
-        vectors as u64 * (digits + buckets * (2 * sum as u64 + 24))
-    };
-    let keys = g1.map(|n| points(n, size_of::<G1Point>())).iter().sum::<u64>()
-        + points(g2, size_of::<G2Point>());
-    let matrices = key.entries() * 8 + 3 * 4 * key.constraints() as u64;
-    // Roots, thirds of them, and factors.
-    let transforms = 4 * 32 * domain;
-    let assignments = vectors as u64 * 32 * (variables + 2 * domain);
-    let sums = working(most, size_of::<<G1Point as Curve>::Sum>())
-        + working(g2, size_of::<<G2Point as Curve>::Sum>());
-    keys + matrices + transforms + assignments + sums
 }

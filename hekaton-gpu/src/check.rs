@@ -12,11 +12,18 @@ use crate::worker::TypeOnDevice;
 use ark_bls12_381::{Fq, Fr};
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField, UniformRand};
 use hekaton_arith::{Domain, G1Point, G2Point, Group};
+use hekaton_core::circuit::Circuit;
+use hekaton_core::events::{DeviceAccount, Event, Phase, Recorder};
 use hekaton_core::mirage::Unsatisfied;
+use hekaton_core::protocol::accelerator::{Accelerator, Accelerators};
+use hekaton_core::{
+    LocalEngine, ProveError, ProveOptions, ProvenRun, ProverKeys, Randomness, prove,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::mem::take;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The reason that a check failed.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +51,61 @@ fn same<T: PartialEq + Debug>(what: &str, found: &[T], expected: &[T]) -> Result
         return Err(wrong(found.len().min(count)));
     }
     found.iter().zip(expected).position(|(a, b)| a != b).map_or(Ok(()), |at| Err(wrong(at)))
+}
+
+/// A proof that was made with devices.
+#[derive(Debug)]
+pub struct Proven {
+    /// The run.
+    pub run: ProvenRun,
+    /// The work of each device in each phase.
+    pub devices: Vec<DeviceAccount>,
+    /// The seconds of each phase.
+    pub phases: Vec<(Phase, f64)>,
+    /// The notices, of which there are none if all went well.
+    pub notices: Vec<String>,
+}
+
+impl Proven {
+    /// Returns the number of commitments and proofs that devices computed.
+    pub fn answers(&self) -> u64 {
+        self.devices.iter().map(|account| account.work.subcircuits).sum()
+    }
+}
+
+/// Makes a proof with devices, of a fixed seed.
+///
+/// # Errors
+/// As for [`prove`].
+pub fn prove_with<C: Circuit>(
+    circuit: &C,
+    input: &C::Input,
+    keys: &ProverKeys,
+    engine: &LocalEngine,
+    devices: Vec<Box<dyn Accelerator>>,
+) -> Result<Proven, ProveError> {
+    let accelerators = Accelerators::new(devices);
+    let (messages, accounts, phases) =
+        (Mutex::new(Vec::new()), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let recorder = Recorder::new("check", |record| match &record.event {
+        Event::Device(account) => lock(&accounts).push(account.clone()),
+        Event::Notice { message } => lock(&messages).push(message.clone()),
+        Event::PhaseEnd { phase, seconds, .. } => lock(&phases).push((*phase, *seconds)),
+        _ => {}
+    });
+    let options = ProveOptions::new()
+        .randomness(Randomness::seeded_not_zero_knowledge(1))
+        .recorder(&recorder)
+        .accelerators(&accelerators);
+    let run = prove(circuit, input, keys, engine, &options)?;
+    drop(recorder);
+    let (notices, devices, phases) =
+        (take(&mut *lock(&messages)), take(&mut *lock(&accounts)), take(&mut *lock(&phases)));
+    Ok(Proven { run, devices, phases, notices })
+}
+
+fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A check of a device, with random inputs.

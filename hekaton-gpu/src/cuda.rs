@@ -2,7 +2,7 @@
 
 use crate::device::{Device, Error};
 use crate::kernel::Kernel;
-use cudarc::driver::{CudaContext, CudaFunction, DriverError, result, sys};
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, result, sys};
 use cudarc::nvrtc::Ptx;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -17,6 +17,8 @@ pub struct Cuda {
     number: usize,
     context: Arc<CudaContext>,
     functions: Vec<CudaFunction>,
+    /// For copies beside launches: the launches' own order is another.
+    copies: Arc<CudaStream>,
     /// Freed memory, by size, since allocations of the driver take long. All launches are in one order, so a launch
     /// that still uses freed memory ends before a later one that reuses it.
     free: Mutex<BTreeMap<usize, Vec<u64>>>,
@@ -64,7 +66,8 @@ impl Cuda {
         let load = |kernel: &Kernel| module.load_function(kernel.name());
         let loaded = Kernel::ALL.iter().map(load).collect::<Result<_, _>>();
         let functions = loaded.map_err(error("find a kernel"))?;
-        Ok(Self { number, context, functions, free: Mutex::default() })
+        let copies = context.new_stream().map_err(error("copy beside other work"))?;
+        Ok(Self { number, context, functions, copies, free: Mutex::default() })
     }
 
     fn freed(&self) -> MutexGuard<'_, BTreeMap<usize, Vec<u64>>> {
@@ -122,6 +125,16 @@ impl Device for Cuda {
         unsafe { result::memcpy_htod_sync(address, bytes) }.map_err(|error| {
             failed(self.number, format!("copy {} bytes to it", bytes.len()), error)
         })
+    }
+
+    fn upload_beside(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.bind()?;
+        // SAFETY: as in `upload`; the copy has ended before this returns.
+        unsafe { result::memcpy_htod_async(address, bytes, self.copies.cu_stream()) }
+            .and_then(|()| self.copies.synchronize())
+            .map_err(|error| {
+                failed(self.number, format!("copy {} bytes to it", bytes.len()), error)
+            })
     }
 
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {

@@ -51,7 +51,7 @@ pub enum Error {
     },
 }
 
-/// Memory, copies and launches, in the order in which they are asked for.
+/// Memory, copies and launches, in the order in which they are asked for, but for [`Self::upload_beside`].
 ///
 /// A launch returns before it is done; copies to the host wait for earlier launches.
 pub trait Device: fmt::Debug + Send + Sync {
@@ -78,6 +78,13 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     /// If the device fails.
     fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Copies bytes to an address, beside launches and copies that were asked for before, and waits until they are there.
+    /// None of those may use the memory.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn upload_beside(&self, address: u64, bytes: &[u8]) -> Result<(), Error>;
 
     /// Copies bytes from an address.
     ///
@@ -116,6 +123,8 @@ pub struct Buffer<T> {
     device: Arc<dyn Device>,
     address: u64,
     len: usize,
+    /// The number of elements for which there is memory.
+    room: usize,
     element: PhantomData<T>,
 }
 
@@ -125,8 +134,9 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     /// If there is not enough memory.
     pub fn new(device: &Arc<dyn Device>, len: usize) -> Result<Self, Error> {
-        let address = device.allocate(len.max(1) * size_of::<T>())?;
-        Ok(Self { device: Arc::clone(device), address, len, element: PhantomData })
+        let room = len.max(1);
+        let address = device.allocate(room * size_of::<T>())?;
+        Ok(Self { device: Arc::clone(device), address, len, room, element: PhantomData })
     }
 
     /// Allocates a vector of zeros.
@@ -159,6 +169,28 @@ impl<T: Pod> Buffer<T> {
     pub fn write(&self, elements: &[T]) -> Result<(), Error> {
         assert_eq!(elements.len(), self.len, "the lengths of a copy and its place");
         self.device.upload(self.address, bytemuck::cast_slice(elements))
+    }
+
+    /// Copies vectors, one after the other, in place of the elements that are there, beside launches that do not use
+    /// this memory. Later launches see them.
+    ///
+    /// # Errors
+    /// If the device fails.
+    ///
+    /// # Panics
+    /// If there is not enough memory for them.
+    pub(crate) fn refill<V: AsRef<[T]>>(
+        &mut self,
+        vectors: impl IntoIterator<Item = V>,
+    ) -> Result<(), Error> {
+        self.len = 0;
+        for vector in vectors {
+            let (vector, at) = (vector.as_ref(), self.address + (self.len * size_of::<T>()) as u64);
+            assert!(vector.len() <= self.room - self.len, "a vector is too long for its place");
+            self.device.upload_beside(at, bytemuck::cast_slice(vector))?;
+            self.len += vector.len();
+        }
+        Ok(())
     }
 
     /// Copies the elements from the device.
@@ -194,6 +226,11 @@ impl<T: Pod> Buffer<T> {
         &self.device
     }
 
+    /// Returns the number of elements for which there is memory.
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
     pub(crate) fn address(&self) -> u64 {
         self.address
     }
@@ -201,7 +238,7 @@ impl<T: Pod> Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        self.device.free(self.address, self.len.max(1) * size_of::<T>());
+        self.device.free(self.address, self.room * size_of::<T>());
     }
 }
 

@@ -42,6 +42,10 @@ impl Device for Host {
         Ok(())
     }
 
+    fn upload_beside(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.upload(address, bytes)
+    }
+
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
         // SAFETY: as in `upload`.
         unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(address as *const u8, bytes.len()) };

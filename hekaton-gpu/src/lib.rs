@@ -7,6 +7,7 @@
 //! | front | purpose |
 //! |---|---|
 //! | [`Gpu`] | a device as an accelerator of the prover: batches of subcircuits |
+//! | [`TypeMemory`] | what fits on a device, and the time that it takes |
 //! | [`Device`] | memory, copies and launches: [`Cuda`] is a GPU |
 //! | [`Bases`] | points that stay on the device, and multi-scalar multiplications with them |
 //! | [`TypeOnDevice`] | all computations of a worker for assignments of one type |
@@ -20,6 +21,8 @@ mod device;
 mod host;
 mod kernel;
 mod limbs;
+mod line;
+mod memory;
 mod msm;
 mod timed;
 pub mod toy;
@@ -36,6 +39,7 @@ pub use device::{Buffer, Device, Error};
 pub use host::Host;
 pub use kernel::Kernel;
 pub use limbs::{FrLimbs, limbs, scalars};
+pub use memory::TypeMemory;
 pub use msm::{Bases, Curve, Sizes};
 pub use timed::Timed;
 pub use transform::Transforms;

@@ -46,6 +46,10 @@ impl Device for Timed {
         self.device.upload(address, bytes)
     }
 
+    fn upload_beside(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.device.upload_beside(address, bytes)
+    }
+
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
         self.device.download(address, bytes)
     }

@@ -6,7 +6,7 @@
 //! subcircuits.
 
 use crate::calibration::{Calibration, Units, long_scalars};
-use crate::memory::{MemoryPlan, NotEnoughMemory, TypeSize};
+use crate::memory::{Columns, MemoryPlan, NotEnoughMemory, TypeSize};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, MsmWork, Scalars};
 use hekaton_circuit::prover::{Matrices, Wiring};
@@ -36,6 +36,12 @@ const LOAD: f64 = 3.0;
 pub struct TypeEstimate {
     /// Sizes of the type.
     pub size: TypeSize,
+    /// The points of its key.
+    pub columns: Columns,
+    /// The work of the multi-scalar multiplication over a subcircuit's own values, as a share of that over as many full-size values.
+    pub full_size: f64,
+    /// Seconds per subcircuit that synthesis takes in both rounds. GPUs leave it to the cores.
+    pub synthesis_seconds: f64,
     /// Seconds per subcircuit in the commit round.
     pub commit_seconds: f64,
     /// Seconds per subcircuit in the prove round, synthesis included.
@@ -251,9 +257,13 @@ impl Sample<'_> {
         let described = first
             .and_then(|(id, _)| self.circuit.describe(id, r1cs.layout.rows(), self.wiring.masking));
         let size = if described.is_some() { counted.imported() } else { counted };
+        let columns = Columns::of(&r1cs);
         let Some(first) = self.wiring.type_of.iter().position(|k| *k == index) else {
             return Ok(TypeEstimate {
                 size,
+                columns,
+                full_size: 0.0,
+                synthesis_seconds: 0.0,
                 commit_seconds: 0.0,
                 prove_seconds: 0.0,
                 interval: [0.0; 2],
@@ -274,8 +284,13 @@ impl Sample<'_> {
         let commit = |units: &Units| marked + Units::msm(units.g1, committed) + 100.0 * units.g1[0];
         let prove = |units: &Units, witness: f64| witness + rows + kernels.seconds(units);
         let Calibration { low, median, high, .. } = self.calibration;
+        let [own, ..] = kernels.g1;
+        let full = MsmWork::of_long(r1cs.layout.auxiliary(z.len()).len());
         Ok(TypeEstimate {
             size,
+            columns,
+            full_size: if full.additions > 0.0 { own.additions / full.additions } else { 0.0 },
+            synthesis_seconds: marked + a.min(b),
             private_bytes: self.private_bytes(first)?,
             commit_seconds: commit(median),
             prove_seconds: prove(median, a.min(b)),

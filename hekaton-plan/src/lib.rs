@@ -11,4 +11,4 @@ pub mod simulate;
 pub use calibration::Calibration;
 pub use cuts::{CutCost, CutType, cut_cost};
 pub use estimate::{Estimate, EstimateError, TypeEstimate, Workers, estimate};
-pub use memory::{MemoryPlan, NotEnoughMemory, TypeSize, prover_bytes, type_sizes};
+pub use memory::{Columns, MemoryPlan, NotEnoughMemory, TypeSize, prover_bytes, type_sizes};

@@ -67,14 +67,38 @@ pub struct TypeSize {
     pub kept_bytes: u64,
 }
 
-/// The numbers of variables for which a key has points: own ones, those in A, those in B, and those in C
-/// that are not own ones; and the number of different coefficients.
-pub(crate) struct Columns {
-    pub(crate) own: u64,
-    pub(crate) a: u64,
-    pub(crate) b: u64,
-    pub(crate) c: u64,
-    pub(crate) coefficients: u64,
+/// The numbers of variables for which a key has points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// A subcircuit's own variables, which it shares with no other.
+    pub own: u64,
+    /// Variables in A.
+    pub a: u64,
+    /// Variables in B.
+    pub b: u64,
+    /// Variables in C that are not own ones.
+    pub c: u64,
+    /// Different coefficients.
+    pub coefficients: u64,
+}
+
+impl Columns {
+    /// Counts those of a type.
+    pub(crate) fn of(r1cs: &R1cs) -> Self {
+        let used = |m: usize, end: usize| {
+            let mut used = vec![false; r1cs.variables];
+            r1cs.matrices.sides[m].entries.iter().for_each(|[v, _]| used[*v as usize] = true);
+            used[..end].iter().filter(|u| **u).count() as u64
+        };
+        let (all, own) = (r1cs.variables, r1cs.layout.auxiliary(r1cs.variables));
+        Self {
+            own: own.len() as u64,
+            a: used(0, all),
+            b: used(1, all),
+            c: used(2, own.start),
+            coefficients: r1cs.matrices.coefficients.len() as u64,
+        }
+    }
 }
 
 impl TypeSize {
@@ -100,15 +124,7 @@ impl TypeSize {
         let slots = layout.slots() as u64;
         let constraints = r1cs.constraints() as u64;
         let domain = Domain::size_for(r1cs.constraints()) as u64;
-        let columns = |m: usize| {
-            let mut used = vec![false; r1cs.variables];
-            r1cs.matrices.sides[m].entries.iter().for_each(|[v, _]| used[*v as usize] = true);
-            used
-        };
-        let count = |used: &[bool]| used.iter().filter(|u| **u).count() as u64;
-        let [a, b, c] = [0, 1, 2].map(columns);
         let entries: u64 = r1cs.matrices.sides.iter().map(|m| m.entries.len() as u64).sum();
-        let below_auxiliary = layout.auxiliary(r1cs.variables).start;
         Self {
             name: r1cs.name.clone(),
             constraints,
@@ -121,13 +137,7 @@ impl TypeSize {
             entries,
             kept_bytes: SLOT * slots,
         }
-        .with_key(Columns {
-            own: layout.auxiliary(r1cs.variables).len() as u64,
-            a: count(&a),
-            b: count(&b),
-            c: count(&c[..below_auxiliary]),
-            coefficients: r1cs.matrices.coefficients.len() as u64,
-        })
+        .with_key(Columns::of(r1cs))
     }
 
     /// The sizes of a type of an imported circuit.

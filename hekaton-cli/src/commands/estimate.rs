@@ -1,5 +1,6 @@
 //! `hekaton estimate`.
 
+use super::gpu_estimate::GpuEstimate;
 use super::predict::PredictionInputs;
 use crate::app::App;
 use crate::imported;
@@ -55,6 +56,11 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
     let mut object = object(&found, &name, workers);
     object["parameters"] = json!(parameters);
     let mut text = table(&found, &format!("{name} {}", json!(parameters)), workers);
+    if let Some(memory) = command.gpu {
+        let gpu = GpuEstimate::new(&found.types, memory);
+        object["gpu"] = gpu.object();
+        text += &gpu.table();
+    }
     if let Some(inputs) = prediction {
         let predicted = inputs.predict(&found, masking)?;
         object["prediction"] = predicted.object();

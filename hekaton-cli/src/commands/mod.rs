@@ -7,6 +7,7 @@ pub(crate) mod directory;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod family;
+mod gpu_estimate;
 pub(crate) mod hash;
 pub(crate) mod import;
 pub(crate) mod inspect;

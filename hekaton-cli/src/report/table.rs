@@ -114,13 +114,16 @@ impl Summary {
     /// The table of GPUs.
     fn device_table(&self) -> String {
         let row = |account: &DeviceAccount| {
+            let DeviceAccount { phase, device, work } = account;
             format!(
-                "{} proved {} subcircuits in {} batches and {} ({})\n",
-                account.device,
-                account.subcircuits,
-                account.batches,
-                output::seconds_f64(account.seconds),
-                account.phase.name()
+                "{device}, {}: {} subcircuits in {} batches; computing {}, copying {} ({}), keys {}\n",
+                phase.name(),
+                work.subcircuits,
+                work.batches,
+                output::seconds_f64(work.compute_seconds),
+                output::seconds_f64(work.copy_seconds),
+                output::bytes(work.copied_bytes),
+                output::seconds_f64(work.key_seconds),
             )
         };
         let rows: String = self.devices.iter().map(row).collect();

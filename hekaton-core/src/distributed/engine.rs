@@ -10,7 +10,7 @@ use super::round::{self, LISTEN};
 use super::scheduling::Scheduling;
 use super::slices::{Executes, execute_on_ranks};
 use crate::aggregation::block::Shared;
-use crate::events::{Phase, RankAccount};
+use crate::events::{Event, Phase};
 use crate::keys::ProverKeys;
 use crate::pool::LocalEngine;
 use crate::protocol::ProveError;
@@ -226,7 +226,7 @@ impl Engine for RankEngine {
         })
     }
 
-    fn account(&self, phase: Phase) -> Result<Vec<RankAccount>, ProveError> {
+    fn account(&self, phase: Phase) -> Result<Vec<Event>, ProveError> {
         let mut inner = self.inner.borrow_mut();
         if phase == Phase::Execute {
             return Ok(inner.account_of_slices());
@@ -235,7 +235,7 @@ impl Engine for RankEngine {
         if inner.attempt == 0 {
             return Ok(Vec::new());
         }
-        let mut out: BTreeMap<usize, RankAccount> = BTreeMap::new();
+        let mut out: BTreeMap<usize, Vec<Event>> = BTreeMap::new();
         for index in 0..inner.ranks.len() {
             inner.send(index, Kind::Account, Vec::new());
         }
@@ -252,9 +252,8 @@ impl Engine for RankEngine {
                     .wrong(index, &format_args!("expected an account, found {:?}", frame.kind)));
             }
             let account = Account::decode(&frame.content).map_err(|e| inner.wrong(index, &e))?;
-            let rank = &mut inner.ranks[index];
-            out.insert(index, rank.account(phase, &account));
+            out.insert(index, inner.account(index, phase, account));
         }
-        Ok(out.into_values().collect())
+        Ok(out.into_values().flatten().collect())
     }
 }

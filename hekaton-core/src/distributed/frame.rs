@@ -16,7 +16,7 @@
 pub const HEADER: usize = 24;
 
 /// The version of the messages; all ranks must have the same.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use super::message::{Account, Answered, Begin, BlockPhase, Execute, Executed, Pa
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors};
 use crate::aggregation::blocks::Openings;
 use crate::encoding::Reader;
+use crate::events::DeviceWork;
 use crate::mirage::WitnessCheck;
 use crate::protocol::executed::SliceSummary;
 use crate::protocol::messages::{Commitment, Job, OwnJob, ProofResponse};
@@ -86,12 +87,23 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
     let times = Times { seconds: 0.5, cpu_seconds: 0.4 };
     // Rows 2 and 7 of bus 1, the second one three times.
     let look_ups = LookUps::decode(&[2, 1, 2, 1, 0, 5, 3]).expect("a canonical encoding");
+    let work =
+        DeviceWork { batches: 2, subcircuits: 3, compute_seconds: 0.5, ..DeviceWork::default() };
+    let account = Account {
+        subcircuits: 3,
+        busy: 1.0,
+        idle: 0.5,
+        cpu: 0.9,
+        peak_memory: 7,
+        devices: vec![("GPU 0".into(), work)],
+        notices: vec!["it fell off the bus".into()],
+    };
     let contents = vec![
         hello.fact("build", "x").note("processor", "y").secret("input", b"z").encode(),
         begin.encode(),
         Answered { answer, prover: 1, times, look_ups: LookUps::default() }.encode(),
         Answered { answer, prover: 1, times, look_ups }.encode(),
-        Account { subcircuits: 3, busy: 1.0, idle: 0.5, cpu: 0.9, peak_memory: 7 }.encode(),
+        account.encode(),
         BlockPhase::A { start: 2, end: 4, unit: 2, d: vec![g; 2] }.encode(),
         BlockPhase::B { proofs }.encode(),
         BlockPhase::C { r: x, memory: hekaton_circuit::MemoryChallenges::new(x, x) }.encode(),

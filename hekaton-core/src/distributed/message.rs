@@ -5,7 +5,7 @@ use super::encoding::Writer;
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors, Sums};
 use crate::aggregation::blocks::Openings;
 use crate::encoding::{DecodeError, Reader};
-use crate::events::Phase;
+use crate::events::{DeviceWork, Phase};
 use crate::mirage::WitnessCheck;
 use crate::protocol::answer::Answer;
 use crate::protocol::executed::SliceSummary;
@@ -180,34 +180,64 @@ impl<A: Answer> Answered<A> {
 }
 
 /// A worker's account of its work since the previous request.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Account {
     pub(crate) subcircuits: u64,
     pub(crate) busy: f64,
     pub(crate) idle: f64,
     pub(crate) cpu: f64,
     pub(crate) peak_memory: u64,
+    /// The names of its devices, and what they did.
+    pub(crate) devices: Vec<(String, DeviceWork)>,
+    /// Notices for the user.
+    pub(crate) notices: Vec<String>,
 }
 
 impl Account {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        Writer::default()
+        let out = Writer::default()
             .u64(self.subcircuits)
             .f64(self.busy)
             .f64(self.idle)
             .f64(self.cpu)
             .u64(self.peak_memory)
-            .0
+            .count(self.devices.len());
+        let out = self.devices.iter().fold(out, |out, (name, work)| {
+            out.text(name)
+                .u64(work.batches)
+                .u64(work.subcircuits)
+                .f64(work.key_seconds)
+                .f64(work.copy_seconds)
+                .f64(work.compute_seconds)
+                .u64(work.copied_bytes)
+        });
+        let out = out.count(self.notices.len());
+        self.notices.iter().fold(out, |out, notice| out.text(notice)).0
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let subcircuits = reader.u64("subcircuits")?;
         let (busy, idle) = (reader.f64("busy")?, reader.f64("idle")?);
-        let cpu = reader.f64("CPU seconds")?;
-        let out = Self { subcircuits, busy, idle, cpu, peak_memory: reader.u64("memory")? };
+        let (cpu, peak_memory) = (reader.f64("CPU seconds")?, reader.u64("memory")?);
+        let device = |reader: &mut Reader<'_>| {
+            let name = reader.text("the name of a device")?;
+            let work = DeviceWork {
+                batches: reader.u64("batches")?,
+                subcircuits: reader.u64("subcircuits of a device")?,
+                key_seconds: reader.f64("seconds for keys")?,
+                copy_seconds: reader.f64("seconds of copies")?,
+                compute_seconds: reader.f64("seconds of a device")?,
+                copied_bytes: reader.u64("copied bytes")?,
+            };
+            Ok((name, work))
+        };
+        let count = reader.u32("devices")?;
+        let devices = (0..count).map(|_| device(&mut reader)).collect::<Result<_, _>>()?;
+        let count = reader.u32("notices")?;
+        let notices = (0..count).map(|_| reader.text("a notice")).collect::<Result<_, _>>()?;
         reader.finish()?;
-        Ok(out)
+        Ok(Self { subcircuits, busy, idle, cpu, peak_memory, devices, notices })
     }
 }
 

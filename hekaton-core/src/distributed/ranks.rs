@@ -7,7 +7,7 @@ use super::hello::Hello;
 use super::message::{Account, Begin, Revoke};
 use super::scheduling::Load;
 use crate::encoding::{DecodeError, Reader};
-use crate::events::{Phase, RankAccount};
+use crate::events::{DeviceAccount, Event, Phase, RankAccount};
 use crate::protocol::ProveError;
 use crate::protocol::engine::Round;
 use crate::protocol::messages::{Message, ProveRound};
@@ -71,7 +71,7 @@ impl Rank {
 
     /// Returns the work of the rank in a phase, with the bytes to and from it since the previous
     /// account.
-    pub(crate) fn account(&mut self, phase: Phase, account: &Account) -> RankAccount {
+    fn account(&mut self, phase: Phase, account: &Account) -> RankAccount {
         RankAccount {
             phase,
             rank: self.rank as u64,
@@ -98,9 +98,22 @@ impl Ranks {
         self.ranks.iter().map(Rank::load).collect()
     }
 
+    /// Returns the events of a rank's account of a phase.
+    pub(crate) fn account(&mut self, index: usize, phase: Phase, account: Account) -> Vec<Event> {
+        let name = self.name(index);
+        let mut events = vec![Event::Rank(self.ranks[index].account(phase, &account))];
+        let notice = |notice: String| Event::Notice { message: format!("{name}: {notice}") };
+        events.extend(account.notices.into_iter().map(notice));
+        events.extend(account.devices.into_iter().map(|(device, work)| {
+            let device = format!("{device} of {name}");
+            Event::Device(DeviceAccount { phase, device, work })
+        }));
+        events
+    }
+
     /// Returns the work of the ranks for their slices; the times are taken, so a second call
     /// returns an empty list.
-    pub(crate) fn account_of_slices(&mut self) -> Vec<RankAccount> {
+    pub(crate) fn account_of_slices(&mut self) -> Vec<Event> {
         let times = std::mem::take(&mut self.slices.times);
         let ranks = self.ranks.iter_mut().zip(times).zip(&self.slices.ranges);
         let account = |((rank, times), range): ((&mut Rank, Times), &Range<usize>)| {
@@ -110,7 +123,7 @@ impl Ranks {
                 cpu: times.cpu_seconds,
                 ..Account::default()
             };
-            rank.account(Phase::Execute, &account)
+            Event::Rank(rank.account(Phase::Execute, &account))
         };
         ranks.map(account).collect()
     }

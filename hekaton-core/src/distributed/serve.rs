@@ -163,7 +163,11 @@ impl<P> Prover<'_, '_, P> {
             // A panic in a circuit's code must end the run with a reason, not leave rank 0 waiting.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.answer(task, since)));
             let messages = self.serve.accelerators.iter().flat_map(|all| all.take_messages());
-            messages.for_each(|message| tracing::warn!("{message}"));
+            for message in messages {
+                // At once, since this rank may not live to account for it.
+                tracing::warn!("{message}");
+                self.queue.lock().account.notices.push(message);
+            }
             let (code, why) = match outcome {
                 Ok(Ok(())) => continue,
                 Ok(Err(WorkerError::Pole { .. })) => (POLE, String::new()),
@@ -474,6 +478,7 @@ impl<P: Pool> Listener<'_, '_, P> {
         let elapsed = state.since.take().map_or(0.0, |since| since.elapsed().as_secs_f64());
         account.idle = (elapsed * self.serve.hello.provers as f64 - account.busy).max(0.0);
         account.peak_memory = memory().map_or(0, |(_, peak)| peak);
+        account.devices = self.serve.accelerators.iter().flat_map(|all| all.take_work()).collect();
         account
     }
 

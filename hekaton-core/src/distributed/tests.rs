@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 mod designs;
+mod devices;
 mod endings;
 mod faults;
 mod resume;

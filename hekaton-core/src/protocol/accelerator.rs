@@ -3,18 +3,19 @@
 //! A prover synthesizes an assignment and queues it in [`Accelerators`]. One of the waiting provers takes a batch from the
 //! queue and runs the device for all of them. Provers blind the proofs: a device sees assignments, but no other secrets.
 
-use crate::events::{DeviceAccount, Phase};
+use crate::events::DeviceWork;
 use crate::mirage::{ProvingKey, Sums, Unsatisfied, WitnessCheck};
 use hekaton_arith::{Fr, G1Point, Group};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 /// A device that computes the sums of several subcircuits of one type at once, for example a GPU.
 ///
 /// Its results must equal those of the CPU. Wrong ones are found when the proof is verified, at the end of a run.
+///
+/// Two threads may each ask for a batch at the same time, so that one is copied while the other is computed.
 pub trait Accelerator: fmt::Debug + Send + Sync {
     /// Returns the name of the device, for events: for example "GPU 0 (NVIDIA H200)".
     fn name(&self) -> &str;
@@ -44,6 +45,9 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
         assignments: &[Vec<Fr>],
         check: WitnessCheck,
     ) -> Result<Vec<Result<Sums, Unsatisfied>>, AcceleratorError>;
+
+    /// Returns the work since the last call.
+    fn take_work(&self) -> DeviceWork;
 }
 
 /// The reason that a device returned no sums. The CPU computes them then.
@@ -89,21 +93,16 @@ type Outcome<A> = (Vec<Fr>, Option<By<A>>);
 
 #[derive(Debug, Default)]
 struct DeviceState {
-    is_busy: bool,
+    /// The number of batches that it has, at most [`IN_FLIGHT`].
+    running: usize,
     is_lost: bool,
     /// The batch of each key that was asked for: 0 if it does not fit.
     batches: BTreeMap<u64, usize>,
     last: Option<Queue>,
-    account: Work,
 }
 
-/// The work of a device since the last account.
-#[derive(Clone, Copy, Debug, Default)]
-struct Work {
-    batches: u64,
-    subcircuits: u64,
-    seconds: f64,
-}
+/// The most batches that a device has at a time: one that it computes, and one that is copied to it.
+const IN_FLIGHT: usize = 2;
 
 impl DeviceState {
     /// The batch for a key whose batch is known.
@@ -124,12 +123,13 @@ struct State {
 
 impl State {
     /// Returns the queue from which a device should take its next batch: the longest; of equal ones, the one that it used
-    /// last.
+    /// last. A device that computes takes only a full batch beside that: what waits for it meanwhile grows.
     fn best(&self, device: &DeviceState) -> Option<Queue> {
-        let usable = self
-            .waiting
-            .iter()
-            .filter(|(queue, list)| !list.is_empty() && device.batch(queue.key) > 0);
+        let usable = self.waiting.iter().filter(|(queue, list)| {
+            let batch = device.batch(queue.key);
+            let enough = if device.running == 0 { 1 } else { batch };
+            batch > 0 && list.len() >= enough && device.running < IN_FLIGHT
+        });
         let best = usable.max_by_key(|(queue, list)| (list.len(), Some(**queue) == device.last));
         best.map(|(queue, _)| *queue)
     }
@@ -137,7 +137,7 @@ impl State {
     /// Returns the most vectors of a key that may wait or be with a device: two batches for each, so that one is ready when the
     /// other is done.
     fn places(&self, key: u64) -> usize {
-        2 * self.devices.iter().map(|device| device.batch(key)).sum::<usize>()
+        IN_FLIGHT * self.devices.iter().map(|device| device.batch(key)).sum::<usize>()
     }
 
     /// Takes the vector of a prover that waits no longer.
@@ -218,15 +218,10 @@ impl Accelerators {
         self.devices[device].name()
     }
 
-    /// Returns what each device has done since the last call.
-    pub(crate) fn account(&self, phase: Phase) -> Vec<DeviceAccount> {
-        let mut state = self.lock();
-        let accounts = self.devices.iter().zip(&mut state.devices).map(|(device, state)| {
-            let Work { batches, subcircuits, seconds } = std::mem::take(&mut state.account);
-            let device = device.name().to_owned();
-            DeviceAccount { phase, device, batches, subcircuits, seconds }
-        });
-        accounts.filter(|account| account.batches > 0).collect()
+    /// Returns what each device has done since the last call, with its name.
+    pub(crate) fn take_work(&self) -> Vec<(String, DeviceWork)> {
+        let work = self.devices.iter().map(|device| (device.name().to_owned(), device.take_work()));
+        work.filter(|(_, work)| work.batches > 0).collect()
     }
 
     /// Computes the sum of committed values.
@@ -317,9 +312,7 @@ impl Accelerators {
             {
                 return (vector, None);
             }
-            let is_mine = |device: &DeviceState| {
-                !device.is_busy && is_usable(device) && state.best(device) == Some(queue)
-            };
+            let is_mine = |device: &DeviceState| state.best(device) == Some(queue);
             state = match state.devices.iter().position(is_mine) {
                 Some(device) => self.run(state, device, key, queue),
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -339,34 +332,29 @@ impl Accelerators {
         let Some(waiting) = state.waiting.get_mut(&queue) else { return state };
         let (tickets, vectors): (Vec<_>, Vec<_>) =
             waiting.drain(..batch.min(waiting.len())).unzip();
-        state.devices[device].is_busy = true;
+        state.devices[device].running += 1;
         drop(state);
         // Another queue may now be the longest for the other devices.
         self.changed.notify_all();
-        let since = Instant::now();
         let accelerator = &*self.devices[device];
         let answers = catch_unwind(AssertUnwindSafe(|| answers(accelerator, key, queue, &vectors)))
             .unwrap_or_else(|_| Err(AcceleratorError::Failed("its driver panicked".into())));
-        let seconds = since.elapsed().as_secs_f64();
 
         let mut state = self.lock();
         state.in_flight -= vectors.len();
         let own = &mut state.devices[device];
-        own.is_busy = false;
+        own.running -= 1;
         own.last = Some(queue);
         let (name, count) = (accelerator.name(), vectors.len());
         let (answers, message) = match answers {
-            // Given up meanwhile: what it computed is worth nothing.
-            Ok(_) if own.is_lost => (vec![None; count], None),
+            // Given up meanwhile: what it computed is worth nothing, and the reason was told.
+            _ if own.is_lost => (vec![None; count], None),
             Ok(answers) => {
-                let Work { batches, subcircuits, seconds: all } = own.account;
-                let subcircuits = subcircuits + count as u64;
-                own.account = Work { batches: batches + 1, subcircuits, seconds: all + seconds };
                 (answers.into_iter().map(|answer| Some((device, answer))).collect(), None)
             }
             Err(AcceleratorError::Unfit(why)) => {
-                own.batches.insert(queue.key, 0);
-                (vec![None; count], Some(does_not_fit(name, key, &why)))
+                let is_new = own.batches.insert(queue.key, 0) != Some(0);
+                (vec![None; count], is_new.then(|| does_not_fit(name, key, &why)))
             }
             Err(AcceleratorError::Failed(why)) => {
                 own.is_lost = true;

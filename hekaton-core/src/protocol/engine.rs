@@ -3,7 +3,7 @@
 
 use crate::aggregation::block::Shared;
 use crate::aggregation::blocks::{Blocks, LocalBlocks};
-use crate::events::{Phase, RankAccount};
+use crate::events::{Event, Phase};
 use crate::keys::ProverKeys;
 use crate::pool::{LocalEngine, Pool};
 use crate::protocol::answer::{Answer, Made};
@@ -130,11 +130,11 @@ pub trait Engine: sealed::Sealed {
         None
     }
 
-    /// Returns the work of the ranks since the previous call, for events.
+    /// Returns the work of the ranks and of their devices since the previous call, as events.
     ///
     /// # Errors
     /// When a rank is lost or sends an invalid message.
-    fn account(&self, _phase: Phase) -> Result<Vec<RankAccount>, ProveError> {
+    fn account(&self, _phase: Phase) -> Result<Vec<Event>, ProveError> {
         Ok(Vec::new())
     }
 }

@@ -1,6 +1,6 @@
 //! The state that all attempts of a run share, and one round with its log and events.
 
-use crate::events::{Event, Phase, Recorder};
+use crate::events::{DeviceAccount, Event, Phase, Recorder};
 use crate::keys::ProverKeys;
 use crate::protocol::accelerator::Accelerators;
 use crate::protocol::answer::{Answer, accept};
@@ -94,12 +94,13 @@ impl<'a, E: Engine> Session<'a, E> {
         since: Instant,
         bytes: u64,
     ) -> Result<(), ProveError> {
-        for account in self.engine.account(phase)? {
-            self.recorder.emit(Event::Rank(account));
+        for event in self.engine.account(phase)? {
+            self.recorder.emit(event);
         }
         tell_of_devices(self.options.accelerators, self.recorder);
-        for account in self.options.accelerators.iter().flat_map(|all| all.account(phase)) {
-            self.recorder.emit(Event::Device(account));
+        let devices = self.options.accelerators.iter().flat_map(|all| all.take_work());
+        for (device, work) in devices {
+            self.recorder.emit(Event::Device(DeviceAccount { phase, device, work }));
         }
         self.recorder.phase_end(phase, since, bytes);
         Ok(())

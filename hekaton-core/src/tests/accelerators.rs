@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, outside_the_subgroup};
 use super::binding::{Rule, Square};
-use crate::events::{Event, Recorder};
+use crate::events::{DeviceWork, Event, Recorder};
 use crate::keys::ProverKeys;
 use crate::mirage::{self, ProvingKey, Sums, Unsatisfied, WitnessCheck};
 use crate::pool::LocalEngine;
@@ -16,10 +16,11 @@ use hekaton_testing::{Digits, Histogram};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 /// A fault of a device, from its second batch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+pub(crate) enum Fault {
     None,
     Fails,
     Panics,
@@ -32,20 +33,24 @@ enum Fault {
     LacksMemory,
     /// No type fits.
     TooSmall,
+    /// Its first batch ends when a second one has begun.
+    WaitsForAnother,
 }
 
 /// A device that computes with the CPU.
 #[derive(Debug)]
-struct Double {
+pub(crate) struct Double {
     fault: Fault,
     batch: usize,
     batches: AtomicUsize,
     now: AtomicUsize,
+    work: Mutex<DeviceWork>,
 }
 
 impl Double {
-    fn new(fault: Fault, batch: usize) -> Self {
-        Self { fault, batch, batches: AtomicUsize::new(0), now: AtomicUsize::new(0) }
+    pub(crate) fn new(fault: Fault, batch: usize) -> Self {
+        let [batches, now] = [0; 2].map(AtomicUsize::new);
+        Self { fault, batch, batches, now, work: Mutex::default() }
     }
 
     /// Begins a batch, and returns whether it is to go wrong.
@@ -56,15 +61,34 @@ impl Double {
             Fault::LacksMemory => Err(AcceleratorError::Unfit("no memory left".into())),
             Fault::Fails if later => Err(AcceleratorError::Failed("it fell off the bus".into())),
             Fault::Panics if later => panic!("a driver's panic"),
+            Fault::WaitsForAnother if !later => self.wait_for_another(),
+            Fault::WaitsForAnother if self.batches.load(SeqCst) == 2 => {
+                assert_eq!(vectors, self.batch, "only a full one goes beside another");
+                Ok(true)
+            }
             _ => Ok(later),
         }
     }
 
-    /// Runs one batch, and no other at the same time.
-    fn alone<R>(&self, run: impl FnOnce() -> R) -> R {
-        assert_eq!(self.now.fetch_add(1, SeqCst), 0, "one batch at a time");
+    fn wait_for_another(&self) -> Result<bool, AcceleratorError> {
+        let end = Instant::now() + Duration::from_secs(120);
+        while self.batches.load(SeqCst) < 2 {
+            if Instant::now() > end {
+                return Err(AcceleratorError::Failed("there was no other batch".into()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(false)
+    }
+
+    /// Runs a batch, and at most one other at the same time.
+    fn run<R>(&self, vectors: usize, run: impl FnOnce() -> R) -> R {
+        assert!(self.now.fetch_add(1, SeqCst) < 2, "two batches at a time");
         let result = run();
         self.now.fetch_sub(1, SeqCst);
+        let mut work = self.work.lock().unwrap();
+        work.batches += 1;
+        work.subcircuits += vectors as u64;
         result
     }
 }
@@ -84,7 +108,7 @@ impl Accelerator for Double {
         values: &[Vec<Fr>],
     ) -> Result<Vec<G1Point>, AcceleratorError> {
         let later = self.begin(values.len())?;
-        let mut sums: Vec<G1Point> = self.alone(|| {
+        let mut sums: Vec<G1Point> = self.run(values.len(), || {
             values.iter().map(|values| mirage::sum_of_committed(key, values).unwrap()).collect()
         });
         match self.fault {
@@ -108,7 +132,7 @@ impl Accelerator for Double {
             Err(mirage::ProverError::Unsatisfied(unsatisfied)) => Err(unsatisfied),
             Err(error) => panic!("{error}"),
         };
-        let mut all: Vec<_> = self.alone(|| assignments.iter().map(one).collect());
+        let mut all: Vec<_> = self.run(assignments.len(), || assignments.iter().map(one).collect());
         let last = all.len() - 1;
         match (self.fault, &mut all[last]) {
             (Fault::OutsideOfGroup, Ok(sums)) if later => sums.b = outside_the_subgroup().1,
@@ -118,6 +142,10 @@ impl Accelerator for Double {
             _ => {}
         }
         Ok(all)
+    }
+
+    fn take_work(&self) -> DeviceWork {
+        std::mem::take(&mut self.work.lock().unwrap())
     }
 }
 
@@ -167,8 +195,8 @@ fn try_run(
             Event::Notice { message } => notices.push(message),
             Event::Device(account) => {
                 assert_eq!(account.device, "double 7");
-                assert!(account.batches <= account.subcircuits && account.seconds > 0.0);
-                on_devices += account.subcircuits;
+                assert!(account.work.batches <= account.work.subcircuits);
+                on_devices += account.work.subcircuits;
             }
             Event::Subcircuit { prover, .. } if prover == "double 7" => named += 1,
             _ => {}
@@ -194,6 +222,18 @@ fn proofs_do_not_depend_on_devices() {
         assert_eq!((found.messages, found.notices), (vec![], vec![]));
         assert!(found.on_devices > 0);
         assert_eq!(found.on_devices, found.named as u64);
+    }
+}
+
+/// A device gets a second batch while it computes one, when that is full.
+#[test]
+fn one_batch_is_copied_while_another_is_computed() {
+    let bench = bench();
+    let expected = run(&bench, 2, Vec::new()).proof;
+    for batch in [1, 2] {
+        let found = run(&bench, 3, vec![Double::new(Fault::WaitsForAnother, batch)]);
+        assert!(found.proof == expected);
+        assert_eq!((found.messages, found.notices), (vec![], vec![]));
     }
 }
 

@@ -5,7 +5,7 @@
 //! removes the check on purpose, so that the forgery passes. Files follow the sections of the list;
 //! `bench` has the circuit, the keys and the cheating prover.
 
-mod accelerators;
+pub(crate) mod accelerators;
 mod aggregation;
 pub(crate) mod bench;
 pub(crate) mod binding;
