@@ -72,6 +72,7 @@ impl Gpu {
         // The rest is for the driver and for what does not fit exactly into freed memory.
         let free = device.free_memory()? / 10 * 9;
         let memory = limit.map_or(free, |limit| free.min(limit));
+        device.limit(memory);
         let (line, resident, work) = (Line::default(), Mutex::default(), Mutex::default());
         Ok(Self { device, name, memory, line, resident, work })
     }
@@ -124,6 +125,11 @@ impl Gpu {
         turn.wait_for_types();
         let before = self.upload(key, vectors)?;
         turn.wait();
+        // Its place is of a type that has left, which the batch before does if it lacks memory.
+        let is_of = |copied: &Copied| {
+            lock(&self.resident).iter().any(|kind| Arc::ptr_eq(&kind.places, &copied.home))
+        };
+        let before = before.filter(is_of);
         let kind = self.load(key)?;
         turn.has_loaded();
         let copied = match before {

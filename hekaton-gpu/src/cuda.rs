@@ -2,9 +2,10 @@
 
 use crate::device::{Device, Error};
 use crate::kernel::Kernel;
+use crate::pool::Pool;
+use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, result, sys};
 use cudarc::nvrtc::Ptx;
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,9 +20,9 @@ pub struct Cuda {
     functions: Vec<CudaFunction>,
     /// For copies beside launches: the launches' own order is another.
     copies: Arc<CudaStream>,
-    /// Freed memory, by size, since allocations of the driver take long. All launches are in one order, so a launch
-    /// that still uses freed memory ends before a later one that reuses it.
-    free: Mutex<BTreeMap<usize, Vec<u64>>>,
+    /// Freed memory, since allocations of the driver take long. All launches are in one order, so a launch that still uses
+    /// freed memory ends before a later one that reuses it.
+    pool: Mutex<Pool>,
 }
 
 /// Returns the number of devices.
@@ -67,11 +68,11 @@ impl Cuda {
         let loaded = Kernel::ALL.iter().map(load).collect::<Result<_, _>>();
         let functions = loaded.map_err(error("find a kernel"))?;
         let copies = context.new_stream().map_err(error("copy beside other work"))?;
-        Ok(Self { number, context, functions, copies, free: Mutex::default() })
+        Ok(Self { number, context, functions, copies, pool: Mutex::default() })
     }
 
-    fn freed(&self) -> MutexGuard<'_, BTreeMap<usize, Vec<u64>>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the device the current one of this thread.
@@ -88,12 +89,16 @@ impl Device for Cuda {
         Ok(free as u64)
     }
 
+    fn limit(&self, bytes: u64) {
+        self.pool().limit = bytes;
+    }
+
     fn trim(&self) {
         // A device that cannot be used has lost its memory with everything else.
         if self.bind().is_err() {
             return;
         }
-        for address in std::mem::take(&mut *self.freed()).into_values().flatten() {
+        for address in self.pool().drain() {
             // SAFETY: the address is of `allocate`, and nothing uses it. If the device is lost, so is its memory.
             let _ = unsafe { result::free_sync(address) };
         }
@@ -101,22 +106,37 @@ impl Device for Cuda {
 
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         self.bind()?;
-        if let Some(address) = self.freed().get_mut(&bytes).and_then(Vec::pop) {
+        if let Some(address) = self.pool().take(bytes) {
             return Ok(address);
+        }
+        if self.pool().must_be_trimmed(bytes) {
+            self.trim();
         }
         // SAFETY: the memory is not read before it is written: kernels and copies see to that.
         let allocate = || unsafe { result::malloc_sync(bytes) };
-        allocate().or_else(|_| {
-            self.trim();
-            allocate().map_err(|_| {
+        let is_memory = |error: &DriverError| error.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+        let allocated = allocate().or_else(|error| {
+            if is_memory(&error) {
+                self.trim();
+            }
+            allocate()
+        });
+        match allocated {
+            Ok(address) => {
+                self.pool().has_got(bytes);
+                Ok(address)
+            }
+            Err(error) if is_memory(&error) => {
                 let free = self.context.mem_get_info().map_or(0, |(free, _)| free);
-                Error::Memory { device: self.number, bytes, free }
-            })
-        })
+                Err(Error::Memory { device: self.number, bytes, free })
+            }
+            // A lost device, which has no memory either.
+            Err(error) => Err(failed(self.number, format!("allocate {bytes} bytes"), error)),
+        }
     }
 
     fn free(&self, address: u64, bytes: usize) {
-        self.freed().entry(bytes).or_default().push(address);
+        self.pool().put(address, bytes);
     }
 
     fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {

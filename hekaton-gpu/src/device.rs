@@ -61,6 +61,10 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// If the device fails.
     fn free_memory(&self) -> Result<u64, Error>;
 
+    /// Sets the most bytes that allocations and freed memory that is kept for later ones may take together. What is in use is
+    /// not taken away.
+    fn limit(&self, bytes: u64);
+
     /// Returns memory that was freed, and is kept for later allocations, to the driver.
     fn trim(&self);
 

@@ -17,6 +17,8 @@ impl Device for Host {
         Ok(1 << 32)
     }
 
+    fn limit(&self, _: u64) {}
+
     fn trim(&self) {}
 
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {

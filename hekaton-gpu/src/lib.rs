@@ -24,6 +24,7 @@ mod limbs;
 mod line;
 mod memory;
 mod msm;
+mod pool;
 mod timed;
 pub mod toy;
 pub mod transform;

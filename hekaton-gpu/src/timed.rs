@@ -30,6 +30,10 @@ impl Device for Timed {
         self.device.free_memory()
     }
 
+    fn limit(&self, bytes: u64) {
+        self.device.limit(bytes);
+    }
+
     fn trim(&self) {
         self.device.trim();
     }

@@ -66,6 +66,8 @@ impl Device for Counting {
         Host.free_memory()
     }
 
+    fn limit(&self, _: u64) {}
+
     fn trim(&self) {}
 
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {

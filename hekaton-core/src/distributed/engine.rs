@@ -226,6 +226,13 @@ impl Engine for RankEngine {
         })
     }
 
+    fn give_up_devices(&self, instance: usize) {
+        let mut inner = self.inner.borrow_mut();
+        if let Some(index) = inner.makers.get(&instance).copied() {
+            inner.send(index, Kind::GiveUpDevices, Vec::new());
+        }
+    }
+
     fn account(&self, phase: Phase) -> Result<Vec<Event>, ProveError> {
         let mut inner = self.inner.borrow_mut();
         if phase == Phase::Execute {

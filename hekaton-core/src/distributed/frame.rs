@@ -66,10 +66,12 @@ pub(crate) enum Kind {
     GroupPhase = 21,
     /// From a leader: a report of a wrong message from a rank of its group.
     Report = 22,
+    /// From the coordinator: an answer of this rank was wrong, which its devices may have computed.
+    GiveUpDevices = 23,
 }
 
 impl Kind {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 23] = [
         Self::Hello,
         Self::Begin,
         Self::CommitJobs,
@@ -92,6 +94,7 @@ impl Kind {
         Self::Bundle,
         Self::GroupPhase,
         Self::Report,
+        Self::GiveUpDevices,
     ];
 }
 

@@ -109,6 +109,10 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
 fn work<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), RankError> {
     let masking = Masking::new(serve.keys.verifying.zero_knowledge);
     let (queue, slice) = (JobQueue::default(), RwLock::new(None));
+    if let Some(all) = serve.accelerators {
+        // The others wait for devices.
+        all.set_cores(serve.hello.provers.saturating_sub(all.places(&serve.keys.types)));
+    }
     endpoint.outbox().send(0, Kind::Hello, 0, serve.hello.encode());
     std::thread::scope(|scope| {
         // However this ends, panics included, the provers must not wait forever.
@@ -162,12 +166,7 @@ impl<P> Prover<'_, '_, P> {
             let since = Clock::start();
             // A panic in a circuit's code must end the run with a reason, not leave rank 0 waiting.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.answer(task, since)));
-            let messages = self.serve.accelerators.iter().flat_map(|all| all.take_messages());
-            for message in messages {
-                // At once, since this rank may not live to account for it.
-                tracing::warn!("{message}");
-                self.queue.lock().account.notices.push(message);
-            }
+            note(self.serve.accelerators, self.queue);
             let (code, why) = match outcome {
                 Ok(Ok(())) => continue,
                 Ok(Err(WorkerError::Pole { .. })) => (POLE, String::new()),
@@ -229,6 +228,15 @@ impl<P> Prover<'_, '_, P> {
             }
         }
         Ok(())
+    }
+}
+
+/// Keeps the notices of devices for the next account.
+fn note(accelerators: Option<&Accelerators>, queue: &JobQueue) {
+    for message in accelerators.iter().flat_map(|all| all.take_messages()) {
+        // At once, since this rank may not live to account for it.
+        tracing::warn!("{message}");
+        queue.lock().account.notices.push(message);
     }
 }
 
@@ -316,6 +324,11 @@ impl<P: Pool> Listener<'_, '_, P> {
                     self.queue.put(self.held(run, begin, challenges));
                 }
                 Kind::Revoke => self.revoke(&content, run)?,
+                Kind::GiveUpDevices => {
+                    if let Some(all) = self.serve.accelerators {
+                        all.give_up_all();
+                    }
+                }
                 Kind::Account => {
                     self.outbox.send(0, Kind::Accounted, run, self.account().encode());
                 }
@@ -340,8 +353,11 @@ impl<P: Pool> Listener<'_, '_, P> {
         state.waiting.clear();
         state.held.clear();
         // What was not asked for belongs to the attempt that has ended.
-        state.account = Account::default();
+        let notices = std::mem::take(&mut state.account.notices);
+        state.account = Account { notices, ..Account::default() };
         state.run = run;
+        drop(state);
+        self.serve.accelerators.iter().for_each(|all| drop(all.take_work()));
         Ok(begin)
     }
 
@@ -471,6 +487,7 @@ impl<P: Pool> Listener<'_, '_, P> {
 
     /// Returns what this rank did since the last account.
     fn account(&self) -> Account {
+        note(self.serve.accelerators, self.queue);
         let mut state = self.queue.lock();
         let mut account = std::mem::take(&mut state.account);
         // The clock starts with the first job, so waiting for the coordinator's own work is not

@@ -9,6 +9,7 @@ use hekaton_arith::{Fr, G1Point, Group};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A device that computes the sums of several subcircuits of one type at once, for example a GPU.
@@ -118,6 +119,8 @@ struct State {
     outcomes: BTreeMap<Ticket, Outcome<Answer>>,
     /// Vectors that wait or are with a device.
     in_flight: usize,
+    /// Provers that compute sums themselves.
+    on_cores: usize,
     next: Ticket,
 }
 
@@ -158,6 +161,8 @@ pub struct Accelerators {
     changed: Condvar,
     /// The most subcircuits that may wait or be with a device, whatever the batches.
     most: usize,
+    /// The most provers that compute sums themselves at a time.
+    cores: AtomicUsize,
 }
 
 impl fmt::Debug for Accelerators {
@@ -174,7 +179,7 @@ impl Accelerators {
             ..State::default()
         };
         let (state, changed, messages) = (state.into(), Condvar::new(), Mutex::default());
-        Self { devices, messages, state, changed, most: usize::MAX }
+        Self { devices, messages, state, changed, most: usize::MAX, cores: usize::MAX.into() }
     }
 
     /// Bounds the number of subcircuits that wait or are with a device, and so their memory. Default: no bound.
@@ -192,6 +197,44 @@ impl Accelerators {
             state.places(key.id())
         };
         keys.iter().map(places).max().unwrap_or(0).min(self.most)
+    }
+
+    /// Sets the number of provers that may compute sums themselves at a time: there are more, which wait for devices, and
+    /// all of them would have to if devices are lost.
+    pub(crate) fn set_cores(&self, cores: usize) {
+        self.cores.store(cores.max(1), Ordering::Relaxed);
+    }
+
+    fn has_core(&self, state: &State) -> bool {
+        state.on_cores < self.cores.load(Ordering::Relaxed)
+    }
+
+    /// Computes sums in this thread, once fewer than all cores do.
+    pub(crate) fn on_core<R>(&self, compute: impl FnOnce() -> R) -> R {
+        struct Core<'a>(&'a Accelerators);
+        impl Drop for Core<'_> {
+            fn drop(&mut self) {
+                self.0.lock().on_cores -= 1;
+                self.0.changed.notify_all();
+            }
+        }
+        let mut state = self.lock();
+        while !self.has_core(&state) {
+            state = self.wait(state);
+        }
+        state.on_cores += 1;
+        drop(state);
+        let _core = Core(self);
+        compute()
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up all devices of this process, of which one computed a wrong answer.
+    pub(crate) fn give_up_all(&self) {
+        (0..self.devices.len()).for_each(|device| self.give_up(device));
     }
 
     /// Returns the messages since the last call: which devices were given up, and which types they do not take.
@@ -275,7 +318,9 @@ impl Accelerators {
     fn learn(&self, state: &mut State, key: &ProvingKey) {
         for (device, state) in self.devices.iter().zip(&mut state.devices) {
             state.batches.entry(key.id()).or_insert_with(|| {
-                let batch = device.batch(key);
+                // At most half of what may be in flight, so that one batch can be copied while another is computed.
+                let share = self.most / (IN_FLIGHT * self.devices.len());
+                let batch = device.batch(key).min(share.max(1));
                 if batch == 0 {
                     self.say(does_not_fit(device.name(), key, "its memory is too small"));
                 }
@@ -294,9 +339,12 @@ impl Accelerators {
         let queue = Queue { key: key.id(), computation };
         let mut state = self.lock();
         self.learn(&mut state, key);
-        // Further provers would only wait, and compute instead.
-        if state.in_flight >= state.places(queue.key).min(self.most) {
-            return (vector, None);
+        // Further provers compute instead, if there are cores for them.
+        while state.in_flight >= state.places(queue.key).min(self.most) {
+            if self.has_core(&state) {
+                return (vector, None);
+            }
+            state = self.wait(state);
         }
         let ticket = state.next;
         state.next += 1;
@@ -312,10 +360,12 @@ impl Accelerators {
             {
                 return (vector, None);
             }
-            let is_mine = |device: &DeviceState| state.best(device) == Some(queue);
-            state = match state.devices.iter().position(is_mine) {
+            let mine = (state.devices.iter().enumerate())
+                .filter(|(_, device)| state.best(device) == Some(queue))
+                .min_by_key(|(_, device)| device.running);
+            state = match mine.map(|(number, _)| number) {
                 Some(device) => self.run(state, device, key, queue),
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.wait(state),
             };
         }
     }

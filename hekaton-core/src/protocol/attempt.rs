@@ -76,6 +76,9 @@ impl<'a, E: Engine> Attempt<'a, E> {
     fn commit_round(&self) -> Round<'a> {
         let Session { circuit, keys, options, .. } = self.session;
         let masking = Masking::new(keys.verifying.zero_knowledge);
+        if let Some(accelerators) = options.accelerators {
+            accelerators.set_cores(self.session.provers());
+        }
         Round {
             coordinator: self.coordinator,
             worker: Worker::new(circuit, &keys.types, masking, options.witness_check)

@@ -130,6 +130,9 @@ pub trait Engine: sealed::Sealed {
         None
     }
 
+    /// Tells the rank that computed a wrong answer to an instance to give up its devices, if it has any.
+    fn give_up_devices(&self, _instance: usize) {}
+
     /// Returns the work of the ranks and of their devices since the previous call, as events.
     ///
     /// # Errors

@@ -69,12 +69,13 @@ impl<'a, E: Engine> Session<'a, E> {
         devices.get(&(phase, instance)).copied()
     }
 
-    /// Gives up the device that computed a wrong answer, if it was one of this process.
+    /// Gives up the device that computed a wrong answer; if it was another rank's, the devices of that rank.
     pub(crate) fn give_up_maker(&self, phase: Phase, instance: usize) {
         if let (Some(all), Some(device)) = (self.options.accelerators, self.device(phase, instance))
         {
             all.give_up(device);
         }
+        self.engine.give_up_devices(instance);
     }
 
     /// Emits a notice for the user. The run continues.
@@ -142,10 +143,14 @@ impl<'a, E: Engine> Session<'a, E> {
             self.engine.round::<A>(round, order, &|answer, work| {
                 let Work { times, bytes, prover, look_ups, device } = work;
                 tell_of_devices(options.accelerators, recorder);
-                if let Some(device) = device {
-                    let key = (A::PHASE, answer.instance());
-                    devices.lock().unwrap_or_else(PoisonError::into_inner).insert(key, device);
-                }
+                let key = (A::PHASE, answer.instance());
+                let mut makers = devices.lock().unwrap_or_else(PoisonError::into_inner);
+                // An earlier attempt's maker is not this one's.
+                match device {
+                    Some(device) => makers.insert(key, device),
+                    None => makers.remove(&key),
+                };
+                drop(makers);
                 if let Some(counting) = &counting {
                     counting.add(answer.instance(), &look_ups, &prover)?;
                 }

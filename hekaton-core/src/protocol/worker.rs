@@ -151,7 +151,7 @@ impl<'a> Worker<'a> {
         };
         match answer {
             Some((device, sum)) => Ok((sum, Some(device))),
-            None => Ok((mirage::sum_of_committed(key, &values)?, None)),
+            None => Ok((self.on_core(|| mirage::sum_of_committed(key, &values))?, None)),
         }
     }
 
@@ -259,6 +259,14 @@ impl CommittedSubcircuit<'_> {
 }
 
 impl Worker<'_> {
+    /// Computes sums in this thread; beside devices, in at most as many as there are cores.
+    fn on_core<R>(self, compute: impl FnOnce() -> R) -> R {
+        match self.accelerators {
+            Some(accelerators) => accelerators.on_core(compute),
+            None => compute(),
+        }
+    }
+
     /// The sums of an assignment, by a device or by this thread.
     fn sums(self, key: &ProvingKey, z: Vec<Fr>, b: &Fr) -> Result<By<Sums>, mirage::ProverError> {
         let (z, answer) = match self.accelerators {
@@ -269,7 +277,7 @@ impl Worker<'_> {
             return Ok((sums, Some(device)));
         }
         // A device's word is not enough to call a witness wrong.
-        let sums = mirage::sums(key, &z, b, self.witness_check)?;
+        let sums = self.on_core(|| mirage::sums(key, &z, b, self.witness_check))?;
         if let (Some(accelerators), Some((device, Err(_)))) = (self.accelerators, answer) {
             accelerators.give_up(device);
         }

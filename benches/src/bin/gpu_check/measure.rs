@@ -35,6 +35,33 @@ fn median(
     Ok(times[2])
 }
 
+/// A row of `benches/results`, with the details of the measurement.
+struct Row<'a> {
+    bench: String,
+    size: usize,
+    ours: f64,
+    rival: &'a str,
+    theirs: f64,
+    unit: &'a str,
+    note: String,
+}
+
+impl Row<'_> {
+    /// Adds the row to what is said of a measurement. Of times, the smaller is the better.
+    fn with(self, mut details: Value) -> Value {
+        let Self { bench, size, ours, rival, theirs, unit, note } = self;
+        let ratio = if unit == "ms" { theirs / ours } else { ours / theirs };
+        let row = json!({
+            "bench": bench, "size": size, "threads": 1, "ours": ours, "rival": rival, "theirs": theirs, "ratio": ratio,
+            "unit": unit, "note": note,
+        });
+        if let (Some(all), Value::Object(row)) = (details.as_object_mut(), row) {
+            all.extend(row);
+        }
+        details
+    }
+}
+
 /// Measures the kernels, one after the other, and a worker.
 pub(crate) fn all(
     device: &Arc<dyn Device>,
@@ -69,10 +96,16 @@ pub(crate) fn all(
         let ms = median(&**device, || transforms.to_coset(&on_device))?;
         let start = Instant::now();
         domain.to_coset(&mut values);
-        say(&json!({
-            "measure": "transform to the coset (inverse and forward)", "size": size, "vectors": vectors, "ms": ms,
-            "ms_of_one_transform": ms / 2.0 / vectors as f64, "ms_of_one_by_a_core": milliseconds(start.elapsed()) / 2.0,
-        }));
+        let row = Row {
+            bench: "transform".into(),
+            size,
+            ours: ms / 2.0 / vectors as f64,
+            rival: "one core",
+            theirs: milliseconds(start.elapsed()) / 2.0,
+            unit: "ms",
+            note: format!("{vectors} at a time"),
+        };
+        say(&row.with(json!({ "measure": "transforms", "vectors": vectors, "ms": ms })));
     }
     workers(device, random)?;
     products::<G1Point>(
@@ -88,6 +121,10 @@ pub(crate) fn all(
         &[(1 << 14, 1), (1 << 17, 1), (1 << 17, 8), (1 << 20, 1)],
     )?;
     Ok(())
+}
+
+fn at_a_time(vectors: usize, multiples: bool) -> String {
+    format!("{vectors} at a time{}", if multiples { ", with multiples" } else { "" })
 }
 
 /// Batches of assignments of a type: of random values, and of values like those of circuits with many bits.
@@ -116,7 +153,7 @@ fn workers(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box
                 n => Fr::from(n % 2),
             })
             .collect();
-        for (values, z) in [("full-size", full), ("mostly bits", bits)] {
+        for (values, z) in [("full-size values", full), ("mostly bits", bits)] {
             let start = Instant::now();
             let expected = toy.sums(&z);
             let core = milliseconds(start.elapsed());
@@ -155,12 +192,26 @@ fn workers(device: &Arc<dyn Device>, random: &mut ChaCha20Rng) -> Result<(), Box
                 .filter(|(_, time)| *time > Duration::from_micros(100))
                 .map(|(kernel, time)| json!([kernel.name(), milliseconds(time)]))
                 .collect();
-            say(&json!({
+            let details = json!({
                 "measure": "worker", "rows": rows, "vectors": vectors, "values": values, "multiples": multiples, "ms": ms, "ms_of_upload": upload,
                 "million_constraints_per_second": rows as f64 * vectors as f64 / ms / 1e3, "ms_of_setup": setup,
                 "ms_of_one_by_a_core": core, "ms_of_one_by_all_cores": all_cores,
                 "times_all_cores": all_cores.map(|cpu| cpu * vectors as f64 / ms), "kernels_ms": kernels_ms,
-            }));
+            });
+            let rate = |ms: f64| rows as f64 / ms / 1e3;
+            let row = all_cores.map(|all_cores| Row {
+                bench: format!("worker part, {values}"),
+                size: rows,
+                ours: rate(ms / vectors as f64),
+                rival: "all cores of the machine",
+                theirs: rate(all_cores),
+                unit: "million constraints per second",
+                note: at_a_time(vectors, multiples),
+            });
+            say(&match row {
+                Some(row) => row.with(details),
+                None => details,
+            });
         }
     }
     Ok(())
@@ -231,6 +282,18 @@ fn products<P: Curve + Group>(
                     .map(|(kernel, time)| json!([kernel.name(), milliseconds(time)]))
                     .collect();
                 line["kernels_ms"] = times.into();
+            }
+            if sizes == Sizes::of(count, vectors, sizes.multiples) {
+                let row = Row {
+                    bench: format!("MSM {group}"),
+                    size: count,
+                    ours: ms / vectors as f64,
+                    rival: "all cores of the machine",
+                    theirs: cpu,
+                    unit: "ms",
+                    note: at_a_time(vectors, sizes.multiples),
+                };
+                line = row.with(line);
             }
             say(&line);
         }

@@ -105,13 +105,11 @@ impl Memories {
             return Err(format!("{}: address {address} is not in {all}", which()).into());
         };
         let spec = &ram.spec.regions[region];
-        ram.last = instance.0;
         let initial = (0, spec.initial(address)); // time 0 is the beginning
         let known = ram.cells.get(&address).copied();
         // Also dense regions are counted, which have a cell for every address: only sparse ones can run out.
         if known.is_none() {
-            ram.accessed[region] += 1;
-            if spec.is_sparse() && ram.accessed[region] > spec.total() {
+            if spec.is_sparse() && ram.accessed[region] >= spec.total() {
                 let (addresses, total) = (&spec.addresses, spec.total());
                 return Err(format!(
                     "{}: address {address} would be cell {} of the sparse addresses {addresses:?}, \
@@ -121,7 +119,9 @@ impl Memories {
                 )
                 .into());
             }
+            ram.accessed[region] += 1;
         }
+        ram.last = instance.0;
         let (before, found) = known.unwrap_or(initial);
         list[index].push(Access { before, found });
         ram.cells.insert(address, (first + made as u64, value(found)));
