@@ -175,8 +175,8 @@ impl<T: Pod> Buffer<T> {
         self.device.upload(self.address, bytemuck::cast_slice(elements))
     }
 
-    /// Copies vectors, one after the other, in place of the elements that are there, beside launches that do not use
-    /// this memory. Later launches see them.
+    /// Replaces the elements with those of several vectors, one after the other. Launches that do not use this memory may run
+    /// meanwhile; later launches see the new elements.
     ///
     /// # Errors
     /// If the device fails.

@@ -51,7 +51,7 @@ impl TypeMemory {
 
     /// Returns the number of subcircuits of a batch on a device with this much memory; 0 if the type does not fit.
     pub fn batch(&self, memory: u64) -> usize {
-        let domain = usize::try_from(self.domain).unwrap_or(usize::MAX);
+        let domain = usize::try_from(self.domain).expect("domains have at most 2^32 elements");
         let most = (ROWS / domain.max(1)).clamp(1, BATCH);
         (1..=most).rev().find(|batch| self.bytes(*batch, false) <= memory).unwrap_or(0)
     }

@@ -77,8 +77,8 @@ impl<'a> GpuEstimate<'a> {
 impl<'a> TypeOnGpu<'a> {
     fn new(kind: &'a TypeEstimate, memory: u64) -> Self {
         let (size, columns) = (&kind.size, kind.columns);
-        // A key for this machine's memory has no more points than a usize counts.
-        let count = |points: u64| usize::try_from(points).unwrap_or(usize::MAX);
+        let count =
+            |points: u64| usize::try_from(points).expect("counted from constraints in memory");
         let on_device = TypeMemory {
             variables: size.variables,
             constraints: size.constraints,

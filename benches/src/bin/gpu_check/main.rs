@@ -19,7 +19,7 @@ Checks the kernels on a GPU against the CPU, makes whole proofs with it, and mea
 Usage: gpu-check [--device N] [--kernels FILE] [--small | --only-measure] [--seed N]
 
   --device N      the number of the device (0)
-  --kernels FILE  PTX or a cubin in place of the kernels that are built in
+  --kernels FILE  use this PTX or cubin instead of the built-in kernels
   --small         only checks of small sizes, for compute-sanitizer
   --only-measure  only measurements
   --seed N        the seed of random inputs (1)
