@@ -126,6 +126,10 @@ pub trait Curve: portable::Curve + Summand {
     /// self` in G1, `|u| self` in G2.
     #[must_use]
     fn times_base(&self) -> Self;
+
+    /// The multiple `u^2 self` of a point of the group.
+    #[must_use]
+    fn times_square_of_u(&self) -> Self;
 }
 
 /// Calls the current backend's version of a function.
@@ -189,6 +193,10 @@ impl Curve for G1Point {
     fn times_base(&self) -> Self {
         portable::minus_phi(self)
     }
+
+    fn times_square_of_u(&self) -> Self {
+        self.times_base()
+    }
 }
 
 impl Curve for G2Point {
@@ -202,5 +210,9 @@ impl Curve for G2Point {
 
     fn times_base(&self) -> Self {
         portable::minus_psi(self)
+    }
+
+    fn times_square_of_u(&self) -> Self {
+        self.times_base().times_base()
     }
 }

@@ -3,7 +3,7 @@
 use crate::msm::Scalars;
 use crate::points::{G1Point, G2Point, PointError};
 use crate::scalar::canonical;
-use crate::sums::add_each;
+use crate::sums::{self, add_each};
 use crate::{backend, membership, msm, multiples, portable};
 use ark_bls12_381::Fr;
 use bytemuck::Pod;
@@ -23,6 +23,9 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// Length in bytes of the compressed encoding (Zcash's, which all BLS12-381 libraries use).
     const COMPRESSED: usize;
 
+    /// Length in bytes of the uncompressed encoding: both coordinates.
+    const UNCOMPRESSED: usize = size_of::<Self>();
+
     /// The standard generator.
     fn generator() -> Self;
 
@@ -33,6 +36,20 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// most of the time of [`Self::from_compressed`]: for points that [`Self::find_outside`] checks
     /// in batches. Infinity is accepted.
     fn on_curve_from_compressed(bytes: &[u8]) -> Result<Self, PointError>;
+
+    /// Writes the uncompressed encoding (Zcash's): x and y, big-endian, with a flag for infinity.
+    ///
+    /// # Panics
+    /// If `out` does not have [`Self::UNCOMPRESSED`] bytes.
+    fn write_uncompressed(&self, out: &mut [u8]) {
+        portable::serialize(self, out);
+    }
+
+    /// Decodes [`Self::write_uncompressed`] and checks the encoding and the curve, but not the subgroup:
+    /// for points that a [`SubgroupCheck`](crate::SubgroupCheck) takes in batches. Infinity is accepted.
+    fn on_curve_from_uncompressed(bytes: &[u8]) -> Result<Self, PointError> {
+        portable::deserialize(bytes)
+    }
 
     /// Decodes a point and checks the encoding, the curve and the subgroup. Infinity is accepted.
     fn from_compressed(bytes: &[u8]) -> Result<Self, PointError> {
@@ -132,6 +149,24 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// The products `x points_i`.
     fn mul_all(points: &[Self], x: &Fr) -> Vec<Self> {
         multiples::mul_each(points, &vec![*x; points.len()])
+    }
+
+    /// The sums `sum_k c_k points[i_k]` of lists of terms `(i_k, c_k)`: a product with a sparse matrix. Terms
+    /// with the coefficients 1 and -1 take an addition, others a multiplication. `ends` has the end in `terms`
+    /// of each list.
+    ///
+    /// # Panics
+    /// If an index is out of range, or `ends` does not end with the length of `terms`.
+    fn sparse_sums(points: &[Self], terms: &[(u32, Fr)], ends: &[u32]) -> Vec<Self> {
+        sums::sparse(points, terms, ends)
+    }
+
+    /// The multiple by [`cube_root`](crate::cube_root), at the cost of a few field multiplications: the twiddle of a
+    /// transform of three points.
+    #[must_use]
+    fn times_cube_root(&self) -> Self {
+        // u^2 is a sixth root of unity z, and -z a third one.
+        self.times_square_of_u().neg()
     }
 
     /// One GIPA round of the inner pairing product argument: `points_{2i} + x points_{2i+1}`, half

@@ -11,6 +11,7 @@
 //! | [`Group`] | points of G1 and G2: MSM, folding, scaling, batch addition, encodings |
 //! | [`Scalars`] | scalars of an MSM, sorted once into 0, 1, small and full-size, and used for several MSMs |
 //! | [`FixedBase`] | many multiples of one base |
+//! | [`SubgroupCheck`] | membership of many points that are read in pieces |
 //! | [`Domain`] | FFT, inverse FFT and coset FFT over Fr |
 //! | [`MillerLoop`] | products of Miller loops, separate from the final exponentiation |
 //! | [`Gt`] | the target group: multi-exponentiation, membership, compression |
@@ -53,9 +54,11 @@ pub use fft::{Domain, DomainError};
 pub use fixed_base::FixedBase;
 pub use group::Group;
 pub use gt::{Gt, GtError};
+pub use membership::SubgroupCheck;
 pub use msm::{MsmWork, Scalars};
 pub use pairing::{MillerLoop, MillerLoopError, pairing};
 pub use points::{G1Point, G2Point, Pair, PointError, pairs};
 pub use scalar::{
-    ScalarError, batch_invert, fr_from_bytes, fr_from_uniform, fr_to_bytes, inner_product, powers,
+    ScalarError, batch_invert, cube_root, fr_from_bytes, fr_from_uniform, fr_to_bytes,
+    inner_product, powers,
 };

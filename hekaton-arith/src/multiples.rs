@@ -16,6 +16,7 @@ use crate::portable;
 use crate::scalar::canonical;
 use crate::sums::{NEGATIVE, Summand};
 use ark_bls12_381::Fr;
+use zeroize::Zeroizing;
 
 /// Points processed together: one inversion is shared by this many additions.
 const TOGETHER: usize = 1024;
@@ -45,7 +46,7 @@ struct Multiples<G> {
     /// the base and its odd multiples.
     slots: Vec<G>,
     /// For each point, the digits of its scalar, made odd, and whether 1 (otherwise 2) was added.
-    digits: Vec<Vec<(u128, bool)>>,
+    digits: Zeroizing<Vec<Vec<(u128, bool)>>>,
     windows: usize,
     pairs: Vec<[u32; 2]>,
     sums: Vec<G>,
@@ -53,7 +54,9 @@ struct Multiples<G> {
 
 impl<G: Curve> Multiples<G> {
     fn new(points: &[G], scalars: &[Fr]) -> Self {
-        let split: Vec<[u128; 4]> = scalars.iter().map(|x| G::decompose(x)).collect();
+        // Scalars may be secrets of a setup, so their digits are wiped, and no list of them grows.
+        let mut split = Zeroizing::new(Vec::with_capacity(scalars.len()));
+        split.extend(scalars.iter().map(|x| G::decompose(x)));
         let parts = (1..=4).rev().find(|i| split.iter().any(|x| x[i - 1] != 0)).unwrap_or(1);
         let longest = split.iter().flatten().fold(0, |acc, x| acc | (x + 2));
         let bits = (u128::BITS - longest.leading_zeros()) as usize;
@@ -65,7 +68,7 @@ impl<G: Curve> Multiples<G> {
             n,
             window,
             slots: vec![<G as Summand>::ZERO; n * (1 + parts * (1 + (1 << (window - 1))))],
-            digits,
+            digits: Zeroizing::new(digits),
             windows: bits.div_ceil(window),
             pairs: Vec::new(),
             sums: Vec::new(),

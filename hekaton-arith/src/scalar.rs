@@ -61,6 +61,12 @@ pub fn batch_invert(values: &mut [Fr]) {
     }
 }
 
+/// The third root of unity by which [`Group::times_cube_root`](crate::Group::times_cube_root) multiplies.
+pub fn cube_root() -> Fr {
+    // u^4 - u^2 + 1 = r, so u^2 is a sixth root of unity.
+    -Fr::from(u128::from(ABS_U).pow(2))
+}
+
 /// The inner product `sum_i a_i b_i`.
 ///
 /// # Panics

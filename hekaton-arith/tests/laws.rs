@@ -90,6 +90,28 @@ macro_rules! group_laws {
                 }
 
                 #[test]
+                fn sparse_sums_are_sums_of_products(
+                    points in prop::collection::vec(point::<$point>(), 5),
+                    lists in prop::collection::vec(prop::collection::vec((0u32..5, scalar()), 0..6), 0..6),
+                ) {
+                    let terms = lists.concat();
+                    let ends: Vec<u32> = lists.iter().scan(0, |end, list| { *end += u32::try_from(list.len()).unwrap(); Some(*end) }).collect();
+                    let sums = <$point>::sparse_sums(&points, &terms, &ends);
+                    prop_assert_eq!(sums.len(), lists.len());
+                    for (sum, list) in sums.iter().zip(&lists) {
+                        let (bases, scalars): (Vec<_>, Vec<_>) = list.iter().map(|(i, x)| (points[*i as usize], *x)).unzip();
+                        prop_assert_eq!(*sum, <$point>::msm(&bases, &scalars));
+                    }
+                }
+
+                #[test]
+                fn the_cube_root_is_one(p in point::<$point>()) {
+                    let root = cube_root();
+                    prop_assert!(root != Fr::ONE && root * root * root == Fr::ONE);
+                    prop_assert_eq!(p.times_cube_root(), p.mul(&root));
+                }
+
+                #[test]
                 fn fixed_base_agrees(p in point::<$point>(), xs in scalars(40), hint in 0usize..3000) {
                     let table = FixedBase::new(&p, hint);
                     prop_assert_eq!(table.mul_each(&xs), <$point>::mul_each(&vec![p; xs.len()], &xs));
@@ -102,6 +124,12 @@ macro_rules! group_laws {
                     ark(&p).serialize_compressed(&mut theirs).unwrap();
                     prop_assert_eq!(&bytes, &theirs);
                     prop_assert_eq!(<$point>::from_compressed(&bytes), Ok(p));
+                    let mut whole = vec![7; <$point>::UNCOMPRESSED];
+                    p.write_uncompressed(&mut whole);
+                    let mut theirs = Vec::new();
+                    ark(&p).serialize_uncompressed(&mut theirs).unwrap();
+                    prop_assert_eq!(&whole, &theirs);
+                    prop_assert_eq!(<$point>::on_curve_from_uncompressed(&whole), Ok(p));
                     prop_assert!(p.is_in_group());
                     prop_assert_eq!(<$point>::from(ark(&p)), p);
                 }
@@ -291,7 +319,13 @@ macro_rules! group_laws {
             fn subgroup_is_checked() {
                 // Points of the curve with a cofactor: take x = 1, 2, .. until one is on the curve
                 // outside the group.
+                let mut rng = ark_std_rng();
                 let mut found = 0;
+                let inside = FixedBase::new(&<$point>::generator(), 300).mul_each(&(1..300u64).map(Fr::from).collect::<Vec<_>>());
+                let mut random = || rand_u64(&mut rng);
+                let mut check = SubgroupCheck::new();
+                check.take(&inside, &mut random);
+                assert!(check.passes() && SubgroupCheck::<$point>::new().passes());
                 for x in 1u64..60 {
                     if let Some((p, _)) = <$affine>::get_ys_from_x_unchecked(<$affine as AffineRepr>::BaseField::from(x))
                         .map(|(y, _)| (<$affine>::new_unchecked(x.into(), y), y))
@@ -301,6 +335,14 @@ macro_rules! group_laws {
                             p.serialize_compressed(&mut bytes).unwrap();
                             assert_eq!(<$point>::from_compressed(&bytes), Err(PointError::NotInSubgroup));
                             assert!(!<$point>::from(p).is_in_group());
+                            let mut whole = vec![0; <$point>::UNCOMPRESSED];
+                            <$point>::from(p).write_uncompressed(&mut whole);
+                            assert_eq!(<$point>::on_curve_from_uncompressed(&whole), Ok(p.into()));
+                            if found < 2 {
+                                let mut with = check.clone();
+                                with.take(&[p.into()], &mut random);
+                                assert!(!with.passes());
+                            }
                             found += 1;
                         }
                     }
@@ -322,8 +364,45 @@ macro_rules! group_laws {
                 *infinity_with_x.last_mut().unwrap() = 1;
                 assert_eq!(<$point>::from_compressed(&infinity_with_x), Err(PointError::Encoding));
             }
+
+            #[test]
+            fn uncompressed_points_are_checked() {
+                let mut good = vec![0; <$point>::UNCOMPRESSED];
+                <$point>::generator().write_uncompressed(&mut good);
+                let changed = |at: usize, by: u8| {
+                    let mut bytes = good.clone();
+                    bytes[at] ^= by;
+                    <$point>::on_curve_from_uncompressed(&bytes)
+                };
+                assert_eq!(changed(0, 0), Ok(<$point>::generator()));
+                for flags in [0x80, 0x40, 0x20, 0xa0, 0xc0, 0xe0] {
+                    assert_eq!(changed(0, flags), Err(PointError::Encoding), "{flags:x}");
+                }
+                assert_eq!(changed(good.len() - 1, 1), Err(PointError::NotOnCurve));
+                assert_eq!(<$point>::on_curve_from_uncompressed(&good[1..]), Err(PointError::Encoding));
+                let coordinate = good.len() / 2;
+                // Both coordinates as large as flags allow, above the modulus.
+                for at in [0, coordinate] {
+                    let mut bytes = good.clone();
+                    bytes[at] = 0x1f;
+                    bytes[at + 1..at + 48].fill(0xff);
+                    assert_eq!(<$point>::on_curve_from_uncompressed(&bytes), Err(PointError::Encoding), "{at}");
+                }
+                let mut infinity = vec![0; good.len()];
+                <$point>::IDENTITY.write_uncompressed(&mut infinity);
+                assert_eq!(infinity[0], 0x40);
+                for at in [1, coordinate, good.len() - 1] {
+                    let mut bytes = infinity.clone();
+                    bytes[at] = 1;
+                    assert_eq!(<$point>::on_curve_from_uncompressed(&bytes), Err(PointError::Encoding), "{at}");
+                }
+            }
         }
     };
+}
+
+fn rand_u64(rng: &mut impl ark_std::rand::RngCore) -> u64 {
+    rng.next_u64()
 }
 
 fn ark_std_rng() -> ark_std::rand::rngs::StdRng {

@@ -1,9 +1,14 @@
 //! The command line.
 
+mod ceremony;
 mod prove;
 mod shared;
 mod vm;
 
+pub(crate) use ceremony::{
+    Ceremony, CeremonyAdd, CeremonyBeacon, CeremonyContribute, CeremonyFetch, CeremonyFinish,
+    CeremonyNew, CeremonyReceipt, CeremonyStatus, CeremonyVerify,
+};
 pub(crate) use prove::{ExecuteOption, Gpus, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};
 pub(crate) use vm::{MachineInput, Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
@@ -85,6 +90,9 @@ pub(crate) enum Command {
     Man(Man),
     /// Summarize the events of a run: phases, times, memory, slowest subcircuits
     Report(Report),
+    /// Make keys jointly, so that nobody can forge proofs unless all who took part collude
+    #[command(subcommand)]
+    Ceremony(Box<Ceremony>),
     /// Prove runs of RISC-V programs: one set of keys serves all programs and all lengths
     #[command(subcommand)]
     Vm(Vm),

@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::command_line::command_line;
 use crate::commands::{
-    check, circuits, directory, doctor, estimate, hash, import, inspect, keys, manual, prove,
-    setup, verify, vm,
+    ceremony, check, circuits, directory, doctor, estimate, hash, import, inspect, keys, manual,
+    prove, setup, verify, vm,
 };
 use crate::options::{Command, Options};
 use crate::report;
@@ -59,6 +59,7 @@ fn run(app: &App) -> ExitCode {
         Command::Completions(command) => manual::completions(command.shell, app),
         Command::Man(command) => manual::man(&command.directory, app, json),
         Command::Keys(command) => keys::run(command, app, json),
+        Command::Ceremony(command) => ceremony::run(command, app, json),
         Command::Report(command) => report::run(command, json),
         Command::Doctor(command) => doctor::run(command, json),
     };

@@ -36,18 +36,22 @@ pub enum DecodeError {
 
 /// A cursor over bytes from outside. It allocates nothing by a number that it has read.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// Begins to read.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Returns the next `n` bytes.
-    pub(crate) fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
+    /// Returns the next `n` bytes, of an item named `what`.
+    ///
+    /// # Errors
+    /// If fewer are left, here and below.
+    pub fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
         // Compared with the remaining bytes, because `at + n` could overflow.
         let left = self.bytes.len() - self.at;
         if n > left {
@@ -58,39 +62,50 @@ impl<'a> Reader<'a> {
         Ok(out)
     }
 
-    pub(crate) fn array<const N: usize>(
-        &mut self,
-        what: &'static str,
-    ) -> Result<[u8; N], DecodeError> {
+    /// Returns the next `N` bytes.
+    ///
+    /// # Errors
+    /// See [`Self::take`].
+    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N, what)?);
         Ok(out)
     }
 
-    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, DecodeError> {
+    /// Returns a little-endian number.
+    ///
+    /// # Errors
+    /// See [`Self::take`].
+    pub fn u16(&mut self, what: &'static str) -> Result<u16, DecodeError> {
         self.array(what).map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
+    /// Returns a little-endian number.
+    ///
+    /// # Errors
+    /// See [`Self::take`].
+    pub fn u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
         self.array(what).map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
+    /// Returns a little-endian number.
+    ///
+    /// # Errors
+    /// See [`Self::take`].
+    pub fn u64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
         self.array(what).map(u64::from_le_bytes)
     }
 
     /// The error for the item of `size` bytes that was read last.
-    pub(crate) fn invalid(
-        &self,
-        what: &'static str,
-        size: usize,
-        why: impl ToString,
-    ) -> DecodeError {
+    pub fn invalid(&self, what: &'static str, size: usize, why: impl ToString) -> DecodeError {
         DecodeError::Invalid { what, at: self.at - size, why: why.to_string() }
     }
 
     /// Reads a compressed point; checks that it is canonical, on the curve and in the subgroup.
-    pub(crate) fn point<G: Group>(&mut self, what: &'static str) -> Result<G, DecodeError> {
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn point<G: Group>(&mut self, what: &'static str) -> Result<G, DecodeError> {
         self.point_as(what, G::from_compressed)
     }
 
@@ -105,7 +120,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a length-prefixed string of at most `max` bytes.
-    pub(crate) fn string(&mut self, max: usize, what: &'static str) -> Result<String, DecodeError> {
+    ///
+    /// # Errors
+    /// If it is longer, not UTF-8, or has control characters.
+    pub fn string(&mut self, max: usize, what: &'static str) -> Result<String, DecodeError> {
         let len = self.u32(what)? as usize;
         if len > max {
             return Err(self.invalid(what, 4, format_args!("{len} bytes, expected at most {max}")));
@@ -121,12 +139,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Number of bytes not yet read.
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
     /// Checks that nothing follows: every value has one encoding only.
-    pub(crate) fn finish(self) -> Result<(), DecodeError> {
+    ///
+    /// # Errors
+    /// If bytes are left.
+    pub fn finish(self) -> Result<(), DecodeError> {
         match self.bytes.len() - self.at {
             0 => Ok(()),
             n => Err(DecodeError::Trailing(n)),
@@ -139,7 +160,7 @@ impl<'a> Reader<'a> {
     clippy::cast_possible_truncation,
     reason = "strings of keys and messages are short; readers bound them"
 )]
-pub(crate) fn put_string(out: &mut Vec<u8>, s: &str) {
+pub fn put_string(out: &mut Vec<u8>, s: &str) {
     out.extend_from_slice(&(s.len() as u32).to_le_bytes());
     out.extend_from_slice(s.as_bytes());
 }

@@ -113,7 +113,7 @@ compile_error!(
     "the prover needs 64-bit addresses; with default-features = false the verifier is left"
 );
 
-mod encoding;
+pub mod encoding;
 pub mod verifier;
 
 pub use encoding::DecodeError;

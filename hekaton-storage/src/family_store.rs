@@ -130,7 +130,7 @@ impl FamilyStore {
             family_digest: hex::encode(family.digest()?),
             family_key_digest: hex::encode(digest),
             types: self.types,
-            trust: header.trust.statement().to_owned(),
+            trust: header.trust.statement().into_owned(),
             written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
         };
         let file = directory.join(MANIFEST);

@@ -496,7 +496,7 @@ impl Manifest {
             verifying_key_digest: hex::encode(verifying.digest()),
             aggregation_key_digest: String::new(),
             types,
-            trust: verifying.trust.statement().to_owned(),
+            trust: verifying.trust.statement().into_owned(),
             written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
         })
     }

@@ -113,7 +113,7 @@ impl EpochKeys {
         if manifest.trust == statement && !accept_test_keys {
             return Err(KeysError::TestKeys {
                 path: path.to_owned(),
-                statement: statement.to_owned(),
+                statement: statement.into_owned(),
             });
         }
         let declared =

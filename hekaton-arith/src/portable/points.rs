@@ -43,12 +43,15 @@ pub struct Ffi<C: Curve> {
     in_group: unsafe fn(*const C) -> bool,
     compress: unsafe fn(*mut u8, *const C),
     uncompress: unsafe fn(*mut C, *const u8) -> BLST_ERROR,
+    serialize: unsafe fn(*mut u8, *const C),
+    deserialize: unsafe fn(*mut C, *const u8) -> BLST_ERROR,
 }
 
 macro_rules! curve {
     ($point:ty, $coordinate:ty, $projective:ty, $zero:expr, $make:expr, $generator:ident, $from_affine:ident,
      $to_affine:ident, $to_affines:ident, $double:ident, $add_affine:ident, $mult:ident, $sum:ident,
-     $on_curve:ident, $in_group:ident, $compress:ident, $uncompress:ident) => {
+     $on_curve:ident, $in_group:ident, $compress:ident, $uncompress:ident, $serialize:ident,
+     $deserialize:ident) => {
         impl Curve for $point {
             type Coordinate = $coordinate;
             type Projective = $projective;
@@ -114,6 +117,10 @@ macro_rules! curve {
                     compress: |o, p| unsafe { $compress(o, p.cast()) },
                     // SAFETY: the caller passes as many bytes as the compressed encoding has.
                     uncompress: |o, b| unsafe { $uncompress(o.cast(), b) },
+                    // SAFETY: the caller passes a buffer of the length of the uncompressed encoding.
+                    serialize: |o, p| unsafe { $serialize(o, p.cast()) },
+                    // SAFETY: the caller passes as many bytes as the uncompressed encoding has.
+                    deserialize: |o, b| unsafe { $deserialize(o.cast(), b) },
                 };
                 &FFI
             }
@@ -138,7 +145,9 @@ curve!(
     blst_p1_affine_on_curve,
     blst_p1_affine_in_g1,
     blst_p1_affine_compress,
-    blst_p1_uncompress
+    blst_p1_uncompress,
+    blst_p1_affine_serialize,
+    blst_p1_deserialize
 );
 
 curve!(
@@ -158,7 +167,9 @@ curve!(
     blst_p2_affine_on_curve,
     blst_p2_affine_in_g2,
     blst_p2_affine_compress,
-    blst_p2_uncompress
+    blst_p2_uncompress,
+    blst_p2_affine_serialize,
+    blst_p2_deserialize
 );
 
 pub(crate) fn generator<C: Curve>() -> C {
@@ -256,6 +267,30 @@ pub(crate) fn decompress<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
     match unsafe { (C::ffi().uncompress)(&mut out, bytes.as_ptr()) } {
         BLST_ERROR::BLST_SUCCESS => Ok(out),
         BLST_ERROR::BLST_POINT_NOT_ON_CURVE => Err(PointError::NotOnCurve),
+        _ => Err(PointError::Encoding),
+    }
+}
+
+/// Encodes a point with both coordinates.
+pub(crate) fn serialize<C: Curve>(p: &C, out: &mut [u8]) {
+    assert_eq!(out.len(), size_of::<C>(), "an uncompressed point is two coordinates long");
+    // SAFETY: `out` has the length of the encoding, as asserted.
+    unsafe { (C::ffi().serialize)(out.as_mut_ptr(), p) };
+}
+
+/// Decodes [`serialize`] and checks all but the subgroup.
+pub(crate) fn deserialize<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
+    // The first bit would announce a compressed point, the third one its sign, which blst does not look at here.
+    if bytes.len() != size_of::<C>() || bytes[0] & 0xa0 != 0 {
+        return Err(PointError::Encoding);
+    }
+    let mut out = C::ZERO;
+    // SAFETY: the length was checked above.
+    match unsafe { (C::ffi().deserialize)(&mut out, bytes.as_ptr()) } {
+        BLST_ERROR::BLST_SUCCESS => Ok(out),
+        BLST_ERROR::BLST_POINT_NOT_ON_CURVE => Err(PointError::NotOnCurve),
+        // (0, 2) and (0, -2), of order 3, are refused at once.
+        BLST_ERROR::BLST_POINT_NOT_IN_GROUP => Err(PointError::NotInSubgroup),
         _ => Err(PointError::Encoding),
     }
 }

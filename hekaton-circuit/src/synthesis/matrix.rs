@@ -271,7 +271,7 @@ impl<'a> Matrix<'a> {
 
     /// A row sorted by variable, with repeated variables added up and zeros left out, so that equal
     /// linear combinations are equal lists.
-    pub(crate) fn canonical(&self, row: usize) -> Row {
+    pub fn canonical(&self, row: usize) -> Vec<(Fr, usize)> {
         let mut row: Row = self.terms(row).collect();
         make_canonical(&mut row);
         row

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::application::OpenCircuit;
+use crate::commands::ceremony;
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
 use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
@@ -9,7 +10,7 @@ use crate::options::{KeysDerive, NewKeys, Setup};
 use hekaton_circuit::named::{Family, ParameterMap};
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
-use hekaton_core::{LocalEngine, Pool, SetupError, SetupOptions, setup_family};
+use hekaton_core::{FamilyKey, LocalEngine, Pool, SetupError, SetupOptions, setup_family};
 use hekaton_storage::{
     FamilyManifest, FamilyStore, KeyCheckError, KeyStore, KeyStoreError, check_family,
 };
@@ -192,9 +193,10 @@ pub(crate) fn verify(
         }
     };
     let bytes = family.bytes() + types.iter().map(ProvingKey::bytes).sum::<u64>();
+    let (chains, contributors) = of_ceremony(path, &family)?;
     let lines = format!(
         "{}: all digests, {} points and {} pairing relations are correct ({} in {})\n{}code: {code}\n\
-         family digest: {}\n{DIGEST_MATTERS}\ntrust: {}",
+         family digest: {}\n{DIGEST_MATTERS}\ntrust: {}{contributors}",
         path.display(),
         output::count(report.points),
         output::count(report.relations),
@@ -208,7 +210,7 @@ pub(crate) fn verify(
         "ok": true, "keys": path, "code": code, "family_digest": manifest.family_digest,
         "points": report.points, "relations": report.relations,
         "not_covered": report.not_covered, "not_covered_only_provers": report.only_provers, "bytes": bytes,
-        "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
+        "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust, "ceremony": chains,
     });
     checked(json, path, &report, object, &lines)
 }
@@ -217,9 +219,10 @@ pub(crate) fn verify(
 pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
     let opened = FamilyStore::open(path);
     let (manifest, family) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let (chains, contributors) = of_ceremony(path, &family)?;
     let lines = format!(
         "key family for circuit {} {}\nsubcircuits     at most {}\nzero knowledge  {}\n\
-         family digest   {}\nfamily key      {}\nwritten by      {}\n{}trust: {}",
+         family digest   {}\nfamily key      {}\nwritten by      {}\n{}trust: {}{contributors}",
         output::one_line(&manifest.circuit),
         output::one_line(&manifest.parameters.to_string()),
         output::count(manifest.max_instances as u64),
@@ -230,5 +233,13 @@ pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
         table(&manifest),
         manifest.trust,
     );
-    Ok((json!({ "ok": true, "kind": "key family", "manifest": manifest }), lines))
+    let object =
+        json!({ "ok": true, "kind": "key family", "manifest": manifest, "ceremony": chains });
+    Ok((object, lines))
+}
+
+/// The contributors to keys that come from a ceremony, as JSON and as lines.
+fn of_ceremony(path: &Path, family: &FamilyKey) -> Result<(Value, String), Failure> {
+    let about = ceremony::about(path, family.header().trust)?;
+    Ok(about.map_or((Value::Null, String::new()), |(chains, lines)| (chains, format!("\n{lines}"))))
 }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod calibrate;
+pub(crate) mod ceremony;
 pub(crate) mod check;
 pub(crate) mod circuits;
 pub(crate) mod directory;

@@ -99,6 +99,24 @@ impl FamilyParameters {
     }
 }
 
+/// Completes the parameters of a family for which a ceremony is to make keys: 2^17 rows, RV32IM, and this version of the
+/// machine.
+pub(crate) fn complete(given: &mut ParameterMap) -> Result<(), CircuitError> {
+    const KNOWN: [&str; 2] = ["rows", "isa"];
+    if let Some(name) = given.keys().find(|name| !KNOWN.contains(&name.as_str())) {
+        return Err(format!("-p {name}: the parameters of vm are rows and isa").into());
+    }
+    given.entry("rows").or_insert_with(|| (1 << 17).into());
+    let isa = given.get("isa").cloned().map(serde_json::from_value).transpose();
+    let isa: Isa = isa.map_err(|e| CircuitError::from(format!("-p isa: {e}")))?.unwrap_or_default();
+    let sizes: Sizes = serde_json::from_value(Value::Object(given.clone()))
+        .map_err(|e| CircuitError::from(format!("-p rows: {e}")))?;
+    if let Value::Object(all) = serde_json::to_value(FamilyParameters::new(sizes, isa))? {
+        *given = all;
+    }
+    Ok(())
+}
+
 // The digests of the types would refuse keys of another version as well, but without naming the cause.
 /// The version of the machine's types and constraints.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]

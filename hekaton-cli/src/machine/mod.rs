@@ -6,7 +6,7 @@ pub(crate) mod keys;
 mod run;
 mod shape;
 
-pub(crate) use circuit::{FamilyParameters, NAME, VmCircuits, family};
+pub(crate) use circuit::{FamilyParameters, NAME, VmCircuits, complete, family};
 pub(crate) use files::{program, program_of, public_words, read_program};
 pub(crate) use run::{ProgramRun, result};
 pub(crate) use shape::counts_json;

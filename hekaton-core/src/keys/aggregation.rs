@@ -214,6 +214,11 @@ pub(crate) fn check_elements(sections: &Sections) -> Result<(), KeyFileError> {
         return Err(sections.damaged("elements", "a point at infinity".into()));
     }
     let own = elements.iter().flat_map(|[delta, eta, _]| [delta, eta]);
+    // A delta or eta that nobody has contributed to (spec: ceremony#records).
+    if own.clone().any(|point| *point == G2Point::generator()) {
+        let why = "a delta or eta is 1: anybody could forge proofs under such keys";
+        return Err(sections.damaged("elements", why.into()));
+    }
     let mut seen = std::collections::HashSet::new();
     match own.chain([gamma]).all(|point| seen.insert(bytemuck::bytes_of(point))) {
         true => Ok(()),

@@ -34,6 +34,23 @@ impl FamilyType {
     }
 }
 
+/// The contents of a family key without its points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilyDescription {
+    /// Name of the circuit.
+    pub circuit: String,
+    /// The parameters that all circuits of the family share, as JSON.
+    pub parameters: String,
+    /// The party that is trusted.
+    pub trust: Trust,
+    /// `true` if proofs are zero-knowledge.
+    pub zero_knowledge: bool,
+    /// The maximum number of subcircuits of a layout, N_max.
+    pub instances: usize,
+    /// The types.
+    pub types: Vec<FamilyType>,
+}
+
 /// The contents of a family key in addition to its vectors of points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FamilyHeader {
@@ -55,9 +72,8 @@ pub struct FamilyHeader {
     pub(crate) phi_2: G2Point,
 }
 
-/// The points that all keys of a family share, for a closer look at keys.
+/// The points that all keys of a family share.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct SharedPoints {
     /// The pairing `e(alpha, beta)`.
     pub alpha_beta: Gt,
@@ -78,7 +94,8 @@ impl FamilyHeader {
 
     #[allow(clippy::cast_possible_truncation, reason = "readers refuse longer lists")]
     fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![self.trust.code()];
+        let mut out = Vec::new();
+        self.trust.write(&mut out);
         put_string(&mut out, &self.circuit);
         put_string(&mut out, &self.parameters);
         out.extend_from_slice(&(self.instances as u64).to_le_bytes());
@@ -234,6 +251,37 @@ impl FamilyKey {
             })?;
         }
         Ok(())
+    }
+
+    /// The key with these points, which a ceremony has made: powers of phi and psi, IC of all types one after
+    /// another, gamma, and delta, eta and Theta of each type.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn of_points(
+        about: FamilyDescription,
+        shared: SharedPoints,
+        [phi, ic]: [Vec<G1Point>; 2],
+        psi: Vec<G2Point>,
+        gamma: G2Point,
+        elements: Vec<[G2Point; 3]>,
+    ) -> Result<Self, KeyFileError> {
+        let FamilyDescription { circuit, parameters, trust, zero_knowledge, instances, types } =
+            about;
+        let SharedPoints { alpha_beta, k, psi_1, phi_2 } = shared;
+        let header = FamilyHeader {
+            circuit,
+            parameters,
+            trust,
+            zero_knowledge,
+            instances,
+            types,
+            alpha_beta,
+            k,
+            psi_1,
+            phi_2,
+        };
+        Self::new(Self::sections_of(&header, [phi, ic], psi, gamma, elements))
     }
 
     /// The sections of a key, for [`Self::new`].

@@ -241,18 +241,18 @@ impl Sections {
         self.sections.iter().map(|s| s.bytes().len() as u64).sum()
     }
 
-    /// Writes the file under a temporary name and renames it; returns its digest.
-    ///
-    /// # Errors
-    /// When the file can't be written.
+    /// The digest of the file that [`Self::write`] writes.
+    pub fn digest(&self) -> [u8; 32] {
+        *blake3::hash(&self.head()).as_bytes()
+    }
+
+    /// Header and table of the file.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "keys have fewer than MAX_SECTIONS sections"
     )]
-    pub fn write(&self, path: &Path) -> Result<[u8; 32], KeyFileError> {
-        let io = |source| KeyFileError::Io { path: path.to_owned(), source };
-        // Header and table first, with the digest of every section: they need all offsets, which
-        // follow from the lengths.
+    fn head(&self) -> Vec<u8> {
+        // With the digest of every section; all offsets follow from the lengths.
         let mut head = Vec::new();
         head.extend_from_slice(MAGIC);
         head.extend_from_slice(&VERSION.to_le_bytes());
@@ -268,6 +268,16 @@ impl Sections {
             head.extend_from_slice(blake3::hash(bytes).as_bytes());
             offset = (offset + bytes.len()).next_multiple_of(ALIGN);
         }
+        head
+    }
+
+    /// Writes the file under a temporary name and renames it; returns its digest.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn write(&self, path: &Path) -> Result<[u8; 32], KeyFileError> {
+        let io = |source| KeyFileError::Io { path: path.to_owned(), source };
+        let head = self.head();
         // Keys are public, and provers of other users map them.
         let file = NewFile::with_mode(path, READABLE).map_err(io)?;
         let mut out = BufWriter::with_capacity(1 << 20, file);

@@ -357,7 +357,10 @@ pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
 
 /// Checks all asserts on the R1CS of a type (spec: memory-check#asserts, buses#asserts) of a circuit
 /// with buses of these names.
-pub(crate) fn check_type_with(r1cs: &R1cs, buses: &[String]) -> Result<(), TypeError> {
+///
+/// # Errors
+/// The first rule that the type breaks.
+pub fn check_type_with(r1cs: &R1cs, buses: &[String]) -> Result<(), TypeError> {
     let kind = || r1cs.name.clone();
     let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
     // Indices of the key files are u32, and the domain must stay below the 2-adicity of r - 1.

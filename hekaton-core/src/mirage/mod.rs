@@ -11,16 +11,17 @@ mod prover;
 mod setup;
 mod verifier;
 
-pub use asserts::TypeError;
+pub use asserts::{TypeError, check_type_with};
 pub use key::{Elements, ProvingKey, SparseQuery};
 pub use prover::{MirageProof, Sums, Unsatisfied, WitnessCheck};
+pub use setup::{Queries, wipe_stacks};
 pub use verifier::{MirageInstance, MirageVerifier};
 
 #[cfg(test)]
 pub(crate) use asserts::{VariablePartition, check_rank};
-pub(crate) use asserts::{check_secrets, check_type, check_type_with};
+pub(crate) use asserts::{check_secrets, check_type};
 pub(crate) use key::BusCounts;
 #[cfg(test)]
 pub(crate) use prover::prove;
 pub(crate) use prover::{Blinding, ProverError, commit, finish, sum_of_committed, sums};
-pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type, wipe_stacks};
+pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type};

@@ -167,7 +167,7 @@ fn nonzero(values: &[Fr], range: Range<usize>) -> (Vec<u32>, Zeroizing<Vec<Fr>>)
 /// have returned left copies of trapdoors: values that are moved, or do not fit registers, are copied
 /// there, beyond the reach of `Zeroizing`, and the threads live on. What is built there next would carry
 /// them into the heap, in bytes of its own that it does not use: enums and cells that are not full.
-pub(crate) fn wipe_stacks() {
+pub fn wipe_stacks() {
     rayon::broadcast(|_| wipe_stack());
     // The job above ran deeper in this stack than the frames to be wiped begin.
     wipe_stack();
@@ -234,53 +234,73 @@ pub(crate) fn setup_type(
     let theta_2 = bases.one_g2(*theta);
     check_theta(bases, shared.kappa, p[parts.e], theta_2)?;
 
-    let mut sections = begin_sections(&r1cs, n, shared, secrets, bases);
-    push_matrices(&mut sections, r1cs.matrices);
-    sections.push("d", bases.g1(&d));
-    sections.push("a_variables", a_variables);
-    sections.push("a", bases.g1(&a));
-    sections.push("b_variables", b_variables);
-    sections.push("b", bases.g2(&b));
-    sections.push("l", bases.g1(&l_query));
-    sections.push("x_variables", x_variables);
-    sections.push("x", bases.g1(&x));
-    sections.push("h", bases.g1(&h));
+    // Not published: [beta]_1, B in G1 and [Theta]_1. No prover needs them, and soundness is argued
+    // without them (spec: mirage#queries).
+    let elements = Elements {
+        alpha_1: bases.one_g1(shared.alpha),
+        delta_1: bases.one_g1(secrets.delta),
+        eta_1: bases.one_g1(secrets.eta),
+        beta_2: bases.one_g2(shared.beta),
+        delta_2: bases.one_g2(secrets.delta),
+    };
+    let queries = Queries {
+        elements,
+        d: bases.g1(&d),
+        a: (a_variables, bases.g1(&a)),
+        b: (b_variables, bases.g2(&b)),
+        l: bases.g1(&l_query),
+        x: (x_variables, bases.g1(&x)),
+        h: bases.g1(&h),
+    };
     let ic = scaled(parts.public, &|j| p[j] * gamma_inverse);
-    Ok(TypeOutput { sections, ic, theta, theta_2 })
+    Ok(TypeOutput { sections: queries.into_sections(r1cs), ic, theta, theta_2 })
 }
 
-/// The sections of a proving key before its matrices and queries: shape, counts of buses, and single elements.
-fn begin_sections(
-    r1cs: &R1cs,
-    domain: u64,
-    shared: &SharedSecrets,
-    secrets: &TypeSecrets,
-    bases: &Bases,
-) -> Sections {
-    let mut sections = Sections::new(super::ProvingKey::KIND);
-    sections.push(
-        "shape",
-        vec![Shape {
+/// The points of a type's proving key, apart from the secrets that they were computed with (spec: mirage#queries).
+/// Sparse queries have their variables in ascending order.
+#[derive(Clone, Debug)]
+pub struct Queries {
+    /// The single points.
+    pub elements: Elements,
+    /// The query of D: a point per committed variable.
+    pub d: Vec<G1Point>,
+    /// The query of A: a point per variable whose column of the matrix A is not zero.
+    pub a: (Vec<u32>, Vec<G1Point>),
+    /// The query of B, for the matrix B.
+    pub b: (Vec<u32>, Vec<G2Point>),
+    /// The query of C: a point per auxiliary variable.
+    pub l: Vec<G1Point>,
+    /// The query of C over the public and committed variables and the sum, for the matrix C.
+    pub x: (Vec<u32>, Vec<G1Point>),
+    /// The query of the quotient: a point per element of the domain.
+    pub h: Vec<G1Point>,
+}
+
+impl Queries {
+    /// The sections of the proving key of a type with these queries.
+    pub(super) fn into_sections(self, r1cs: R1cs) -> Sections {
+        let mut sections = Sections::new(super::ProvingKey::KIND);
+        let shape = Shape {
             slots: r1cs.layout.slots() as u64,
             variables: r1cs.variables as u64,
             constraints: r1cs.constraints() as u64,
-            domain,
-        }],
-    );
-    if let Some(counts) = BusCounts::of(r1cs.layout.shape()) {
-        sections.push("buses", vec![counts]);
+            domain: self.h.len() as u64,
+        };
+        sections.push("shape", vec![shape]);
+        if let Some(counts) = BusCounts::of(r1cs.layout.shape()) {
+            sections.push("buses", vec![counts]);
+        }
+        sections.push("elements", vec![self.elements]);
+        push_matrices(&mut sections, r1cs.matrices);
+        sections.push("d", self.d);
+        sections.push("a_variables", self.a.0);
+        sections.push("a", self.a.1);
+        sections.push("b_variables", self.b.0);
+        sections.push("b", self.b.1);
+        sections.push("l", self.l);
+        sections.push("x_variables", self.x.0);
+        sections.push("x", self.x.1);
+        sections.push("h", self.h);
+        sections
     }
-    // Not published: [beta]_1, B in G1 and [Theta]_1. No prover needs them, and soundness is argued
-    // without them (spec: mirage#queries).
-    sections.push(
-        "elements",
-        vec![Elements {
-            alpha_1: bases.one_g1(shared.alpha),
-            delta_1: bases.one_g1(secrets.delta),
-            eta_1: bases.one_g1(secrets.eta),
-            beta_2: bases.one_g2(shared.beta),
-            delta_2: bases.one_g2(secrets.delta),
-        }],
-    );
-    sections
 }

@@ -6,8 +6,10 @@ use crate::keys::{
     Sections,
 };
 use crate::mirage::{Bases, ProvingKey, wipe_stacks};
+#[cfg(any(test, feature = "testing"))]
+use crate::mirage::{SharedSecrets, TypeSecrets};
 use crate::pool::LocalEngine;
-use crate::verifier::verifying_key::{KeyType, VerifyingKey, VerifyingKeyError};
+use crate::verifier::verifying_key::{KeyType, Trust, VerifyingKey, VerifyingKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairing, powers};
 use hekaton_circuit::prover::{BusShape, VariableLayout, Wiring};
 use hekaton_circuit::{
@@ -113,16 +115,27 @@ fn setup_in_pool<E>(
     keep: &mut Keep<'_, E>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<FamilyKey, SetupError<E>> {
+    let secrets = Secrets::draw(circuit.layout().type_ids().count(), options.insecure_seed)?;
+    wipe_stacks();
+    setup_with(circuit, instances, options, (options.trust(), &secrets), keep, progress)
+}
+
+fn setup_with<E>(
+    circuit: &PreparedCircuit<'_>,
+    instances: usize,
+    options: &SetupOptions,
+    (trust, secrets): (Trust, &Secrets),
+    keep: &mut Keep<'_, E>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<FamilyKey, SetupError<E>> {
     let parameters = options.parameters.clone().map_err(SetupError::Parameters)?;
     let masking = Masking::new(options.zero_knowledge);
     let wiring = circuit.layout().wiring_without_slots(masking);
-    let secrets = Secrets::draw(wiring.types.len(), options.insecure_seed)?;
-    wipe_stacks();
     // One shared delta or eta breaks soundness completely (spec: mirage#asserts).
     secrets.check()?;
     let bases = Bases::new(1 << 17);
     let types = circuit.layout().type_ids().map(|kind| Ok(circuit.r1cs(kind, masking)?));
-    let (logs, elements) = setup_types(&wiring, types, &secrets, &bases, keep, progress)?;
+    let (logs, elements) = setup_types(&wiring, types, secrets, &bases, keep, progress)?;
     progress(&format!("family key for up to {instances} subcircuits"));
     let types = (wiring.types.iter().zip(&logs)).map(|(spec, logs)| FamilyType {
         kind: KeyType { name: spec.name.clone(), r1cs: logs.r1cs },
@@ -134,7 +147,7 @@ fn setup_in_pool<E>(
     let header = FamilyHeader {
         circuit: options.circuit.clone(),
         parameters,
-        trust: options.trust(),
+        trust,
         zero_knowledge: options.zero_knowledge,
         instances,
         types: types.collect(),
@@ -153,6 +166,50 @@ fn setup_in_pool<E>(
     let key = FamilyKey::new(FamilyKey::sections_of(&header, [phi, ic], psi, gamma, elements));
     wipe_stacks();
     Ok(key?)
+}
+
+/// Trapdoors for [`setup_family_from`].
+#[cfg(any(test, feature = "testing"))]
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names are those of the protocol")]
+pub struct Trapdoors {
+    pub tau: Fr,
+    pub alpha: Fr,
+    pub beta: Fr,
+    pub kappa: Fr,
+    pub phi: Fr,
+    pub psi: Fr,
+    /// Delta and eta of each type.
+    pub types: Vec<[Fr; 2]>,
+}
+
+/// Test double: the setup of a family with given trapdoors, and gamma = 1.
+///
+/// # Errors
+/// As for [`setup_family`].
+#[cfg(any(test, feature = "testing"))]
+pub fn setup_family_from(
+    circuit: &PreparedCircuit<'_>,
+    instances: usize,
+    options: &SetupOptions,
+    trust: Trust,
+    trapdoors: &Trapdoors,
+) -> Result<(FamilyKey, Vec<ProvingKey>), SetupError> {
+    let Trapdoors { tau, alpha, beta, kappa, phi, psi, types } = trapdoors.clone();
+    let secrets = Secrets {
+        shared: SharedSecrets { alpha, beta, gamma: Fr::from(1u64), tau, kappa },
+        types: types.into_iter().map(|[delta, eta]| TypeSecrets { delta, eta }).collect(),
+        phi: Zeroizing::new(phi),
+        psi: Zeroizing::new(psi),
+    };
+    let mut keys = Vec::new();
+    let mut keep = |key, _| {
+        keys.push(key);
+        Ok(())
+    };
+    let made = (trust, &secrets);
+    let family = setup_with(circuit, instances, options, made, &mut keep, &mut |_| {})?;
+    Ok((family, keys))
 }
 
 /// Derives the keys of a circuit's layout from those of a family, on the engine's threads, without any

@@ -28,6 +28,8 @@ pub mod worker;
 pub use crate::mirage::WitnessCheck;
 pub use error::ProveError;
 pub use family::{DeriveError, derive, setup_family};
+#[cfg(any(test, feature = "testing"))]
+pub use family::{Trapdoors, setup_family_from};
 pub use key_sink::KeySink;
 pub use options::{Cancellation, ProveOptions};
 pub use prove::{ProvenRun, prove, prove_prepared};

@@ -4,6 +4,7 @@
 use crate::encoding::{DecodeError, Encode, Reader, put_string};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, fr_from_bytes, fr_to_bytes};
 use hekaton_circuit::{ConstantWire, PublicWire, is_public_name, is_type_name};
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 const MAGIC: &[u8; 8] = b"HEKATNVK";
@@ -50,14 +51,20 @@ pub enum Trust {
     SingleParty,
     /// The trapdoors come from a known seed: keys for tests, under which anyone can forge proofs.
     InsecureSeed,
+    /// The keys come from a ceremony, whose transcript has this digest (spec: ceremony#trust).
+    Ceremony([u8; 32]),
 }
 
 impl Trust {
-    /// Its encoding in keys.
-    pub(crate) fn code(self) -> u8 {
+    /// Appends its encoding in keys.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
         match self {
-            Self::SingleParty => 1,
-            Self::InsecureSeed => 2,
+            Self::SingleParty => out.push(1),
+            Self::InsecureSeed => out.push(2),
+            Self::Ceremony(transcript) => {
+                out.push(3);
+                out.extend_from_slice(&transcript);
+            }
         }
     }
 
@@ -65,13 +72,22 @@ impl Trust {
     ///
     /// Manifests store this sentence and opening a key store compares it, so its bytes are part of
     /// the format and must not change.
-    pub fn statement(self) -> &'static str {
+    pub fn statement(self) -> Cow<'static, str> {
         match self {
             Self::SingleParty => {
                 "keys from a single-party setup: whoever ran it could have kept the trapdoors \
                  and forge proofs"
+                    .into()
             }
-            Self::InsecureSeed => "TEST KEYS with trapdoors from a seed: anybody can forge proofs",
+            Self::InsecureSeed => {
+                "TEST KEYS with trapdoors from a seed: anybody can forge proofs".into()
+            }
+            Self::Ceremony(transcript) => format!(
+                "keys from a ceremony (transcript {}): only those who hold the secrets of all \
+                 contributors of one of its chains could forge proofs",
+                hex::encode(transcript)
+            )
+            .into(),
         }
     }
 }
@@ -220,7 +236,7 @@ impl VerifyingKey {
             (false, None) => VERSION,
         };
         out.extend_from_slice(&version.to_le_bytes());
-        out.push(self.trust.code());
+        self.trust.write(&mut out);
         out.push(u8::from(self.zero_knowledge));
         put_string(&mut out, &self.circuit);
         put_string(&mut out, &self.parameters);
@@ -282,6 +298,7 @@ impl VerifyingKey {
         match reader.array::<1>("trust")? {
             [1] => Ok(Trust::SingleParty),
             [2] => Ok(Trust::InsecureSeed),
+            [3] => Ok(Trust::Ceremony(reader.array("digest of the ceremony")?)),
             [other] => Err(reader.invalid("trust", 1, format_args!("unknown value {other}"))),
         }
     }
@@ -463,6 +480,13 @@ impl VerifyingKey {
         let public = Self::read_public(&mut reader)?;
         let constants = Self::read_constants(&mut reader, &public)?;
         let (gt, buses) = Self::read_target_group(&mut reader, version == BUS_VERSION)?;
+        // Where delta or eta is gamma, or they are equal, anybody can forge proofs (spec: mirage#asserts). This
+        // sees it where it is so of all types, for example of keys without a contribution.
+        let [gamma, delta, eta] = [gt[3], gt[4], gt[5]];
+        if delta == gamma || eta == gamma || delta == eta {
+            let why = "gamma, delta and eta are not distinct: anybody could forge proofs";
+            return Err(reader.invalid("commitments", Gt::COMPRESSED, why));
+        }
         let (k, psi_1, phi_2) = Self::read_bases(&mut reader)?;
         let content = bytes.len() - reader.left();
         let checksum: [u8; 32] = reader.array("checksum")?;

@@ -1,0 +1,145 @@
+//! What a transcript is checked for, and the errors that name what failed (spec: ceremony#verification).
+
+use std::path::{Path, PathBuf};
+
+/// A rule that a transcript must obey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Check {
+    /// A record follows another one than it says.
+    #[error("it does not follow the record before it")]
+    Head,
+    /// A record has another place than it says.
+    #[error("its place is not its number in the chain")]
+    Place,
+    /// A secret is zero.
+    #[error("a point at infinity")]
+    Identity,
+    /// A secret of a contribution is 1.
+    #[error("a point that the contribution did not change")]
+    Unchanged,
+    /// A point differs between the groups.
+    #[error("the points in G1 and G2 do not have the same logarithm")]
+    Groups,
+    /// A proof of knowledge does not hold.
+    #[error("the proof of knowledge of a secret does not hold")]
+    Knowledge,
+    /// A record starts from another section than the record before it ended with.
+    #[error("what it received is not what the record before it made")]
+    Link,
+    /// A chain has beacons only, or nothing.
+    #[error("nobody contributed")]
+    Contribution,
+    /// Two delta or eta are equal, or one is 1.
+    #[error("delta and eta of all types are not distinct, or one is 1")]
+    Distinct,
+    /// A beacon's secrets are not those of its value.
+    #[error("the points are not those of the beacon's value")]
+    Beacon,
+    /// A Theta is not that of K.
+    #[error("e(K, Theta) is not e([L_0]_1, H)")]
+    Theta,
+    /// A contributor worked on other points than the circuit's.
+    #[error("the input sums are not those of the circuit")]
+    InputSums,
+    /// A section has another digest than its record says.
+    #[error("the section does not have the digest of the last record")]
+    Digest,
+    /// The vector does not begin with the generator.
+    #[error("the first power is not the generator")]
+    First,
+    /// A higher power is the generator.
+    #[error("a secret is a root of unity of small order")]
+    Order,
+    /// The elements of a vector are not powers.
+    #[error("the points are not successive powers")]
+    Powers,
+    /// The section does not fit its last record.
+    #[error("the first powers are not those of the last record")]
+    End,
+    /// A point is not on the curve, or not encoded canonically.
+    #[error("not a canonical point of the curve")]
+    Curve,
+    /// A point is outside the subgroup.
+    #[error("a point is outside the subgroup of prime order")]
+    Subgroup,
+    /// A query is not that of the circuit.
+    #[error("the points are not those of the circuit")]
+    Queries,
+    /// A contribution multiplied by something else than its secret.
+    #[error("the section is not the one before, multiplied by the contribution's secrets")]
+    Update,
+}
+
+/// A rule that is broken, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: {check}")]
+pub struct Broken {
+    /// The rule.
+    pub check: Check,
+    /// The place: chain, record and contributor, or section, vector and index.
+    pub at: String,
+}
+
+/// The reason that a ceremony does not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CeremonyError {
+    /// A check fails: the transcript, or what somebody sent, must not be used.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// A file cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// A file is damaged, of another kind or another version.
+    #[error("{path}: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// Something belongs to another ceremony, another circuit, or another place in the chain.
+    #[error("{0}")]
+    Foreign(String),
+    /// A type of the circuit would be unsound.
+    #[error(transparent)]
+    Type(#[from] hekaton_core::mirage::TypeError),
+    /// The keys cannot be built.
+    #[error(transparent)]
+    Keys(#[from] hekaton_core::keys::KeyFileError),
+    /// The operating system provided no randomness.
+    #[error("cannot get randomness from the operating system: {0}")]
+    Randomness(#[from] getrandom::Error),
+}
+
+/// Adds the path to an error of the operating system.
+pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> CeremonyError + '_ {
+    move |source| CeremonyError::Io { path: path.to_owned(), source }
+}
+
+/// The error for a file with wrong content.
+pub(crate) fn file(path: &Path, why: impl ToString) -> CeremonyError {
+    CeremonyError::File { path: path.to_owned(), why: why.to_string() }
+}
+
+/// Fails with a rule unless it holds. All rules pass here, so that each test can show that it fails without its rule.
+pub(crate) fn require(
+    holds: bool,
+    check: Check,
+    at: impl FnOnce() -> String,
+) -> Result<(), Broken> {
+    #[cfg(test)]
+    if crate::tests::is_off(check) {
+        return Ok(());
+    }
+    match holds {
+        true => Ok(()),
+        false => Err(Broken { check, at: at() }),
+    }
+}

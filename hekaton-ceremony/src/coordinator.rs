@@ -1,0 +1,327 @@
+//! The coordinator's side: beginning a ceremony, and accepting contributions (spec: ceremony#acceptance).
+//!
+//! A contribution is accepted once its record is synced at the end of the log. What happens before can be lost in a crash
+//! and is done again; what follows is tidied up when the directory is next opened.
+
+use crate::check::{CeremonyError, file, io};
+use crate::contribute::{Response, check_response};
+use crate::family::{Shape, Start, first_thetas, starts};
+use crate::genesis::{FamilyGenesis, Genesis, PowersGenesis, Subject, TypeGenesis};
+use crate::log;
+use crate::powers::{Output, write_start};
+use crate::record::Record;
+use crate::sections::bytes_of;
+use crate::transcript::{Transcript, fixed_path, log_path, section_path};
+use crate::verify::Powers;
+use hekaton_circuit::R1cs;
+use hekaton_core::mirage::check_type_with;
+use hekaton_files::{NewFile, READABLE, sync_folder, write_new, write_readable};
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The file that `finish` writes, after which nothing is accepted.
+const FINAL: &str = "final.json";
+
+/// What a family is made for.
+#[derive(Clone, Debug)]
+pub struct FamilyPlan {
+    /// The name of the circuit.
+    pub circuit: String,
+    /// The parameters that all circuits of the family share, as JSON.
+    pub parameters: String,
+    /// `true` if proofs are to be zero-knowledge.
+    pub zero_knowledge: bool,
+    /// The largest number of subcircuits, N_max.
+    pub instances: usize,
+    /// The names of the buses, in the order of their tags.
+    pub buses: Vec<String>,
+    /// The most points of a segment, so that several people can contribute at the same time; one segment if there is none.
+    pub segment_points: Option<usize>,
+    /// The announced source of a beacon, or nothing.
+    pub beacon: String,
+}
+
+/// A transcript's directory under a temporary name, so that it is there as a whole or not at all.
+struct Beginning {
+    directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Beginning {
+    fn new(path: &Path) -> Result<Self, CeremonyError> {
+        if path.exists() && std::fs::read_dir(path).map_err(io(path))?.next().is_some() {
+            return Err(file(path, "is not empty: use a new or empty directory"));
+        }
+        let parent = hekaton_files::folder_of(path);
+        std::fs::create_dir_all(parent).map_err(io(parent))?;
+        let directory = tempfile::Builder::new().prefix(".hekaton-ceremony-").tempdir_in(parent);
+        let directory = directory.map_err(io(parent))?;
+        for name in ["sections", "fixed", "incoming"] {
+            let path = directory.path().join(name);
+            std::fs::create_dir(&path).map_err(io(&path))?;
+        }
+        Ok(Self { directory, path: path.to_owned() })
+    }
+
+    /// Writes a file that is named by its digest.
+    fn write_named(
+        &self,
+        name: fn(&Path, &[u8; 32]) -> PathBuf,
+        write: impl FnOnce(Output<'_>) -> Result<[u8; 32], CeremonyError>,
+    ) -> Result<[u8; 32], CeremonyError> {
+        let place = name(self.directory.path(), &[0; 32]);
+        let mut new = NewFile::with_mode(&place, READABLE).map_err(io(&place))?;
+        let digest = {
+            let mut file = std::io::BufWriter::with_capacity(1 << 20, &mut new);
+            let digest =
+                write(Output { file: &mut file, path: &place, hasher: blake3::Hasher::new() })?;
+            std::io::Write::flush(&mut file).map_err(io(&place))?;
+            digest
+        };
+        new.replace(&name(self.directory.path(), &digest)).map_err(io(&place))?;
+        Ok(digest)
+    }
+
+    /// Writes genesis and logs, and gives the directory its name.
+    fn publish(self, subject: Subject, beacon: String) -> Result<Transcript, CeremonyError> {
+        let mut nonce = [0; 32];
+        getrandom::fill(&mut nonce)?;
+        let genesis = Genesis { nonce, beacon, subject };
+        let building = self.directory.path();
+        let place = building.join("genesis");
+        write_readable(&place, &genesis.to_bytes()).map_err(io(&place))?;
+        for chain in genesis.chains() {
+            let place = log_path(building, chain);
+            write_readable(&place, &log::header(&genesis)).map_err(io(&place))?;
+        }
+        let Self { directory, path } = self;
+        if path.exists() {
+            std::fs::remove_dir(&path).map_err(io(&path))?;
+        }
+        use std::os::unix::fs::PermissionsExt;
+        // Temporary directories have mode 0700, but a transcript is public.
+        let readable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(directory.path(), readable).map_err(io(directory.path()))?;
+        std::fs::rename(directory.path(), &path).map_err(io(&path))?;
+        let _ = directory.keep();
+        hekaton_files::sync_folder_of(&path).map_err(io(&path))?;
+        Transcript::open(&path)
+    }
+}
+
+/// Begins a ceremony for powers: for families with domains of up to `domain` rows and up to `instances` subcircuits.
+///
+/// # Errors
+/// If the directory is in use or cannot be written, or a number is out of range.
+pub fn new_powers(
+    path: &Path,
+    domain: usize,
+    instances: usize,
+    beacon: &str,
+) -> Result<Transcript, CeremonyError> {
+    let powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2] };
+    let genesis = |powers: &PowersGenesis| Genesis {
+        nonce: [0; 32],
+        beacon: beacon.to_owned(),
+        subject: Subject::Powers(powers.clone()),
+    };
+    // Readers refuse what is out of range; before anything is computed from it.
+    Genesis::from_bytes(&genesis(&powers).to_bytes())
+        .map_err(|e| CeremonyError::Foreign(format!("such powers cannot be made: {e}")))?;
+    let beginning = Beginning::new(path)?;
+    let mut starts = [[0; 32]; 2];
+    for (start, chain) in starts.iter_mut().zip(genesis(&powers).chains()) {
+        for (_, vectors) in genesis(&powers).sections(chain) {
+            *start = beginning.write_named(section_path, |out| write_start(&vectors, out))?;
+        }
+    }
+    beginning.publish(Subject::Powers(PowersGenesis { starts, ..powers }), beacon.to_owned())
+}
+
+/// Begins a ceremony for the keys of a family with these types, from powers that were checked. `progress` is called with a
+/// description of each step.
+///
+/// # Errors
+/// If a type breaks a rule of setup, the powers are too small, or the directory is in use or cannot be written.
+pub fn new_family(
+    path: &Path,
+    plan: FamilyPlan,
+    powers: &Powers,
+    types: &[R1cs],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Transcript, CeremonyError> {
+    types.iter().try_for_each(|r1cs| check_type_with(r1cs, &plan.buses))?;
+    let shapes: Vec<Shape<'_>> = types.iter().map(Shape::new).collect();
+    let largest = shapes.iter().map(|shape| shape.domain).fold(1, usize::max);
+    powers.fits(largest, plan.instances)?;
+    let beginning = Beginning::new(path)?;
+    let made: Vec<Start> = starts(&powers.tau, &shapes, progress)?;
+    let mut kinds = Vec::new();
+    for (start, shape) in made.iter().zip(&shapes) {
+        let section = beginning.write_named(section_path, |out| start.write_section(out))?;
+        let fixed = beginning.write_named(fixed_path, |out| start.write_fixed(out))?;
+        kinds.push(TypeGenesis::of(shape.r1cs, shape.domain, shape.points(), [section, fixed]));
+    }
+    drop(made);
+    let genesis = FamilyGenesis {
+        powers: powers.digest,
+        largest: powers.genesis.domain,
+        circuit: plan.circuit,
+        parameters: plan.parameters,
+        zero_knowledge: plan.zero_knowledge,
+        instances: plan.instances,
+        buses: plan.buses,
+        segments: segments(&kinds, plan.segment_points),
+        types: kinds,
+        thetas: first_thetas(&powers.tau, powers.genesis.domain)?,
+    };
+    beginning.publish(Subject::Family(genesis), plan.beacon)
+}
+
+/// The numbers of types of the segments: as many types in their order as have at most `most` points together, and at least
+/// one.
+fn segments(types: &[TypeGenesis], most: Option<usize>) -> Vec<usize> {
+    let Some(most) = most else { return vec![types.len()] };
+    let mut segments: Vec<usize> = Vec::new();
+    let mut points = 0;
+    for kind in types {
+        match segments.last_mut().filter(|_| points + kind.size() <= most) {
+            Some(last) => (*last, points) = (*last + 1, points + kind.size()),
+            None => {
+                segments.push(1);
+                points = kind.size();
+            }
+        }
+    }
+    segments
+}
+
+/// A transcript's directory that this process alone may change.
+#[derive(Debug)]
+pub struct Coordinator {
+    /// The transcript.
+    pub transcript: Transcript,
+    _lock: File,
+}
+
+impl Coordinator {
+    /// Opens a directory, locks it, and removes what a crash has left.
+    ///
+    /// # Errors
+    /// If another process has it open, or it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, CeremonyError> {
+        if !path.is_dir() {
+            return Err(file(path, "a state is only read: use the transcript's directory"));
+        }
+        // Before anything is written: it may be another directory.
+        Transcript::open(path)?;
+        let place = path.join("lock");
+        let lock = File::options().create(true).append(true).open(&place).map_err(io(&place))?;
+        lock.try_lock().map_err(|e| match e {
+            std::fs::TryLockError::WouldBlock => {
+                file(path, "another process is working in the directory: wait for it, or stop it")
+            }
+            std::fs::TryLockError::Error(source) => io(&place)(source),
+        })?;
+        // Again, because the process that held the lock may have appended a record.
+        let coordinator = Self { transcript: Transcript::open(path)?, _lock: lock };
+        coordinator.tidy()?;
+        Ok(coordinator)
+    }
+
+    /// Removes sections that no log names, and temporary files.
+    fn tidy(&self) -> Result<(), CeremonyError> {
+        let genesis = &self.transcript.genesis;
+        let current: HashSet<PathBuf> = (genesis.chains().into_iter())
+            .flat_map(|chain| self.transcript.sections(chain))
+            .map(|section| section.path)
+            .collect();
+        let folder = self.transcript.path.join("sections");
+        for entry in std::fs::read_dir(&folder).map_err(io(&folder))? {
+            let path = entry.map_err(io(&folder))?.path();
+            if !current.contains(&path) {
+                std::fs::remove_file(&path).map_err(io(&path))?;
+            }
+        }
+        sync_folder(&folder).map_err(io(&folder))
+    }
+
+    /// Checks a contribution and appends its records. `progress` is called with a description of each section.
+    ///
+    /// # Errors
+    /// If the ceremony is finished, the contribution is refused, or a file cannot be read or written.
+    pub fn add(
+        &mut self,
+        response: &Response,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), CeremonyError> {
+        if self.is_finished() {
+            let why = "the ceremony is finished, and its chains are never reopened";
+            return Err(CeremonyError::Foreign(why.to_owned()));
+        }
+        let checked = self.transcript.check()?;
+        check_response(&self.transcript, &checked, response, progress)?;
+        let directory = self.transcript.path.clone();
+        for (record, sections) in response.records.iter().zip(&response.sections) {
+            for (section, digests) in sections.iter().zip(record.step.digests()) {
+                let place = section_path(&directory, &digests.new);
+                let mut new = NewFile::with_mode(&place, READABLE).map_err(io(&place))?;
+                // The file may have changed since it was checked.
+                if section.copy_to(&mut new, &place)? != digests.new {
+                    return Err(file(&section.path, "changed while it was read: try again"));
+                }
+                new.replace(&place).map_err(io(&place))?;
+            }
+        }
+        for record in &response.records {
+            self.append(record.clone())?;
+        }
+        self.tidy()
+    }
+
+    fn append(&mut self, record: Record) -> Result<(), CeremonyError> {
+        let place = log_path(&self.transcript.path, record.chain);
+        let log = self.transcript.logs.iter_mut().find(|log| log.chain == record.chain);
+        log.expect("a chain of the transcript").append(&place, record)
+    }
+
+    /// Reports whether the ceremony is finished.
+    pub fn is_finished(&self) -> bool {
+        self.transcript.path.join(FINAL).exists()
+    }
+
+    /// Ends the ceremony. The caller has made the whole check.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(&self) -> Result<(), CeremonyError> {
+        let heads: serde_json::Map<String, serde_json::Value> = (self.transcript.logs.iter())
+            .filter_map(|log| {
+                let head = hex::encode(log.records.last()?.head());
+                Some((log.chain.to_string(), head.into()))
+            })
+            .collect();
+        let place = self.transcript.path.join(FINAL);
+        let content = serde_json::json!({
+            "format_version": 1, "transcript": hex::encode(self.transcript.digest()), "heads": heads,
+        });
+        match write_new(&place, format!("{content:#}\n").as_bytes()) {
+            // A second run over the first.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            done => done.map_err(io(&place)),
+        }
+    }
+
+    /// The bytes of all current sections.
+    pub fn bytes(&self) -> u64 {
+        let genesis = &self.transcript.genesis;
+        let sections = genesis.chains().into_iter().flat_map(|chain| genesis.sections(chain));
+        sections.map(|(_, vectors)| bytes_of(&vectors)).sum()
+    }
+}
+
+/// Reports whether a transcript is finished.
+pub fn is_finished(transcript: &Transcript) -> bool {
+    transcript.path.join(FINAL).exists()
+}

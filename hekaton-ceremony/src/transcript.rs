@@ -1,0 +1,231 @@
+//! Transcripts: a genesis, the logs of its chains and their current sections, in a directory or in one file
+//! (spec: ceremony#files).
+
+use crate::chain::{self, Checked};
+use crate::check::{CeremonyError, file, io};
+use crate::genesis::{Chain, Genesis};
+use crate::log::{Log, MOST_BYTES};
+use crate::record::Record;
+use crate::sections::Section;
+use hekaton_core::encoding::Reader;
+use hekaton_files::{open_regular, read_at_most, write_readable};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The longest genesis that is read.
+const MOST_GENESIS: u64 = 1 << 26;
+const STATE: &[u8; 8] = b"HEKATNCS";
+const STATE_VERSION: u32 = 1;
+
+/// A transcript that was read; its records have not been checked.
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    /// The directory, or the state file.
+    pub path: PathBuf,
+    /// The genesis.
+    pub genesis: Genesis,
+    /// The logs, in the order of the chains.
+    pub logs: Vec<Log>,
+    /// The offset of the first section, if it is a state file.
+    state: Option<u64>,
+}
+
+/// The file of a log.
+pub(crate) fn log_path(directory: &Path, chain: Chain) -> PathBuf {
+    directory.join(format!("{chain}.log"))
+}
+
+/// The file of a section.
+pub(crate) fn section_path(directory: &Path, digest: &[u8; 32]) -> PathBuf {
+    directory.join("sections").join(hex::encode(digest))
+}
+
+/// The file of the queries of a type that no contribution changes.
+pub(crate) fn fixed_path(directory: &Path, digest: &[u8; 32]) -> PathBuf {
+    directory.join("fixed").join(hex::encode(digest))
+}
+
+impl Transcript {
+    /// Opens a directory or a state file.
+    ///
+    /// # Errors
+    /// If it is something else, or damaged.
+    pub fn open(path: &Path) -> Result<Self, CeremonyError> {
+        match path.is_dir() {
+            true => Self::open_directory(path),
+            false => Self::open_state(path),
+        }
+    }
+
+    fn open_directory(path: &Path) -> Result<Self, CeremonyError> {
+        let of_genesis = path.join("genesis");
+        if !of_genesis.exists() {
+            let why = "no transcript of a ceremony: it has no file 'genesis'";
+            return Err(file(path, why));
+        }
+        let bytes = read_at_most(&of_genesis, MOST_GENESIS).map_err(io(&of_genesis))?;
+        let genesis = Genesis::from_bytes(&bytes).map_err(|e| file(&of_genesis, e))?;
+        let mut logs = Vec::new();
+        for chain in genesis.chains() {
+            let log = log_path(path, chain);
+            let bytes = read_at_most(&log, MOST_BYTES).map_err(io(&log))?;
+            logs.push(Log::parse(&bytes, &genesis, chain, &log)?);
+        }
+        Ok(Self { path: path.to_owned(), genesis, logs, state: None })
+    }
+
+    fn open_state(path: &Path) -> Result<Self, CeremonyError> {
+        let mut input = open_regular(path).map_err(io(path))?;
+        let length = input.metadata().map_err(io(path))?.len();
+        let mut offset = 0;
+        let mut take = |bytes: u64, most: u64| -> Result<Vec<u8>, CeremonyError> {
+            if bytes > most.min(length - offset) {
+                return Err(file(path, "cut off, or not the state of a ceremony"));
+            }
+            offset += bytes;
+            let mut out = Vec::new();
+            (&mut input).take(bytes).read_to_end(&mut out).map_err(io(path))?;
+            Ok(out)
+        };
+        let head = take(12, 12)?;
+        if head[..8] != *STATE {
+            return Err(file(
+                path,
+                "neither a transcript's directory nor a state: wrong magic bytes",
+            ));
+        }
+        if head[8..] != STATE_VERSION.to_le_bytes() {
+            let why = format!("a state of another version: this program reads {STATE_VERSION}");
+            return Err(file(path, why));
+        }
+        let long = |bytes: Vec<u8>| Reader::new(&bytes).u64("length").map_err(|e| file(path, e));
+        let bytes = long(take(8, 8)?)?;
+        let genesis = take(bytes, MOST_GENESIS)?;
+        let genesis = Genesis::from_bytes(&genesis).map_err(|e| file(path, e))?;
+        let mut logs = Vec::new();
+        for chain in genesis.chains() {
+            let bytes = long(take(8, 8)?)?;
+            let log = Log::parse(&take(bytes, MOST_BYTES)?, &genesis, chain, path)?;
+            if log.torn {
+                return Err(file(path, format!("the log of chain {chain} is cut off")));
+            }
+            logs.push(log);
+        }
+        let transcript = Self { path: path.to_owned(), genesis, logs, state: Some(offset) };
+        let sections: u64 = transcript.all_sections().iter().map(Section::bytes).sum();
+        match length == offset + sections {
+            true => Ok(transcript),
+            false => {
+                let why = format!("{length} bytes, expected {}", offset + sections);
+                Err(file(path, why))
+            }
+        }
+    }
+
+    /// Writes the transcript and its sections as one file, for a contributor without access to the directory.
+    ///
+    /// # Errors
+    /// If a section is missing, or the file cannot be written.
+    pub fn write_state(&self, path: &Path) -> Result<(), CeremonyError> {
+        let mut out = hekaton_files::NewFile::beside(path).map_err(io(path))?;
+        let genesis = self.genesis.to_bytes();
+        let mut head = STATE.to_vec();
+        head.extend_from_slice(&STATE_VERSION.to_le_bytes());
+        head.extend_from_slice(&(genesis.len() as u64).to_le_bytes());
+        head.extend(genesis);
+        for log in &self.logs {
+            let bytes = log.to_bytes(&self.genesis);
+            head.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            head.extend(bytes);
+        }
+        out.write_all(&head).map_err(io(path))?;
+        for section in self.all_sections() {
+            section.copy_to(&mut out, path)?;
+        }
+        out.replace(path).map_err(io(path))
+    }
+
+    fn all_sections(&self) -> Vec<Section> {
+        self.genesis.chains().into_iter().flat_map(|chain| self.sections(chain)).collect()
+    }
+
+    /// Writes genesis and logs, without sections, into a new directory: beside the keys that a ceremony has made.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn copy_records(&self, directory: &Path) -> Result<(), CeremonyError> {
+        std::fs::create_dir_all(directory).map_err(io(directory))?;
+        let place = directory.join("genesis");
+        write_readable(&place, &self.genesis.to_bytes()).map_err(io(&place))?;
+        for log in &self.logs {
+            let place = log_path(directory, log.chain);
+            write_readable(&place, &log.to_bytes(&self.genesis)).map_err(io(&place))?;
+        }
+        Ok(())
+    }
+
+    /// The log of a chain.
+    ///
+    /// # Panics
+    /// If the transcript has no such chain.
+    pub fn log(&self, chain: Chain) -> &Log {
+        self.logs.iter().find(|log| log.chain == chain).expect("a chain of the transcript")
+    }
+
+    /// The current sections of a chain.
+    pub fn sections(&self, chain: Chain) -> Vec<Section> {
+        let records = &self.log(chain).records;
+        let start = crate::record::Step::start(&self.genesis, chain);
+        let digests = records.last().map_or(&start, |record| &record.step).digests();
+        let mut offset = self.offset(chain);
+        let mut sections = Vec::new();
+        for ((name, vectors), digests) in self.genesis.sections(chain).into_iter().zip(digests) {
+            let path = match self.state {
+                Some(_) => self.path.clone(),
+                None => section_path(&self.path, &digests.new),
+            };
+            let section = Section { path, offset, name, vectors };
+            if self.state.is_some() {
+                offset += section.bytes();
+            }
+            sections.push(section);
+        }
+        sections
+    }
+
+    /// The offset in a state file of the sections of a chain.
+    fn offset(&self, chain: Chain) -> u64 {
+        let Some(first) = self.state else { return 0 };
+        let before = self.genesis.chains().into_iter().take_while(|other| *other != chain);
+        let vectors = before.flat_map(|chain| self.genesis.sections(chain));
+        first + vectors.map(|(_, vectors)| crate::sections::bytes_of(&vectors)).sum::<u64>()
+    }
+
+    /// Checks the records of all chains.
+    ///
+    /// # Errors
+    /// The first rule that a record breaks.
+    pub fn check(&self) -> Result<Vec<Checked>, CeremonyError> {
+        self.logs.iter().map(|log| chain::check(&self.genesis, log.chain, &log.records)).collect()
+    }
+
+    /// The records of a chain.
+    pub fn records(&self, chain: Chain) -> &[Record] {
+        &self.log(chain).records
+    }
+
+    /// The digest of the whole transcript, which keys name.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 ceremony transcript");
+        hasher.update(&self.genesis.digest());
+        for log in &self.logs {
+            let first = || crate::record::first_head(&self.genesis, log.chain);
+            let head = log.records.last().map_or_else(first, Record::head);
+            hasher.update(&(log.records.len() as u64).to_le_bytes()).update(&head);
+        }
+        if let Some(family) = self.genesis.family() {
+            hasher.update(&family.powers);
+        }
+        *hasher.finalize().as_bytes()
+    }
+}

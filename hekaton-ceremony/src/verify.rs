@@ -1,0 +1,302 @@
+//! The whole check of a transcript, and the keys of a family whose transcript has passed it
+//! (spec: ceremony#verification).
+
+use crate::chain::{Checked, check_end};
+use crate::check::{CeremonyError, Check, require};
+use crate::family::{Shape, check_input_sums, check_thetas, check_type};
+use crate::genesis::{Chain, FamilyGenesis, PowersGenesis, Subject, TypeGenesis};
+use crate::powers;
+use crate::record::{LedgerStep, PowersStep, Record, Step, TypeStep};
+use crate::sections::Section;
+use crate::segment::{self, types_of};
+use crate::transcript::{Transcript, fixed_path};
+use hekaton_arith::{G1Point, G2Point, Group, pairing};
+use hekaton_circuit::R1cs;
+use hekaton_core::keys::{FamilyDescription, FamilyKey, FamilyType, SharedPoints};
+use hekaton_core::mirage::{Elements, ProvingKey, Queries, check_type_with};
+use hekaton_core::{KeyType, Trust};
+
+/// Powers whose whole transcript was checked.
+#[derive(Debug)]
+pub struct Powers {
+    pub(crate) genesis: PowersGenesis,
+    pub(crate) tau: Section,
+    pub(crate) phi: Section,
+    /// The single points of tau and of phi.
+    steps: [PowersStep; 2],
+    /// The transcript digest.
+    pub digest: [u8; 32],
+}
+
+/// A family whose whole transcript was checked.
+#[derive(Debug)]
+pub struct Family {
+    genesis: FamilyGenesis,
+    /// The last points of all types, and K with all Theta.
+    types: Vec<TypeStep>,
+    ledger: LedgerStep,
+    sections: Vec<[Section; 2]>,
+    /// The transcript digest.
+    pub digest: [u8; 32],
+}
+
+fn chains_of<'a>(
+    transcript: &'a Transcript,
+    checked: &'a [Checked],
+) -> Vec<(&'a [Record], &'a Checked)> {
+    transcript.logs.iter().map(|log| &log.records[..]).zip(checked).collect()
+}
+
+/// Makes the record check of a transcript that is to be final: all logs, and that somebody has contributed to each chain.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn verify_records(transcript: &Transcript) -> Result<Vec<Checked>, CeremonyError> {
+    let checked = transcript.check()?;
+    check_end(&transcript.genesis, &chains_of(transcript, &checked))?;
+    Ok(checked)
+}
+
+/// Makes the whole check of powers. `progress` is called with a description of each step.
+///
+/// # Errors
+/// The first rule that is broken, or a file that cannot be read.
+pub fn verify_powers(
+    transcript: &Transcript,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Powers, CeremonyError> {
+    let Subject::Powers(genesis) = &transcript.genesis.subject else {
+        let why = format!("{}: a family, expected powers", transcript.path.display());
+        return Err(CeremonyError::Foreign(why));
+    };
+    progress("records");
+    let checked = verify_records(transcript)?;
+    let mut found = Vec::new();
+    for checked in &checked {
+        let Step::Powers(step) = checked.last() else { unreachable!("chains of powers") };
+        let [section] = <[Section; 1]>::try_from(transcript.sections(checked.chain))
+            .expect("a chain of powers has one section");
+        progress(&format!("section '{}'", section.name));
+        powers::check(&section, checked.chain, step, true)?;
+        found.push((section, step.clone()));
+    }
+    let [(tau, of_tau), (phi, of_phi)] = <[_; 2]>::try_from(found).expect("powers have two chains");
+    let (genesis, digest) = (genesis.clone(), transcript.digest());
+    Ok(Powers { genesis, tau, phi, steps: [of_tau, of_phi], digest })
+}
+
+impl Powers {
+    /// Checks that a family fits into the powers.
+    pub(crate) fn fits(&self, domain: usize, instances: usize) -> Result<(), CeremonyError> {
+        let PowersGenesis { domain: largest, instances: most, .. } = self.genesis;
+        if domain > largest || instances.next_power_of_two() > self.genesis.padded() {
+            let why = format!(
+                "the family needs a domain of {domain} and {instances} subcircuits, but the powers \
+                 are for {largest} and {most}: use powers for more"
+            );
+            return Err(CeremonyError::Foreign(why));
+        }
+        Ok(())
+    }
+}
+
+/// Makes the whole check of a family, whose circuit has these types: all logs, what each contributor worked on, and every
+/// point of the last sections. `progress` is called with a description of each step.
+///
+/// # Errors
+/// The first rule that is broken, or a file that cannot be read.
+pub fn verify_family(
+    transcript: &Transcript,
+    powers: &Powers,
+    types: &[R1cs],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Family, CeremonyError> {
+    let Subject::Family(genesis) = &transcript.genesis.subject else {
+        let why = format!("{}: powers, expected a family", transcript.path.display());
+        return Err(CeremonyError::Foreign(why));
+    };
+    if genesis.powers != powers.digest || genesis.largest != powers.genesis.domain {
+        let why = format!(
+            "the family was made from the powers of transcript {}, not {}",
+            hex::encode(genesis.powers),
+            hex::encode(powers.digest)
+        );
+        return Err(CeremonyError::Foreign(why));
+    }
+    let domain = genesis.types.iter().map(|kind| kind.domain).fold(1, usize::max);
+    powers.fits(domain, genesis.instances)?;
+    progress("records");
+    let checked = verify_records(transcript)?;
+    let shapes = same_circuit(genesis, types)?;
+    progress("Theta");
+    check_thetas(&powers.tau, genesis.largest, transcript.records(Chain::Segment(1)))?;
+    let (mut steps, mut sections) = (Vec::new(), Vec::new());
+    let mut ledger = None;
+    for checked in &checked {
+        let (last, of_segment) = types_of(checked.last());
+        ledger = ledger.or_else(|| of_segment.cloned());
+        for (kind, (section, step)) in
+            transcript.sections(checked.chain).into_iter().zip(last).enumerate()
+        {
+            let number = steps.len();
+            let (shape, of_genesis) = (&shapes[number], &genesis.types[number]);
+            progress(&format!("type '{}'", section.name));
+            let records = transcript.records(checked.chain);
+            check_input_sums(&powers.tau, shape, kind, records, &checked.steps)?;
+            let fixed = fixed_section(transcript, of_genesis, shape);
+            let both = [&section, &fixed];
+            check_type(&powers.tau, shape, both, of_genesis.fixed, step)?;
+            steps.push(step.clone());
+            sections.push([section, fixed]);
+        }
+    }
+    let ledger = ledger.expect("the first segment makes K");
+    Ok(Family {
+        genesis: genesis.clone(),
+        types: steps,
+        ledger,
+        sections,
+        digest: transcript.digest(),
+    })
+}
+
+fn fixed_section(transcript: &Transcript, kind: &TypeGenesis, shape: &Shape<'_>) -> Section {
+    let path = fixed_path(&transcript.path, &kind.fixed);
+    Section { path, offset: 0, name: kind.name.clone(), vectors: shape.fixed() }
+}
+
+/// Checks that a circuit's types are those of the genesis, and obey the rules of setup.
+fn same_circuit<'a>(
+    genesis: &FamilyGenesis,
+    types: &'a [R1cs],
+) -> Result<Vec<Shape<'a>>, CeremonyError> {
+    let mut shapes = Vec::new();
+    for r1cs in types {
+        check_type_with(r1cs, &genesis.buses)?;
+        shapes.push(Shape::new(r1cs));
+    }
+    let found = shapes.iter().zip(&genesis.types).map(|(shape, expected)| {
+        let digests = [expected.start, expected.fixed];
+        TypeGenesis::of(shape.r1cs, shape.domain, shape.points(), digests)
+    });
+    match types.len() == genesis.types.len() && found.eq(genesis.types.iter().cloned()) {
+        true => Ok(shapes),
+        false => Err(CeremonyError::Foreign(
+            "the circuit has other types or other constraints than the ceremony: it was made for other \
+             parameters or other code"
+                .to_owned(),
+        )),
+    }
+}
+
+impl Family {
+    /// The number of types.
+    pub fn types(&self) -> usize {
+        self.types.len()
+    }
+
+    /// The family key.
+    ///
+    /// # Errors
+    /// If a section cannot be read.
+    pub fn key(&self, powers: &Powers) -> Result<FamilyKey, CeremonyError> {
+        let genesis = &self.genesis;
+        let [tau, phi] = &powers.steps;
+        let types = genesis.types.iter().map(|kind| FamilyType {
+            kind: KeyType { name: kind.name.clone(), r1cs: kind.r1cs },
+            slots: kind.slots,
+            buses: kind.buses,
+        });
+        let about = FamilyDescription {
+            circuit: genesis.circuit.clone(),
+            parameters: genesis.parameters.clone(),
+            trust: Trust::Ceremony(self.digest),
+            zero_knowledge: genesis.zero_knowledge,
+            instances: genesis.instances,
+            types: types.collect(),
+        };
+        let shared = SharedPoints {
+            alpha_beta: pairing(&tau.in_g1[1], &tau.in_g2[1]),
+            k: self.ledger.k,
+            psi_1: phi.in_g1[1],
+            phi_2: phi.in_g2[0],
+        };
+        let count = 2 * genesis.instances.next_power_of_two() - 1;
+        let sizes = crate::genesis::domains(genesis.largest);
+        let theta = |n: usize| {
+            let at = sizes.binary_search(&n).expect("a domain of a type is one of the powers'");
+            self.ledger.thetas[at]
+        };
+        let elements = (self.types.iter().zip(&genesis.types))
+            .map(|(step, kind)| [step.in_g2[0], step.in_g2[1], theta(kind.domain)]);
+        let mut ic = Vec::new();
+        for [_, fixed] in &self.sections {
+            ic.extend(fixed.read::<G1Point>(0, fixed.vectors[0].len)?);
+        }
+        let points = [powers.phi.read::<G1Point>(0, count)?, ic];
+        let psi = powers.phi.read::<G2Point>(1, count)?;
+        let h = G2Point::generator();
+        Ok(FamilyKey::of_points(about, shared, points, psi, h, elements.collect())?)
+    }
+
+    /// The proving key of a type, which has this R1CS.
+    ///
+    /// # Errors
+    /// If a section cannot be read.
+    pub fn proving_key(
+        &self,
+        powers: &Powers,
+        number: usize,
+        r1cs: R1cs,
+    ) -> Result<ProvingKey, CeremonyError> {
+        let ([section, fixed], step) = (&self.sections[number], &self.types[number]);
+        let read = |vector: usize| section.read::<G1Point>(vector, section.vectors[vector].len);
+        let [tau, _] = &powers.steps;
+        let shape = Shape::new(&r1cs);
+        let (a, b, x) = (shape.a, shape.b, shape.x);
+        let queries = Queries {
+            elements: Elements {
+                alpha_1: tau.in_g1[1],
+                delta_1: step.in_g1[0],
+                eta_1: step.in_g1[1],
+                beta_2: tau.in_g2[1],
+                delta_2: step.in_g2[0],
+            },
+            d: read(segment::D)?,
+            a: (a, fixed.read(1, fixed.vectors[1].len)?),
+            b: (b, fixed.read(2, fixed.vectors[2].len)?),
+            l: read(segment::L)?,
+            x: (x, read(segment::X)?),
+            h: read(segment::H)?,
+        };
+        Ok(ProvingKey::of_queries(r1cs, queries)?)
+    }
+}
+
+/// The names of those who contributed to a chain, in order, each once; beacons are left out, because they count for nobody.
+pub fn contributors(records: &[Record]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for record in records.iter().filter(|record| record.kind == crate::record::Kind::Contribution) {
+        if !names.contains(&record.name.as_str()) {
+            names.push(&record.name);
+        }
+    }
+    names
+}
+
+/// Checks that a record which somebody's receipt names is in the transcript.
+///
+/// # Errors
+/// If it is not.
+pub fn includes(
+    transcript: &Transcript,
+    chain: Chain,
+    place: usize,
+    head: &[u8; 32],
+) -> Result<(), CeremonyError> {
+    let log = transcript.logs.iter().find(|log| log.chain == chain);
+    let record = log.and_then(|log| log.records.get(place));
+    let found = record.is_some_and(|record| record.head() == *head);
+    let at = || format!("chain {chain}, place {place}, head {}", hex::encode(head));
+    Ok(require(found, Check::Head, at)?)
+}

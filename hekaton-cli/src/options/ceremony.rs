@@ -1,0 +1,237 @@
+//! `hekaton ceremony`.
+
+use super::Circuit;
+use super::shared::{key_digest, rows};
+use clap::{Args, Subcommand};
+use hekaton_ceremony::Chain;
+use hekaton_terminal::options::{THREADS, Threads, size};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "A ceremony for powers, and one for a family from these powers:
+  hekaton ceremony new --rows 2^16 --subcircuits 4096 --out powers
+  hekaton ceremony contribute powers --name Alice --out alice    # on Alice's machine
+  hekaton ceremony add powers alice
+  hekaton ceremony finish powers
+  hekaton ceremony new merkle --up-to 1M --powers powers --out merkle
+  hekaton ceremony contribute merkle --name Bob --out bob
+  hekaton ceremony add merkle bob
+  hekaton ceremony finish merkle --powers powers --keys merkle.keys
+
+Nobody can forge proofs under the keys unless everybody who contributed to one of the
+chains kept and pooled their secrets. docs/guide/ceremony.md has a walkthrough for
+coordinators, contributors, auditors and users of keys.")]
+pub(crate) enum Ceremony {
+    /// Begin a ceremony: for powers, or with a circuit for the keys of its family
+    New(CeremonyNew),
+    /// Contribute: multiply by secrets that nobody else knows, prove that, and forget them
+    Contribute(CeremonyContribute),
+    /// Write the state of a ceremony as one file, for contributors without access to its directory
+    Fetch(CeremonyFetch),
+    /// Check a contribution, and accept it
+    Add(CeremonyAdd),
+    /// Mix in a public value that nobody could foresee, as the announced end of a ceremony
+    Beacon(CeremonyBeacon),
+    /// End a ceremony after a check of everything; for a family, also write its keys
+    Finish(CeremonyFinish),
+    /// Check a ceremony: what everybody contributed, every point, and the keys
+    Verify(CeremonyVerify),
+    /// Show the chains of a ceremony and their contributors
+    Status(CeremonyStatus),
+    /// Print the receipt of a contributor, to be signed and published
+    Receipt(CeremonyReceipt),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton ceremony new --rows 2^16 --subcircuits 4096 --out powers
+  hekaton ceremony new merkle --up-to 1M --powers powers --out merkle
+  hekaton ceremony new vm -p rows=4096 --subcircuits 256 --powers powers --out vm
+
+Powers serve all families with domains of up to --rows rows and up to --subcircuits
+subcircuits. A family needs powers of a ceremony that is finished.")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
+pub(crate) struct CeremonyNew {
+    #[command(flatten)]
+    pub(crate) circuit: Circuit,
+    /// For powers: the largest number of rows of a subcircuit, 2^k or 3 * 2^k, or a number that is
+    /// rounded up to one
+    #[arg(long, value_name = "N", value_parser = rows, conflicts_with = "powers")]
+    pub(crate) rows: Option<u64>,
+    /// The largest number of subcircuits of a proof: for powers, and for families whose inputs have no size
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub(crate) subcircuits: Option<u64>,
+    /// For a family: all inputs of up to this size, for example 16M (of 2^20 bytes)
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "rows")]
+    pub(crate) up_to: Option<u64>,
+    /// For a family: the directory of the powers, whose ceremony is finished
+    #[arg(long, value_name = "DIR")]
+    pub(crate) powers: Option<PathBuf>,
+    /// For a family whose proofs are not to be zero-knowledge
+    #[arg(long, requires = "powers")]
+    pub(crate) no_zero_knowledge: bool,
+    /// Split the types of a family into segments of at most this many points, to which different
+    /// people can contribute at the same time [default: one segment]
+    #[arg(long, value_name = "N", requires = "powers")]
+    pub(crate) segment_points: Option<usize>,
+    /// The announced source of a beacon, for example "the first block of Ethereum after 2027-01-01"
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) beacon: String,
+    /// The directory to write; it must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton ceremony contribute powers --name Alice --out alice
+  hekaton ceremony contribute state --name \"Bob (bob.example)\" --only phi --out bob
+
+Everything that was received is checked first. Secrets come from the operating system
+and from what you type, are never written to a file, and are overwritten in memory.
+An interrupted contribution leaves nothing: run it again.")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
+pub(crate) struct CeremonyContribute {
+    /// The directory of a ceremony, or a state that `fetch` wrote
+    pub(crate) ceremony: PathBuf,
+    /// Your name in the record, at most 128 bytes; it is a claim that your receipt supports
+    #[arg(long)]
+    pub(crate) name: String,
+    /// Contribute only to these chains: tau, phi, or numbers of segments, separated by commas
+    #[arg(long, value_name = "CHAINS", value_delimiter = ',', value_parser = chain)]
+    pub(crate) only: Vec<Chain>,
+    /// Refuse another ceremony than the one with this digest, which its coordinator has announced
+    #[arg(long, value_name = "HEX", value_parser = key_digest)]
+    pub(crate) expect: Option<[u8; 32]>,
+    /// The file to write, which goes back to the coordinator
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Ask for nothing
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+fn chain(text: &str) -> Result<Chain, String> {
+    Chain::named(text).ok_or_else(|| "expected tau, phi, or the number of a segment".to_owned())
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton ceremony fetch powers --out state")]
+pub(crate) struct CeremonyFetch {
+    /// The directory of a ceremony
+    pub(crate) ceremony: PathBuf,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton ceremony add powers alice")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
+pub(crate) struct CeremonyAdd {
+    /// The directory of the ceremony
+    pub(crate) ceremony: PathBuf,
+    /// The contribution
+    pub(crate) contribution: PathBuf,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton ceremony beacon powers --value 9f3c..
+
+A beacon is a contribution whose secrets everybody can compute: the value is hashed
+2^EXPONENT times. Keys do not rest on it, and it counts for nobody.")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
+pub(crate) struct CeremonyBeacon {
+    /// The directory of the ceremony
+    pub(crate) ceremony: PathBuf,
+    /// The value, in hexadecimal digits
+    #[arg(long, value_name = "HEX", value_parser = value)]
+    pub(crate) value: Bytes,
+    /// The binary logarithm of the number of hashes, at most 30
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(0..=30))]
+    pub(crate) exponent: u8,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// A value of any length.
+#[derive(Clone, Debug)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+fn value(text: &str) -> Result<Bytes, String> {
+    let bytes = hex::decode(text).ok().filter(|bytes| (1..=1024).contains(&bytes.len()));
+    bytes.map(Bytes).ok_or_else(|| "expected 2 to 2048 hexadecimal digits".to_owned())
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton ceremony finish powers
+  hekaton ceremony finish merkle --powers powers --keys merkle.keys")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
+pub(crate) struct CeremonyFinish {
+    /// The directory of the ceremony
+    pub(crate) ceremony: PathBuf,
+    /// For a family: the directory of the powers
+    #[arg(long, value_name = "DIR", requires = "keys")]
+    pub(crate) powers: Option<PathBuf>,
+    /// For a family: the directory for the keys, which must be new or empty
+    #[arg(long, value_name = "DIR", requires = "powers")]
+    pub(crate) keys: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton ceremony verify powers
+  hekaton ceremony verify merkle --powers powers --keys merkle.keys --receipt alice.txt
+  hekaton ceremony verify merkle.keys/ceremony/family --records-only
+
+Exit code 1 means that a check fails: do not use the keys. Exit code 3 means that a
+file cannot be read, or belongs to another ceremony.")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
+pub(crate) struct CeremonyVerify {
+    /// The directory of the ceremony
+    pub(crate) ceremony: PathBuf,
+    /// For a family: the directory of the powers
+    #[arg(long, value_name = "DIR", conflicts_with = "records_only")]
+    pub(crate) powers: Option<PathBuf>,
+    /// Also compare the keys of this family with the transcript
+    #[arg(long, value_name = "DIR", requires = "powers")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Also look for the contributions in this receipt; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Vec<PathBuf>,
+    /// Check the records only: who contributed, and that everybody knew their secrets
+    #[arg(long)]
+    pub(crate) records_only: bool,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CeremonyStatus {
+    /// The directory of the ceremony, or a state
+    pub(crate) ceremony: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton ceremony receipt powers --name Alice > alice.txt
+  ssh-keygen -Y sign -n hekaton-ceremony -f ~/.ssh/id_ed25519 alice.txt")]
+pub(crate) struct CeremonyReceipt {
+    /// The directory of the ceremony, or a state
+    pub(crate) ceremony: PathBuf,
+    /// The name of the contributor
+    #[arg(long)]
+    pub(crate) name: String,
+}

@@ -1,0 +1,182 @@
+//! A ceremony by files, as people run it: coordinator, contributors, auditor, users of the keys.
+
+mod common;
+
+use common::{fails, ok};
+use serde_json::Value;
+
+/// Paths in a directory of a test's own.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_string_lossy().into_owned()
+    }
+
+    /// Contributes to a ceremony, and adds the contribution.
+    fn take_part(&self, ceremony: &str, name: &str, more: &[&str]) {
+        let out = self.path("contribution");
+        let args = ["ceremony", "contribute", ceremony, "--name", name, "--out", &out];
+        ok(&[&args[..], more].concat());
+        ok(&["ceremony", "add", ceremony, &out]);
+        std::fs::remove_file(out).unwrap();
+    }
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// The whole way: powers and a family by several people, checks, keys, a proof, and what its users see.
+#[test]
+fn a_ceremony_makes_keys() {
+    let place = Place::new();
+    let (powers, family) = (place.path("powers"), place.path("family"));
+    ok(&["ceremony", "new", "--rows", "2^16", "--subcircuits", "16", "--out", &powers]);
+    place.take_part(&powers, "Bob", &["--yes"]);
+    place.take_part(&powers, "Alice", &["--only", "phi"]);
+    let merkle = ["ceremony", "new", "merkle", "-p", "leaf-bytes=20", "--up-to", "100"];
+    let begin = [&merkle[..], &["--powers", &powers, "--out", &family]].concat();
+    fails(3, "is not finished", &begin);
+    let finished = ok(&["ceremony", "finish", &powers]);
+    assert!(finished.contains("phi, psi                 Bob, Alice"), "{finished}");
+    ok(&begin);
+
+    // Without access to the directory.
+    let (state, contribution) = (place.path("state"), place.path("contribution"));
+    ok(&["ceremony", "fetch", &family, "--out", &state]);
+    let contribute = ["--json", "ceremony", "contribute", &state, "--name", "Bob", "--out"];
+    let receipt = json(&ok(&[&contribute[..], &[&contribution]].concat()))["receipt"].clone();
+    ok(&["ceremony", "add", &family, &contribution]);
+    fails(3, "contribute again", &["ceremony", "add", &family, &contribution]);
+
+    // Receipts name what is in the transcript.
+    let (receipt, file) = (receipt.as_str().unwrap().to_owned(), place.path("bob.txt"));
+    assert_eq!(ok(&["ceremony", "receipt", &family, "--name", "Bob"]).trim(), receipt.trim());
+    std::fs::write(&file, &receipt).unwrap();
+    let keys = place.path("keys");
+    let finish = ["ceremony", "finish", &family, "--powers", &powers, "--keys", &keys];
+    ok(&finish);
+    fails(3, "already holds keys", &finish);
+    let verify = ["ceremony", "verify", &family, "--powers", &powers, "--keys", &keys];
+    let lines = ok(&[&verify[..], &["--receipt", &file]].concat());
+    assert!(lines.contains("every point, and the keys"), "{lines}");
+    assert!(lines.contains("all receipts are in it"), "{lines}");
+    assert!(lines.contains("in all of these chains:  Bob"), "{lines}");
+    let records_only = ["ceremony", "verify", &family, "--records-only", "--receipt", &file];
+    ok(&records_only);
+    std::fs::write(&file, receipt.replace("place 0", "place 1")).unwrap();
+    fails(1, "place 1", &records_only);
+
+    // Keys of another setup are told.
+    let (other, input) = (place.path("other"), place.path("x"));
+    std::fs::write(&input, "nothing but the truth").unwrap();
+    ok(&["setup", "merkle", "-p", "leaf-bytes=20", "--up-to", "100", "--keys", &other]);
+    let with_other = ["ceremony", "verify", &family, "--powers", &powers, "--keys", &other];
+    fails(1, "is not that of the ceremony", &with_other);
+
+    // Users of the keys.
+    let (proof, public) = (place.path("x.proof"), ok(&["hash", &input, "--keys", &keys]));
+    ok(&["prove", &input, "--keys", &keys, "--proof", &proof]);
+    let for_input = ["--for", &input, "--public", public.trim()];
+    let lines = ok(&[&["verify", &proof, "--key", &keys][..], &for_input].concat());
+    assert!(lines.contains("keys from a ceremony (transcript "), "{lines}");
+    for command in [vec!["inspect", &keys], vec!["keys", "verify", &keys]] {
+        let lines = ok(&command);
+        assert!(lines.contains("in all of these chains:  Bob"), "{lines}");
+        assert!(lines.contains("phi, psi                 Bob, Alice"), "{lines}");
+    }
+    // Without the logs, nothing is claimed about contributors.
+    std::fs::remove_dir_all(place.0.path().join("keys/ceremony")).unwrap();
+    assert!(ok(&["inspect", &keys]).contains("contributors were not checked"));
+}
+
+/// Chains one by one, a beacon, and machine-readable output.
+#[test]
+fn chains_are_contributed_to_one_by_one() {
+    let place = Place::new();
+    let powers = place.path("powers");
+    let new = ["--json", "ceremony", "new", "--rows", "12", "--subcircuits", "3", "--out", &powers];
+    let digest = json(&ok(&new))["ceremony"].as_str().unwrap().to_owned();
+    place.take_part(&powers, "Alice", &["--only", "tau", "--expect", &digest]);
+    fails(1, "nobody contributed", &["ceremony", "finish", &powers]);
+    place.take_part(&powers, "Bob", &["--only", "phi"]);
+    ok(&["ceremony", "beacon", &powers, "--value", "00ff", "--exponent", "4"]);
+    let status = json(&ok(&["--json", "ceremony", "status", &powers]));
+    assert_eq!(status["finished"], false);
+    assert_eq!(status["chains"][0]["contributors"], serde_json::json!(["Alice"]));
+    assert_eq!(status["chains"][1]["records"][1]["beacon"], true);
+    ok(&["ceremony", "finish", &powers]);
+    ok(&["ceremony", "finish", &powers]);
+    let verified = json(&ok(&["--json", "ceremony", "verify", &powers]));
+    let finished = json(&ok(&["--json", "ceremony", "status", &powers]));
+    assert_eq!(verified["transcript"], finished["transcript"]);
+    let out = place.path("late");
+    let late = ["ceremony", "contribute", &powers, "--name", "Eve", "--out", &out];
+    ok(&late);
+    fails(3, "is finished", &["ceremony", "add", &powers, &out]);
+}
+
+/// Wrong files, wrong options and damage, each with an error that says what is wrong.
+#[test]
+fn mistakes_are_told() {
+    let place = Place::new();
+    let (powers, out) = (place.path("powers"), place.path("out"));
+    ok(&["ceremony", "new", "--rows", "12", "--subcircuits", "64", "--out", &powers]);
+    place.take_part(&powers, "Alice", &[]);
+    let contribute = |more: &[&'static str]| {
+        let args = ["ceremony", "contribute", &powers, "--name", "Eve", "--out", &out];
+        args.iter()
+            .map(|arg| (*arg).to_owned())
+            .chain(more.iter().map(|arg| (*arg).to_owned()))
+            .collect()
+    };
+    let refused = |code: i32, says: &str, args: Vec<String>| {
+        fails(code, says, &args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(!std::path::Path::new(&out).exists());
+    };
+    refused(2, "no chain 3", contribute(&["--only", "3"]));
+    refused(2, "tau, phi", contribute(&["--only", "kappa"]));
+    let zeros = "0000000000000000000000000000000000000000000000000000000000000000";
+    refused(1, "--expect requires 0000", contribute(&["--expect", zeros]));
+    fails(2, "--name", &["ceremony", "contribute", &powers, "--name", "", "--out", &out]);
+    fails(2, "--rows and --subcircuits", &["ceremony", "new", "--rows", "12", "--out", &out]);
+    fails(
+        2,
+        "a family needs powers",
+        &["ceremony", "new", "merkle", "--up-to", "1K", "--out", &out],
+    );
+    fails(
+        3,
+        "is not empty",
+        &["ceremony", "new", "--rows", "12", "--subcircuits", "1", "--out", &powers],
+    );
+    fails(3, "no transcript", &["ceremony", "status", &place.path("")]);
+    fails(3, "wrong magic", &["ceremony", "add", &powers, &format!("{powers}/tau.log")]);
+    fails(
+        3,
+        "neither a transcript's directory nor a state",
+        &["ceremony", "status", &format!("{powers}/tau.log")],
+    );
+    fails(3, "nobody with the name", &["ceremony", "receipt", &powers, "--name", "Eve"]);
+    fails(2, "--powers is for families", &["ceremony", "verify", &powers, "--powers", &powers]);
+    let receipt = place.path("receipt");
+    std::fs::write(&receipt, "hello").unwrap();
+    fails(3, "not a receipt", &["ceremony", "verify", &powers, "--receipt", &receipt]);
+    // One byte of the section of tau, which is the smaller one: found, and named.
+    let sections = std::fs::read_dir(place.0.path().join("powers/sections")).unwrap();
+    let tau =
+        sections.map(|e| e.unwrap().path()).min_by_key(|p| p.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(&tau).unwrap();
+    bytes[5 * 96 + 95] ^= 1;
+    std::fs::write(&tau, &bytes).unwrap();
+    fails(1, "point 5 of tau_1", &["ceremony", "verify", &powers]);
+    std::fs::write(&tau, &bytes[..1000]).unwrap();
+    fails(3, "cut off", &["ceremony", "verify", &powers]);
+    std::fs::remove_file(&tau).unwrap();
+    fails(3, "No such file", &["ceremony", "verify", &powers]);
+}
