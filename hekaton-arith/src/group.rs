@@ -3,8 +3,8 @@
 use crate::msm::Scalars;
 use crate::points::{G1Point, G2Point, PointError};
 use crate::scalar::canonical;
-use crate::sums::{self, add_each};
-use crate::{backend, membership, msm, multiples, portable};
+use crate::sums::add_each;
+use crate::{backend, membership, msm, multiples, portable, sparse};
 use ark_bls12_381::Fr;
 use bytemuck::Pod;
 use std::num::NonZeroUsize;
@@ -158,7 +158,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// # Panics
     /// If an index is out of range, or `ends` does not end with the length of `terms`.
     fn sparse_sums(points: &[Self], terms: &[(u32, Fr)], ends: &[u32]) -> Vec<Self> {
-        sums::sparse(points, terms, ends)
+        sparse::sums(points, terms, ends)
     }
 
     /// The multiple by [`cube_root`](crate::cube_root), at the cost of a few field multiplications: the twiddle of a

@@ -42,6 +42,8 @@ mod pairing;
 mod points;
 mod portable;
 mod scalar;
+mod sparse;
+mod subgroup_check;
 mod sums;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64_avx2;
@@ -54,7 +56,6 @@ pub use fft::{Domain, DomainError};
 pub use fixed_base::FixedBase;
 pub use group::Group;
 pub use gt::{Gt, GtError};
-pub use membership::SubgroupCheck;
 pub use msm::{MsmWork, Scalars};
 pub use pairing::{MillerLoop, MillerLoopError, pairing};
 pub use points::{G1Point, G2Point, Pair, PointError, pairs};
@@ -62,3 +63,4 @@ pub use scalar::{
     ScalarError, batch_invert, cube_root, fr_from_bytes, fr_from_uniform, fr_to_bytes,
     inner_product, powers,
 };
+pub use subgroup_check::SubgroupCheck;

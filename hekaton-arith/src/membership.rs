@@ -6,9 +6,8 @@
 //! sums to be inside, exactly one bucket sum without P is outside and P falls into that bucket,
 //! which happens with probability 1/B. Rounds are independent.
 
-use crate::group::Group;
 use crate::portable::{self, Curve};
-use crate::sums::{Summand, add_each, sum_groups};
+use crate::sums::{Summand, sum_groups};
 
 /// Buckets per round.
 const BUCKETS: usize = 1 << 8;
@@ -42,7 +41,10 @@ pub(crate) fn find_outside<G: Curve + Summand>(
     clippy::cast_possible_truncation,
     reason = "no vector of points has 2^31 elements: no MSM takes as many"
 )]
-fn bucket_sums<G: Curve + Summand>(points: &[G], random: &mut dyn FnMut() -> u64) -> Vec<G> {
+pub(crate) fn bucket_sums<G: Curve + Summand>(
+    points: &[G],
+    random: &mut dyn FnMut() -> u64,
+) -> Vec<G> {
     let mut buckets: Vec<u8> = Vec::with_capacity(points.len() + 8);
     while buckets.len() < points.len() {
         buckets.extend(random().to_le_bytes());
@@ -61,41 +63,4 @@ fn bucket_sums<G: Curve + Summand>(points: &[G], random: &mut dyn FnMut() -> u64
         *next += 1;
     }
     sum_groups(points, &entries, &ends[..BUCKETS])
-}
-
-/// A round of a check that all of a long sequence of points are in the subgroup of order r, for points that are read
-/// in pieces. A point outside passes a round with a probability of 2^-8, and independent rounds, which may run on
-/// different threads, with the product of theirs.
-#[derive(Clone, Debug)]
-pub struct SubgroupCheck<G> {
-    /// The sums of all buckets, once there are points.
-    sums: Vec<G>,
-}
-
-impl<G: Group> SubgroupCheck<G> {
-    /// No points yet.
-    pub fn new() -> Self {
-        Self { sums: Vec::new() }
-    }
-
-    /// Takes more points, which must be on the curve, as those of
-    /// [`Group::on_curve_from_uncompressed`] are. `random` must be unpredictable to those who chose the points.
-    pub fn take(&mut self, points: &[G], random: &mut dyn FnMut() -> u64) {
-        let sums = bucket_sums(points, random);
-        match self.sums.is_empty() {
-            true => self.sums = sums,
-            false => add_each(&mut self.sums, &sums),
-        }
-    }
-
-    /// Reports whether the sums of all buckets are in the subgroup.
-    pub fn passes(&self) -> bool {
-        self.sums.iter().all(Group::is_in_group)
-    }
-}
-
-impl<G: Group> Default for SubgroupCheck<G> {
-    fn default() -> Self {
-        Self::new()
-    }
 }

@@ -11,9 +11,6 @@
     reason = "entries are indices below 2^31, so sums and lengths of groups fit 32 bits"
 )]
 
-use ark_bls12_381::Fr;
-use ark_ff::Field;
-
 /// The bit of an index that selects the negative of a point.
 pub(crate) const NEGATIVE: u32 = 1 << 31;
 
@@ -43,26 +40,6 @@ pub(crate) fn add_each<S: Summand>(a: &mut [S], b: &[S]) {
         let pairs: Vec<[u32; 2]> = (0..n).map(|i| [i, n + i]).collect();
         S::add_pairs(&both, &pairs, a);
     }
-}
-
-/// See [`Group::sparse_sums`](crate::Group::sparse_sums).
-pub(crate) fn sparse<G: crate::Group>(points: &[G], terms: &[(u32, Fr)], ends: &[u32]) -> Vec<G> {
-    let mut source: Vec<G> = terms.iter().map(|(i, _)| points[*i as usize]).collect();
-    let mut entries: Vec<u32> = (0..terms.len() as u32).collect();
-    let mut products = Vec::new();
-    for (at, (_, c)) in terms.iter().enumerate() {
-        if *c == -Fr::ONE {
-            entries[at] |= NEGATIVE;
-        } else if *c != Fr::ONE {
-            products.push(at);
-        }
-    }
-    let bases: Vec<G> = products.iter().map(|at| source[*at]).collect();
-    let factors: Vec<Fr> = products.iter().map(|at| terms[*at].1).collect();
-    for (at, product) in products.into_iter().zip(G::mul_each(&bases, &factors)) {
-        source[at] = product;
-    }
-    sum_groups(&source, &entries, ends)
 }
 
 /// Points that go through a tree together: their sums stay in the cache.

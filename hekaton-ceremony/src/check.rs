@@ -1,4 +1,4 @@
-//! What a transcript is checked for, and the errors that name what failed (spec: ceremony#verification).
+//! The rules that a transcript must obey, and the errors that name the one that is broken (spec: ceremony#verification).
 
 use std::path::{Path, PathBuf};
 
@@ -101,7 +101,7 @@ pub enum CeremonyError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The fault, and a remedy.
         why: String,
     },
     /// Something belongs to another ceremony, another circuit, or another place in the chain.

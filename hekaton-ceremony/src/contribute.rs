@@ -3,6 +3,7 @@
 use crate::chain::{Checked, check_next, name_of, same_pairings};
 use crate::check::{CeremonyError, Check, file, io, require};
 use crate::genesis::{Chain, Genesis};
+use crate::membership::Members;
 use crate::powers::{self, Output};
 use crate::record::{Kind, Proof, Record, Step};
 use crate::secrets::{Seed, of_beacon};
@@ -256,13 +257,15 @@ fn multiply(
                 .map(Step::Powers)
         }
         Step::Segment { types, ledger } => {
-            let mut new = Vec::new();
+            let (mut new, mut members) = (Vec::new(), Members::new()?);
             for (kind, (section, step)) in sections.iter().zip(types).enumerate() {
                 begin(section);
                 let out = Output { file: &mut *file, path, hasher: blake3::Hasher::new() };
                 let (head, own) = (before.head(), &secrets[2 * kind..2 * kind + 2]);
-                new.push(segment::contribute(section, (&head, kind), step, own, out)?);
+                let place = (&head, kind);
+                new.push(segment::contribute(section, place, step, own, &mut members, out)?);
             }
+            members.finish()?;
             let kappa = &secrets[secrets.len() - 1];
             let ledger = ledger.as_ref().map(|ledger| segment::contribute_ledger(ledger, kappa));
             Ok(Step::Segment { types: new, ledger })
@@ -330,11 +333,14 @@ pub(crate) fn check_response(
                         [before, after].map(|l| (l.k, G2Point::msm(&l.thetas, &weights)));
                     require(same_pairings(&[old], &[new]), Check::Theta, || name_of(record))?;
                 }
+                let mut members = Members::new()?;
                 for (kind, (old, new)) in old.iter().zip(new).enumerate() {
                     progress(&format!("section '{}'", new.name));
                     let steps = (&before_types[kind], &types[kind]);
-                    segment::check_update([old, new], (&record.before, kind), steps.0, steps.1)?;
+                    let place = (&record.before, kind);
+                    segment::check_update([old, new], place, steps.0, steps.1, &mut members)?;
                 }
+                members.finish()?;
             }
             _ => unreachable!("a record has the form of its chain"),
         }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// The file that `finish` writes, after which nothing is accepted.
 const FINAL: &str = "final.json";
 
-/// What a family is made for.
+/// The purpose of a family.
 #[derive(Clone, Debug)]
 pub struct FamilyPlan {
     /// The name of the circuit.

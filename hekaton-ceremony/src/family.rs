@@ -4,8 +4,9 @@
 use crate::chain::{name_of, same_pairings};
 use crate::check::{CeremonyError, Check, require};
 use crate::lagrange::lagrange;
+use crate::membership::Members;
 use crate::powers::Output;
-use crate::random::{Membership, VerifierRandomness, coefficients};
+use crate::random::{VerifierRandomness, coefficients};
 use crate::record::{LedgerStep, Record, Step, TypeStep};
 use crate::sections::{Group as Which, Section, Vector, Visit, combination};
 use crate::segment::{D, H, L, X, input_coefficients, types_of};
@@ -40,7 +41,7 @@ pub(crate) struct Shape<'a> {
     pub(crate) a: Vec<u32>,
     pub(crate) b: Vec<u32>,
     pub(crate) x: Vec<u32>,
-    /// Whether a variable occurs in any row.
+    /// `true` for variables that occur in a row.
     occurs: Vec<bool>,
 }
 
@@ -280,7 +281,7 @@ pub(crate) fn first_thetas(tau: &Section, largest: usize) -> Result<Vec<G2Point>
 /// Coefficients of a combination of a type's queries; none stands for zeros.
 #[derive(Clone, Debug, Default)]
 struct Coefficients {
-    /// Of L, X, H and D.
+    /// Those of L, X, H and D.
     vectors: [Vec<Fr>; 4],
     ic: Vec<Fr>,
     a: Vec<Fr>,
@@ -341,42 +342,42 @@ fn target(tau: &Section, shape: &Shape<'_>, c: &Coefficients) -> Result<G1Point,
     ]))
 }
 
-/// Takes a section of a type with random coefficients, which it keeps.
+/// Random coefficients for the vectors of a section, and the sums of the points with them.
+struct Sums {
+    coefficients: Vec<Vec<Fr>>,
+    in_g1: Vec<G1Point>,
+    in_g2: G2Point,
+}
+
+/// Takes a section of a type with random coefficients.
 struct Combined<'a, 'b> {
     section: &'a Section,
     shape: &'a Shape<'b>,
     random: VerifierRandomness,
-    coefficients: Vec<Vec<Fr>>,
-    in_g1: Vec<G1Point>,
-    in_g2: G2Point,
-    membership: (Membership<G1Point>, Membership<G2Point>),
+    sums: Sums,
+    members: &'a mut Members,
 }
 
-impl<'a, 'b> Combined<'a, 'b> {
-    /// Reads a section and checks its digest and its points.
+impl Combined<'_, '_> {
+    /// Reads a section and checks its digest.
     fn read(
-        section: &'a Section,
-        shape: &'a Shape<'b>,
+        section: &Section,
+        shape: &Shape<'_>,
         digest: [u8; 32],
-    ) -> Result<Self, CeremonyError> {
-        let mut random = VerifierRandomness::new()?;
-        let membership = (Membership::new(&mut random), Membership::new(&mut random));
+        members: &mut Members,
+    ) -> Result<Sums, CeremonyError> {
+        members.begin(section);
         let count = section.vectors.len();
-        let mut combined = Self {
-            section,
-            shape,
-            random,
+        let sums = Sums {
             coefficients: vec![Vec::new(); count],
             in_g1: vec![G1Point::IDENTITY; count],
             in_g2: G2Point::IDENTITY,
-            membership,
         };
+        let random = VerifierRandomness::new()?;
+        let mut combined = Combined { section, shape, random, sums, members };
         let found = section.visit(&mut combined)?;
-        let at = || format!("section '{}'", section.name);
-        require(found == digest, Check::Digest, at)?;
-        let (in_g1, in_g2) = (combined.membership.0.passes(), combined.membership.1.passes());
-        require(in_g1 && in_g2, Check::Subgroup, at)?;
-        Ok(combined)
+        require(found == digest, Check::Digest, || format!("section '{}'", section.name))?;
+        Ok(combined.sums)
     }
 
     fn vanishes_where_it_must<G: Group>(
@@ -406,33 +407,35 @@ impl<'a, 'b> Combined<'a, 'b> {
 impl Visit for Combined<'_, '_> {
     fn g1(&mut self, vector: usize, start: usize, points: &[G1Point]) -> Result<(), CeremonyError> {
         self.vanishes_where_it_must(vector, start, points)?;
-        self.membership.0.take(points);
+        self.members.take_g1(points);
         let coefficients = self.random.coefficients(points.len());
-        self.in_g1[vector] = self.in_g1[vector].add(&combination(points, &coefficients));
-        self.coefficients[vector].extend(coefficients);
+        self.sums.in_g1[vector] = self.sums.in_g1[vector].add(&combination(points, &coefficients));
+        self.sums.coefficients[vector].extend(coefficients);
         Ok(())
     }
 
     fn g2(&mut self, vector: usize, start: usize, points: &[G2Point]) -> Result<(), CeremonyError> {
         self.vanishes_where_it_must(vector, start, points)?;
-        self.membership.1.take(points);
+        self.members.take_g2(points);
         let coefficients = self.random.coefficients(points.len());
-        self.in_g2 = self.in_g2.add(&combination(points, &coefficients));
-        self.coefficients[vector].extend(coefficients);
+        self.sums.in_g2 = self.sums.in_g2.add(&combination(points, &coefficients));
+        self.sums.coefficients[vector].extend(coefficients);
         Ok(())
     }
 }
 
 /// Checks the last points of a type: that all queries are those of the circuit, at the delta and eta of the last record.
+/// The caller checks `members`.
 pub(crate) fn check_type(
     tau: &Section,
     shape: &Shape<'_>,
     [section, fixed]: [&Section; 2],
     fixed_digest: [u8; 32],
     last: &TypeStep,
+    members: &mut Members,
 ) -> Result<(), CeremonyError> {
-    let changed = Combined::read(section, shape, last.digests.new)?;
-    let unchanged = Combined::read(fixed, shape, fixed_digest)?;
+    let changed = Combined::read(section, shape, last.digests.new, members)?;
+    let unchanged = Combined::read(fixed, shape, fixed_digest, members)?;
     let ([delta, eta], h) = (last.in_g2, G2Point::generator());
     // Each query with its coefficients, its sum and the point that its sum is paired with.
     let [l, x, hs, d] = [L, X, H, D].map(|vector| {

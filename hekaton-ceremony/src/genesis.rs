@@ -175,7 +175,7 @@ impl FamilyGenesis {
     }
 }
 
-/// What a transcript is about.
+/// The subject of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// Powers of tau, phi and psi.

@@ -24,6 +24,7 @@ mod family;
 mod genesis;
 mod lagrange;
 mod log;
+mod membership;
 mod powers;
 mod random;
 mod record;

@@ -3,7 +3,8 @@
 use crate::chain::same_pairings;
 use crate::check::{Broken, CeremonyError, Check, io, require};
 use crate::genesis::Chain;
-use crate::random::{Membership, VerifierRandomness};
+use crate::membership::Members;
+use crate::random::VerifierRandomness;
 use crate::record::{Digests, PowersStep};
 use crate::sections::{self, Group as Which, Section, Vector, Visit, combination};
 use ark_ff::{Field, Zero};
@@ -69,18 +70,19 @@ pub(crate) struct PowersCheck<'a> {
     section: &'a Section,
     g1: Vec<Ratio<G1Point>>,
     g2: Vec<Ratio<G2Point>>,
-    membership: (Membership<G1Point>, Membership<G2Point>),
+    members: Members,
     random: VerifierRandomness,
 }
 
 impl<'a> PowersCheck<'a> {
     pub(crate) fn new(section: &'a Section) -> Result<Self, CeremonyError> {
-        let mut random = VerifierRandomness::new()?;
-        let membership = (Membership::new(&mut random), Membership::new(&mut random));
+        let random = VerifierRandomness::new()?;
+        let mut members = Members::new()?;
+        members.begin(section);
         let n = section.vectors.len();
         let (g1, g2) =
             ((0..n).map(|_| Ratio::new()).collect(), (0..n).map(|_| Ratio::new()).collect());
-        Ok(Self { section, g1, g2, membership, random })
+        Ok(Self { section, g1, g2, members, random })
     }
 
     /// Evaluates all equations, once all points are taken. `step` has the single points of the same state; at the start
@@ -93,8 +95,7 @@ impl<'a> PowersCheck<'a> {
     ) -> Result<(), CeremonyError> {
         let section = self.section;
         let at = |what: &str| format!("section '{}', {what}", section.name);
-        let (in_g1, in_g2) = (self.membership.0.passes(), self.membership.1.passes());
-        require(in_g1 && in_g2, Check::Subgroup, || at("all vectors"))?;
+        self.members.finish()?;
         let (g, h) = (G1Point::generator(), G2Point::generator());
         for (number, Vector { name, group, .. }) in section.vectors.iter().enumerate() {
             let (g1, g2) = (&self.g1[number], &self.g2[number]);
@@ -173,7 +174,7 @@ impl<'a> PowersCheck<'a> {
 impl Visit for PowersCheck<'_> {
     fn g1(&mut self, vector: usize, start: usize, points: &[G1Point]) -> Result<(), CeremonyError> {
         self.no_identity(vector, start, points)?;
-        self.membership.0.take(points);
+        self.members.take_g1(points);
         let len = self.section.vectors[vector].len;
         self.g1[vector].take(start, points, len, &mut self.random);
         Ok(())
@@ -181,7 +182,7 @@ impl Visit for PowersCheck<'_> {
 
     fn g2(&mut self, vector: usize, start: usize, points: &[G2Point]) -> Result<(), CeremonyError> {
         self.no_identity(vector, start, points)?;
-        self.membership.1.take(points);
+        self.members.take_g2(points);
         let len = self.section.vectors[vector].len;
         self.g2[vector].take(start, points, len, &mut self.random);
         Ok(())

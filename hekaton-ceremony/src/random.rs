@@ -1,8 +1,7 @@
 //! The randomness of a verifier: coefficients of combinations, and the buckets of membership checks. Whoever made a
 //! transcript must not foresee it.
 
-use hekaton_arith::{Fr, Group, SubgroupCheck};
-use rayon::prelude::*;
+use hekaton_arith::Fr;
 use std::io::Read;
 
 /// A stream of random numbers from a seed of the operating system.
@@ -42,39 +41,4 @@ pub(crate) fn coefficients(stream: &mut blake3::OutputReader, n: usize) -> Vec<F
     // The stream of a hash has no end, and reading it cannot fail.
     stream.read_exact(&mut bytes).expect("a stream of a hash");
     bytes.as_chunks::<16>().0.iter().map(|bytes| Fr::from(u128::from_le_bytes(*bytes))).collect()
-}
-
-/// The check that all points of a sequence are in the subgroup, with an error of 2^-128: 16 rounds, each with a stream of
-/// its own, in parallel. A few points are checked one by one, which takes less.
-#[derive(Debug)]
-pub(crate) struct Membership<G> {
-    /// All points, while they are few.
-    few: Vec<G>,
-    rounds: Vec<(SubgroupCheck<G>, VerifierRandomness)>,
-}
-
-impl<G: Group> Membership<G> {
-    const ROUNDS: usize = 16;
-    /// The number of buckets of all rounds, each of which is checked like a point.
-    const FEW: usize = Self::ROUNDS << 8;
-
-    pub(crate) fn new(random: &mut VerifierRandomness) -> Self {
-        let rounds = (0..Self::ROUNDS).map(|_| (SubgroupCheck::new(), random.fork())).collect();
-        Self { few: Vec::new(), rounds }
-    }
-
-    pub(crate) fn take(&mut self, points: &[G]) {
-        self.few.extend_from_slice(points);
-        if self.few.len() > Self::FEW {
-            let points = std::mem::take(&mut self.few);
-            self.rounds.par_iter_mut().for_each(|(check, random)| {
-                check.take(&points, &mut || random.next_u64());
-            });
-        }
-    }
-
-    pub(crate) fn passes(&self) -> bool {
-        self.few.par_iter().all(Group::is_in_group)
-            && self.rounds.par_iter().all(|(check, _)| check.passes())
-    }
 }

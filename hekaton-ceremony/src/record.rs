@@ -69,7 +69,7 @@ pub struct LedgerStep {
     pub thetas: Vec<G2Point>,
 }
 
-/// What a contribution has changed.
+/// The changes that a contribution has made.
 #[allow(clippy::large_enum_variant, reason = "a log has few of them beside its sections")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -315,7 +315,7 @@ pub struct Record {
     pub name: String,
     /// The program that made it.
     pub program: String,
-    /// What it changed.
+    /// The changes.
     pub step: Step,
     /// The proofs of knowledge, one for each secret.
     pub proofs: Vec<Proof>,

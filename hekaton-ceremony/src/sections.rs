@@ -182,9 +182,12 @@ impl Section {
         at: usize,
         why: &str,
     ) -> CeremonyError {
-        let name = self.vectors[vector].name;
-        let at = format!("section '{}', point {at} of {name}{why}", self.name);
-        Broken { check, at }.into()
+        Broken { check, at: self.place(vector, at) + why }.into()
+    }
+
+    /// The name of a point, for messages.
+    pub(crate) fn place(&self, vector: usize, at: usize) -> String {
+        format!("section '{}', point {at} of {}", self.name, self.vectors[vector].name)
     }
 }
 

@@ -3,8 +3,9 @@
 
 use crate::chain::same_pairings;
 use crate::check::{CeremonyError, Check, require};
+use crate::membership::Members;
 use crate::powers::Output;
-use crate::random::{Membership, VerifierRandomness, coefficients};
+use crate::random::{VerifierRandomness, coefficients};
 use crate::record::{Digests, LedgerStep, Step, TypeStep};
 use crate::sections::{Section, Visit, combination, products};
 use ark_ff::Field;
@@ -65,7 +66,7 @@ fn no_identity(
 /// Multiplies the points of a section as they are read.
 struct Contribution<'a, 'b> {
     section: &'a Section,
-    membership: Membership<G1Point>,
+    members: &'a mut Members,
     sums: InputSums,
     /// The inverses of delta and eta.
     inverses: [Zeroizing<Fr>; 2],
@@ -75,7 +76,7 @@ struct Contribution<'a, 'b> {
 impl Visit for Contribution<'_, '_> {
     fn g1(&mut self, vector: usize, start: usize, points: &[G1Point]) -> Result<(), CeremonyError> {
         no_identity(self.section, vector, start, points)?;
-        self.membership.take(points);
+        self.members.take_g1(points);
         self.sums.take(vector, points);
         let factor = &self.inverses[usize::from(vector == D)];
         let factors = Zeroizing::new(vec![**factor; points.len()]);
@@ -88,14 +89,16 @@ impl Visit for Contribution<'_, '_> {
 }
 
 /// Divides the points of a type by the secrets delta and eta, and computes the input sums. Nothing that was written must
-/// leave the machine unless this returns a step.
+/// leave the machine unless this returns a step, and `members` have been checked.
 pub(crate) fn contribute(
     section: &Section,
     (head, kind): (&[u8; 32], usize),
     before: &TypeStep,
     secrets: &[Fr],
+    members: &mut Members,
     out: Output<'_>,
 ) -> Result<TypeStep, CeremonyError> {
+    members.begin(section);
     // Before the pass, because the coefficients of the sums are those of the whole section.
     let received = section.digest()?;
     let at = || format!("section '{}'", section.name);
@@ -104,14 +107,13 @@ pub(crate) fn contribute(
     let inverse = |x: &Fr| Zeroizing::new(x.inverse().expect("secrets are not zero"));
     let mut pass = Contribution {
         section,
-        membership: Membership::new(&mut VerifierRandomness::new()?),
+        members,
         sums: InputSums::new(head, kind, &received),
         inverses: [inverse(delta), inverse(eta)],
         out,
     };
     // The file may have changed since it was hashed.
     require(section.visit(&mut pass)? == received, Check::Digest, at)?;
-    require(pass.membership.passes(), Check::Subgroup, at)?;
     let new = *pass.out.hasher.finalize().as_bytes();
     Ok(TypeStep {
         in_g1: [before.in_g1[0].mul(delta), before.in_g1[1].mul(eta)],
@@ -135,14 +137,14 @@ struct Combined<'a> {
     /// For the old section.
     input: Option<InputSums>,
     /// For the new one.
-    membership: Option<Membership<G1Point>>,
+    members: Option<&'a mut Members>,
 }
 
 impl Visit for Combined<'_> {
     fn g1(&mut self, vector: usize, start: usize, points: &[G1Point]) -> Result<(), CeremonyError> {
         no_identity(self.section, vector, start, points)?;
-        if let Some(membership) = &mut self.membership {
-            membership.take(points);
+        if let Some(members) = &mut self.members {
+            members.take_g1(points);
         }
         if let Some(input) = &mut self.input {
             input.take(vector, points);
@@ -158,32 +160,25 @@ impl Visit for Combined<'_> {
     }
 }
 
-/// Checks a contribution to a type against the section before it: digests, subgroups, input sums, and that all points were
-/// divided by the same delta and eta.
+/// Checks a contribution to a type against the section before it: digests, input sums, and that all points were divided
+/// by the same delta and eta. The caller checks `members`.
 pub(crate) fn check_update(
     [old, new]: [&Section; 2],
     (head, kind): (&[u8; 32], usize),
     before: &TypeStep,
     after: &TypeStep,
+    members: &mut Members,
 ) -> Result<(), CeremonyError> {
+    members.begin(new);
     let at = || format!("section '{}'", new.name);
-    let mut random = VerifierRandomness::new()?;
-    let same = random.fork();
-    let begin = |section, input, membership| Combined {
-        section,
-        random: same.clone(),
-        sums: [G1Point::IDENTITY; 2],
-        input,
-        membership,
-    };
-    let mut one = begin(old, Some(InputSums::new(head, kind, &after.digests.received)), None);
+    let (random, sums) = (VerifierRandomness::new()?, [G1Point::IDENTITY; 2]);
+    let input = Some(InputSums::new(head, kind, &after.digests.received));
+    let mut one = Combined { section: old, random: random.clone(), sums, input, members: None };
     let received = old.visit(&mut one)?;
-    let mut two = begin(new, None, Some(Membership::new(&mut random)));
+    let mut two = Combined { section: new, random, sums, input: None, members: Some(members) };
     let digest = new.visit(&mut two)?;
     let digests = received == after.digests.received && digest == after.digests.new;
     require(digests, Check::Digest, at)?;
-    let inside = two.membership.as_ref().is_some_and(Membership::passes);
-    require(inside, Check::Subgroup, at)?;
     require(one.input.is_some_and(|input| input.sums == after.sums), Check::InputSums, at)?;
     for which in 0..2 {
         let (before, after) = (before.in_g2[which], after.in_g2[which]);

@@ -5,6 +5,7 @@ use crate::chain::{Checked, check_end};
 use crate::check::{CeremonyError, Check, require};
 use crate::family::{Shape, check_input_sums, check_thetas, check_type};
 use crate::genesis::{Chain, FamilyGenesis, PowersGenesis, Subject, TypeGenesis};
+use crate::membership::Members;
 use crate::powers;
 use crate::record::{LedgerStep, PowersStep, Record, Step, TypeStep};
 use crate::sections::Section;
@@ -131,7 +132,7 @@ pub fn verify_family(
     progress("Theta");
     check_thetas(&powers.tau, genesis.largest, transcript.records(Chain::Segment(1)))?;
     let (mut steps, mut sections) = (Vec::new(), Vec::new());
-    let mut ledger = None;
+    let (mut ledger, mut members) = (None, Members::new()?);
     for checked in &checked {
         let (last, of_segment) = types_of(checked.last());
         ledger = ledger.or_else(|| of_segment.cloned());
@@ -145,11 +146,12 @@ pub fn verify_family(
             check_input_sums(&powers.tau, shape, kind, records, &checked.steps)?;
             let fixed = fixed_section(transcript, of_genesis, shape);
             let both = [&section, &fixed];
-            check_type(&powers.tau, shape, both, of_genesis.fixed, step)?;
+            check_type(&powers.tau, shape, both, of_genesis.fixed, step, &mut members)?;
             steps.push(step.clone());
             sections.push([section, fixed]);
         }
     }
+    members.finish()?;
     let ledger = ledger.expect("the first segment makes K");
     Ok(Family {
         genesis: genesis.clone(),

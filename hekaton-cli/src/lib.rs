@@ -28,5 +28,6 @@ mod ranks;
 mod report;
 mod run;
 mod subject;
+mod transcripts;
 
 pub use app::App;

@@ -31,16 +31,21 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
+/// A program that adds up numbers of its private tape.
+const PROGRAM: &str = "; TinyRAM V=2.000 W=32 K=16\n_loop: read r1, 1\ncjmp _end\nadd r2, r2, r1\njmp _loop\n\
+                       _end: store.w 0x30000000, r2\nanswer r2\n";
+
 /// The whole way: powers and a family by several people, checks, keys, a proof, and what its users see.
 #[test]
 fn a_ceremony_makes_keys() {
     let place = Place::new();
     let (powers, family) = (place.path("powers"), place.path("family"));
-    ok(&["ceremony", "new", "--rows", "2^16", "--subcircuits", "16", "--out", &powers]);
+    ok(&["ceremony", "new", "--rows", "2^12", "--subcircuits", "128", "--out", &powers]);
     place.take_part(&powers, "Bob", &["--yes"]);
     place.take_part(&powers, "Alice", &["--only", "phi"]);
-    let merkle = ["ceremony", "new", "merkle", "-p", "leaf-bytes=20", "--up-to", "100"];
-    let begin = [&merkle[..], &["--powers", &powers, "--out", &family]].concat();
+    let machine = ["ceremony", "new", "vm", "-p", "isa=tinyram", "-p", "rows=4096"];
+    let begin = ["--subcircuits", "128", "--powers", &powers, "--out", &family];
+    let begin = [&machine[..], &begin].concat();
     fails(3, "is not finished", &begin);
     let finished = ok(&["ceremony", "finish", &powers]);
     assert!(finished.contains("phi, psi                 Bob, Alice"), "{finished}");
@@ -72,18 +77,21 @@ fn a_ceremony_makes_keys() {
     std::fs::write(&file, receipt.replace("place 0", "place 1")).unwrap();
     fails(1, "place 1", &records_only);
 
-    // Keys of another setup are told.
-    let (other, input) = (place.path("other"), place.path("x"));
-    std::fs::write(&input, "nothing but the truth").unwrap();
-    ok(&["setup", "merkle", "-p", "leaf-bytes=20", "--up-to", "100", "--keys", &other]);
+    // Keys of another setup are refused.
+    let other = place.path("other");
+    let sizes = ["--rows", "2^12", "--subcircuits", "128", "--keys", &other];
+    ok(&[&["vm", "setup", "--isa", "tinyram"], &sizes[..]].concat());
     let with_other = ["ceremony", "verify", &family, "--powers", &powers, "--keys", &other];
     fails(1, "is not that of the ceremony", &with_other);
 
     // Users of the keys.
-    let (proof, public) = (place.path("x.proof"), ok(&["hash", &input, "--keys", &keys]));
-    ok(&["prove", &input, "--keys", &keys, "--proof", &proof]);
-    let for_input = ["--for", &input, "--public", public.trim()];
-    let lines = ok(&[&["verify", &proof, "--key", &keys][..], &for_input].concat());
+    let [program, words, proof] = ["sum.tinyram", "words", "proof"].map(|name| place.path(name));
+    std::fs::write(&program, PROGRAM).unwrap();
+    std::fs::write(&words, [40, 0, 0, 0, 2, 0, 0, 0]).unwrap();
+    let run = ["vm", "prove", &program, "--input", &words, "--keys", &keys, "--proof", &proof];
+    ok(&run);
+    let verify = ["vm", "verify", &proof, "--program", &program, "--keys", &keys];
+    let lines = ok(&[&verify[..], &["--exit-code", "42"]].concat());
     assert!(lines.contains("keys from a ceremony (transcript "), "{lines}");
     for command in [vec!["inspect", &keys], vec!["keys", "verify", &keys]] {
         let lines = ok(&command);

@@ -36,7 +36,7 @@ fn torn_ends_of_logs_are_cut() {
     assert!(why.contains("record 0"), "{why}");
 }
 
-/// Every prefix of the writes of `add` leaves a directory that goes on: sections without a record are removed, and a record of one chain
+/// Every prefix of the writes of `add` leaves a directory that can be used: sections without a record are removed, and a record of one chain
 /// alone is accepted as it is.
 #[test]
 fn crashes_while_adding_lose_nothing_that_was_accepted() {

@@ -169,6 +169,7 @@ pub(super) fn contribute_with(
     let transcript = open(&bench.path());
     let Step::Segment { types, ledger } = before.last() else { panic!() };
     let (mut new, mut contents) = (Vec::new(), Vec::new());
+    let mut members = crate::membership::Members::new().unwrap();
     for (kind, (section, step)) in transcript.sections(ONE).iter().zip(types).enumerate() {
         let mut bytes = Vec::new();
         let out = crate::powers::Output {
@@ -178,7 +179,15 @@ pub(super) fn contribute_with(
         };
         let own = &secrets[2 * kind..2 * kind + 2];
         new.push(
-            crate::segment::contribute(section, (&before.head(), kind), step, own, out).unwrap(),
+            crate::segment::contribute(
+                section,
+                (&before.head(), kind),
+                step,
+                own,
+                &mut members,
+                out,
+            )
+            .unwrap(),
         );
         contents.push(bytes);
     }
@@ -253,7 +262,7 @@ fn c38_sections_are_those_of_the_last_record() {
     assert_eq!(refusal(without(&[Check::Digest], || bench.check())), Check::Queries);
 }
 
-/// C39: a family is checked against its own powers, and others are told by their digest.
+/// C39: a family is checked against its own powers, and others are recognized by their digest.
 #[test]
 fn c39_a_family_belongs_to_its_powers() {
     let bench = shop();
@@ -356,7 +365,7 @@ fn coordinators_refuse_wrong_contributions() {
     assert!(bench.check().is_ok());
 }
 
-/// R13: an input sum that is wrong is told with its record, wherever it stands.
+/// R13: the error for a wrong input sum names its record, wherever it stands.
 #[test]
 fn input_sums_are_those_of_the_circuit() {
     for which in [0, 1] {

@@ -33,7 +33,7 @@ fn rebuilt(section: &[u8], start: usize, n: usize) -> G1Point {
     G1Point::msm(&h, &scalars)
 }
 
-/// What an accomplice states as its input sums: those of a section that it did not receive.
+/// The input sums that an accomplice states: those of a section that it did not receive.
 fn sums_of(
     section: &[u8],
     points: [usize; 4],
@@ -90,7 +90,7 @@ fn c41_c42_input_sums_alone_refuse_substituted_points() {
         std::fs::write(section_path(&bench.path(), &digests.new), bytes).unwrap();
     }
 
-    // The second accomplice goes on from right points, and states the digest and the sums that fit.
+    // The second accomplice starts from right points, and states the digest and the sums that fit.
     let right = rebuilt(&returned, start_h, n);
     set(&mut returned, at, 0, &right);
     let transcript = open(&bench.path());

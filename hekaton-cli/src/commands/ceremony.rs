@@ -1,36 +1,33 @@
 //! `hekaton ceremony`: setups that many parties make together.
 
+use super::ceremony_audit;
 use super::family::remove_on_interrupt;
 use crate::app::App;
 use crate::hints::explain;
 use crate::machine;
 use crate::options::{
     Ceremony, CeremonyAdd, CeremonyBeacon, CeremonyContribute, CeremonyFetch, CeremonyFinish,
-    CeremonyNew, CeremonyReceipt, CeremonyStatus, CeremonyVerify,
+    CeremonyNew, CeremonyStatus,
+};
+use crate::transcripts::{
+    IN_KEYS, PROGRAM, chains_json, chains_of, failed, on_threads, open, receipt_of, record_json,
+    steps, types_of, types_of_genesis,
 };
 use hekaton_ceremony::{
-    CeremonyError, Chain, Contributor, Coordinator, Family, FamilyGenesis, FamilyPlan, Kind,
-    MAX_NAME, Powers, Record, Response, Seed, Subject, Transcript, bytes_of_chains, contribute,
-    contributors, includes, is_finished, new_family, new_powers, points_of_chains, verify_family,
-    verify_powers, verify_records,
+    CeremonyError, Chain, Contributor, Coordinator, Family, FamilyPlan, Kind, MAX_NAME, Powers,
+    Record, Response, Seed, Subject, Transcript, bytes_of_chains, contribute, is_finished,
+    new_family, new_powers, points_of_chains, verify_family, verify_powers,
 };
-use hekaton_circuit::named::ParameterMap;
-use hekaton_circuit::{Masking, R1cs};
+use hekaton_circuit::R1cs;
 use hekaton_core::LocalEngine;
 use hekaton_storage::FamilyStore;
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::options::Threads;
 use hekaton_terminal::output::{self, one_line};
 use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::time::Instant;
-
-/// The program that records name.
-const PROGRAM: &str = concat!("hekaton ", env!("CARGO_PKG_VERSION"));
-/// The folder of a family's keys with the logs of its ceremony.
-const IN_KEYS: &str = "ceremony";
 
 pub(crate) fn run(command: &Ceremony, app: &App, json: bool) -> Result<(), Failure> {
     match command {
@@ -40,39 +37,10 @@ pub(crate) fn run(command: &Ceremony, app: &App, json: bool) -> Result<(), Failu
         Ceremony::Add(command) => add(command, json),
         Ceremony::Beacon(command) => beacon(command, json),
         Ceremony::Finish(command) => finish(command, app, json),
-        Ceremony::Verify(command) => verify(command, app, json),
+        Ceremony::Verify(command) => ceremony_audit::verify(command, app, json),
         Ceremony::Status(command) => status(command, json),
-        Ceremony::Receipt(command) => receipt(command, json),
+        Ceremony::Receipt(command) => ceremony_audit::receipt(command, json),
     }
-}
-
-/// The failure for an error of a ceremony: a check that fails refuses a transcript, and everything else is a file that cannot be
-/// used.
-fn failed(error: &CeremonyError) -> Failure {
-    let code = match error {
-        CeremonyError::Broken(_) | CeremonyError::Type(_) => exit::REFUSED,
-        CeremonyError::Randomness(_) => exit::FAILED,
-        _ => exit::BAD_FILE,
-    };
-    Failure::new(code, error)
-}
-
-/// Calls a function on as many threads as were asked for.
-fn on_threads<R: Send>(
-    threads: &Threads,
-    call: impl FnOnce() -> Result<R, CeremonyError> + Send,
-) -> Result<R, Failure> {
-    let engine = LocalEngine::new(threads.threads).or_fail(exit::FAILED)?;
-    engine.install(call).map_err(|e| failed(&e))
-}
-
-fn open(path: &Path) -> Result<Transcript, Failure> {
-    Transcript::open(path).map_err(|e| failed(&e))
-}
-
-/// Prints each step of a check.
-fn steps(display: &Display) -> impl FnMut(&str) + Send + '_ {
-    |step| display.line(&format!("checking {step}"))
 }
 
 fn new(command: &CeremonyNew, app: &App, json: bool) -> Result<(), Failure> {
@@ -169,36 +137,6 @@ fn begin_family(
         let powers = verify_powers(&transcript, &mut steps(&display))?;
         new_family(&command.out, plan, &powers, &types, &mut |step| display.line(step))
     })
-}
-
-/// The types of a circuit, and the names of its buses.
-fn types_of(
-    circuit: &dyn crate::application::OpenCircuit,
-    zero_knowledge: bool,
-) -> Result<(Vec<R1cs>, Vec<String>), Failure> {
-    let prepared = circuit.prepared().map_err(|e| format!("layout: {e}")).or_fail(exit::USAGE)?;
-    let masking = Masking::new(zero_knowledge);
-    let kinds = prepared.layout().type_ids();
-    let types = kinds.map(|kind| prepared.r1cs(kind, masking)).collect::<Result<_, _>>();
-    let buses = prepared.layout().wiring_without_slots(masking).buses;
-    Ok((types.or_fail(exit::FAILED)?, buses))
-}
-
-/// The types of the circuit that a genesis names.
-fn types_of_genesis(genesis: &FamilyGenesis, app: &App) -> Result<Vec<R1cs>, Failure> {
-    let parameters: ParameterMap =
-        serde_json::from_str(&genesis.parameters).or_fail(exit::BAD_FILE)?;
-    let application = app.get(&genesis.circuit).ok_or_else(|| {
-        let why = format!(
-            "this program does not have the circuit '{}': use the program that began the ceremony",
-            one_line(&genesis.circuit)
-        );
-        Failure::new(exit::BAD_FILE, why)
-    })?;
-    // Types do not depend on the size of inputs.
-    let family = application.family(&parameters, 0).map_err(|e| explain(&*e));
-    let (family, _) = family.or_fail(exit::BAD_FILE)?;
-    Ok(types_of(&*family.circuit, genesis.zero_knowledge)?.0)
 }
 
 fn contribute_to(command: &CeremonyContribute, json: bool) -> Result<(), Failure> {
@@ -357,14 +295,6 @@ fn accepted(records: &[Record], start: Instant, json: bool) -> Result<(), Failur
     output::result(json, &object, &lines)
 }
 
-fn record_json(record: &Record) -> Value {
-    json!({
-        "chain": record.chain.to_string(), "place": record.place, "name": record.name,
-        "program": record.program, "beacon": record.kind != Kind::Contribution,
-        "head": hex::encode(record.head()), "record": hex::encode(record.digest()),
-    })
-}
-
 fn finish(command: &CeremonyFinish, app: &App, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let display = Display::new();
@@ -443,94 +373,6 @@ fn write_keys(
     store.finish(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)
 }
 
-fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<(), Failure> {
-    let start = Instant::now();
-    let display = Display::new();
-    let transcript = open(&command.ceremony)?;
-    let mut transcripts = vec![&transcript];
-    let of_powers = command.powers.as_deref().map(open).transpose()?;
-    transcripts.extend(&of_powers);
-    let mut compared = false;
-    match (&transcript.genesis.subject, &of_powers, command.records_only) {
-        (_, _, true) => {
-            on_threads(&command.threads, || verify_records(&transcript).map(|_| ()))?;
-        }
-        (Subject::Powers(_), None, false) => {
-            on_threads(&command.threads, || {
-                verify_powers(&transcript, &mut steps(&display)).map(|_| ())
-            })?;
-        }
-        (Subject::Powers(_), Some(_), false) => {
-            let why = "these are powers: --powers is for families";
-            return Err(Failure::new(exit::USAGE, why));
-        }
-        (Subject::Family(genesis), Some(of_powers), false) => {
-            let types = types_of_genesis(genesis, app)?;
-            let (powers, family) = on_threads(&command.threads, || {
-                let powers = verify_powers(of_powers, &mut steps(&display))?;
-                let family = verify_family(&transcript, &powers, &types, &mut steps(&display))?;
-                Ok((powers, family))
-            })?;
-            if let Some(keys) = &command.keys {
-                display.line("comparing the keys");
-                compare(keys, &powers, &family, types)?;
-                compared = true;
-            }
-        }
-        (Subject::Family(_), None, false) => {
-            let why = "the whole check of a family needs its powers: --powers DIR; --records-only checks the \
-                       records";
-            return Err(Failure::new(exit::USAGE, why));
-        }
-    }
-    for path in &command.receipt {
-        check_receipt(path, &transcripts)?;
-    }
-    let digest = hex::encode(transcript.digest());
-    let what = match (command.records_only, compared) {
-        (true, _) => "the records are correct; sections and keys were not checked",
-        (false, false) => "the ceremony is correct: all records, and every point",
-        (false, true) => "the ceremony is correct: all records, every point, and the keys",
-    };
-    let lines = format!(
-        "{what} ({})\n{}transcript: {digest}\n{}",
-        output::seconds(start.elapsed()),
-        if command.receipt.is_empty() { "" } else { "all receipts are in it\n" },
-        chains_of(&transcripts),
-    );
-    let object = json!({
-        "ok": true, "transcript": digest, "records_only": command.records_only, "keys_compared": compared,
-        "receipts": command.receipt, "chains": chains_json(&transcripts),
-        "seconds": start.elapsed().as_secs_f64(),
-    });
-    output::result(json, &object, lines.trim_end())
-}
-
-/// Compares the keys of a family with those of the transcript, byte for byte.
-fn compare(path: &Path, powers: &Powers, family: &Family, types: Vec<R1cs>) -> Result<(), Failure> {
-    let (manifest, found) =
-        FamilyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    // Reads all proving keys and compares them with the digests of the manifest.
-    FamilyStore::proving_keys(path, &manifest).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    let differs = |what: &str| {
-        let why = format!("{}: {what} is not that of the ceremony", path.display());
-        Failure::new(exit::REFUSED, why)
-    };
-    let expected = family.key(powers).map_err(|e| failed(&e))?;
-    if found.sections().digest() != expected.sections().digest() {
-        return Err(differs("the family key"));
-    }
-    for (number, r1cs) in types.into_iter().enumerate() {
-        let name = r1cs.name.clone();
-        let key = family.proving_key(powers, number, r1cs).map_err(|e| failed(&e))?;
-        let digest = hex::encode(key.sections().digest());
-        if manifest.types.get(number).is_none_or(|entry| entry.digest != digest) {
-            return Err(differs(&format!("the proving key of type '{name}'")));
-        }
-    }
-    Ok(())
-}
-
 fn status(command: &CeremonyStatus, json: bool) -> Result<(), Failure> {
     let transcript = open(&command.ceremony)?;
     transcript.check().map_err(|e| failed(&e))?;
@@ -565,163 +407,4 @@ fn status(command: &CeremonyStatus, json: bool) -> Result<(), Failure> {
         "bytes": bytes_of_chains(genesis, &genesis.chains()), "chains": chains_json(&[&transcript]),
     });
     output::result(json, &object, lines.trim_end())
-}
-
-/// The name of a chain, for people.
-fn title(chain: Chain, transcript: &Transcript) -> String {
-    match (chain, transcript.genesis.family()) {
-        (Chain::Tau, _) => "tau, alpha, beta".to_owned(),
-        (Chain::Phi, _) => "phi, psi".to_owned(),
-        (Chain::Segment(number), Some(family)) => {
-            let range = family.types_of(number);
-            let kappa = if number == 1 { "kappa, " } else { "" };
-            match range.len() {
-                1 => format!("{kappa}type {}", range.end),
-                _ => format!("{kappa}types {} to {}", range.start + 1, range.end),
-            }
-        }
-        (chain, None) => format!("chain {chain}"),
-    }
-}
-
-/// The contributors of each chain of some transcripts, and those of all chains: names are claims.
-fn chains_of(transcripts: &[&Transcript]) -> String {
-    let mut lines = String::new();
-    let mut everywhere: Option<Vec<&str>> = None;
-    for transcript in transcripts {
-        for log in &transcript.logs {
-            let names = contributors(&log.records);
-            let beacons = log.records.iter().filter(|r| r.kind != Kind::Contribution).count();
-            let shown: Vec<_> = names.iter().map(|name| one_line(name)).collect();
-            lines += &format!(
-                "  {:<24} {}{}\n",
-                title(log.chain, transcript),
-                if shown.is_empty() { "nobody yet".to_owned() } else { shown.join(", ") },
-                if beacons > 0 { " (and a beacon)" } else { "" },
-            );
-            everywhere = Some(match everywhere {
-                None => names,
-                Some(all) => all.into_iter().filter(|name| names.contains(name)).collect(),
-            });
-        }
-    }
-    if let Some(all) = everywhere.filter(|all| !all.is_empty()) {
-        let all: Vec<_> = all.into_iter().map(one_line).collect();
-        lines += &format!("  in all of these chains:  {}\n", all.join(", "));
-    }
-    lines + "Names are claims: signed receipts support them."
-}
-
-fn chains_json(transcripts: &[&Transcript]) -> Value {
-    let logs = transcripts.iter().flat_map(|transcript| &transcript.logs);
-    logs.map(|log| {
-        let records: Vec<Value> = log.records.iter().map(record_json).collect();
-        json!({
-            "chain": log.chain.to_string(), "contributors": contributors(&log.records),
-            "records": records, "torn": log.torn,
-        })
-    })
-    .collect()
-}
-
-fn receipt(command: &CeremonyReceipt, json: bool) -> Result<(), Failure> {
-    let transcript = open(&command.ceremony)?;
-    transcript.check().map_err(|e| failed(&e))?;
-    let all = transcript.logs.iter().flat_map(|log| &log.records);
-    let own: Vec<&Record> = all
-        .filter(|record| record.kind == Kind::Contribution && record.name == command.name)
-        .collect();
-    if own.is_empty() {
-        let why = format!("nobody with the name '{}' has contributed", one_line(&command.name));
-        return Err(Failure::new(exit::BAD_FILE, why));
-    }
-    let receipt = receipt_of(&transcript.genesis.digest(), &command.name, &own);
-    let object = json!({ "ok": true, "receipt": receipt });
-    output::result(json, &object, receipt.trim_end())
-}
-
-/// The receipt for some records.
-fn receipt_of(ceremony: &[u8; 32], name: &str, records: &[&Record]) -> String {
-    let mut text = format!(
-        "hekaton ceremony receipt 1\nceremony {}\nname {name}\nprogram {PROGRAM}\n",
-        hex::encode(ceremony)
-    );
-    for record in records {
-        text += &format!(
-            "chain {} place {} head {} record {}\n",
-            record.chain,
-            record.place,
-            hex::encode(record.head()),
-            hex::encode(record.digest()),
-        );
-    }
-    text
-}
-
-/// The longest receipt that is read.
-const RECEIPT_LIMIT: u64 = 1 << 20;
-
-/// Checks that all contributions in a receipt are in one of the transcripts.
-fn check_receipt(path: &Path, transcripts: &[&Transcript]) -> Result<(), Failure> {
-    let text = exit::read_at_most(path, RECEIPT_LIMIT)?;
-    let bad = |why: &str| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
-    let text = String::from_utf8(text).map_err(|_| bad("is not text"))?;
-    let mut lines = text.lines();
-    if lines.next() != Some("hekaton ceremony receipt 1") {
-        return Err(bad("is not a receipt of a ceremony"));
-    }
-    let ceremony = lines.next().and_then(|line| line.strip_prefix("ceremony "));
-    let ceremony = ceremony.ok_or_else(|| bad("names no ceremony"))?;
-    let transcript = transcripts
-        .iter()
-        .find(|transcript| hex::encode(transcript.genesis.digest()) == ceremony)
-        .ok_or_else(|| bad("is for another ceremony"))?;
-    let mut found = 0;
-    for line in lines.filter(|line| line.starts_with("chain ")) {
-        let words: Vec<&str> = line.split(' ').collect();
-        let parsed = match words[..] {
-            ["chain", chain, "place", place, "head", head, "record", _] => {
-                let head = hex::decode(head).ok().and_then(|bytes| bytes.try_into().ok());
-                Chain::named(chain).zip(place.parse().ok()).zip(head)
-            }
-            _ => None,
-        };
-        let ((chain, place), head) = parsed.ok_or_else(|| bad("has a line that cannot be read"))?;
-        includes(transcript, chain, place, &head)
-            .map_err(|e| Failure { message: format!("{}: {e}", path.display()), ..failed(&e) })?;
-        found += 1;
-    }
-    match found {
-        0 => Err(bad("has no contribution")),
-        _ => Ok(()),
-    }
-}
-
-/// The contributors to the keys of a family, from the logs beside them, after a check of the records: for `inspect` and
-/// `keys verify`. Nothing, if the keys do not come from a ceremony.
-pub(crate) fn about(
-    path: &Path,
-    trust: hekaton_core::Trust,
-) -> Result<Option<(Value, String)>, Failure> {
-    let hekaton_core::Trust::Ceremony(digest) = trust else { return Ok(None) };
-    let folder = path.join(IN_KEYS);
-    if !folder.exists() {
-        let line = "the logs of the ceremony are not beside the keys, so its contributors were not checked";
-        return Ok(Some((Value::Null, line.to_owned())));
-    }
-    let read = |name: &str| -> Result<Transcript, Failure> {
-        let transcript = open(&folder.join(name))?;
-        verify_records(&transcript).map_err(|e| failed(&e))?;
-        Ok(transcript)
-    };
-    let (of_powers, of_family): (Transcript, Transcript) = (read("powers")?, read("family")?);
-    let belongs = of_family.digest() == digest
-        && of_family.genesis.family().is_some_and(|family| family.powers == of_powers.digest());
-    if !belongs {
-        let why =
-            format!("{}: the logs are those of another ceremony than the keys'", folder.display());
-        return Err(Failure::new(exit::BAD_FILE, why));
-    }
-    let transcripts = [&of_powers, &of_family];
-    Ok(Some((chains_json(&transcripts), chains_of(&transcripts))))
 }

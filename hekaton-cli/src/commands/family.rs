@@ -2,11 +2,11 @@
 
 use crate::app::App;
 use crate::application::OpenCircuit;
-use crate::commands::ceremony;
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
 use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
 use crate::options::{KeysDerive, NewKeys, Setup};
+use crate::transcripts;
 use hekaton_circuit::named::{Family, ParameterMap};
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
@@ -240,6 +240,6 @@ pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
 
 /// The contributors to keys that come from a ceremony, as JSON and as lines.
 fn of_ceremony(path: &Path, family: &FamilyKey) -> Result<(Value, String), Failure> {
-    let about = ceremony::about(path, family.header().trust)?;
+    let about = transcripts::about(path, family.header().trust)?;
     Ok(about.map_or((Value::Null, String::new()), |(chains, lines)| (chains, format!("\n{lines}"))))
 }

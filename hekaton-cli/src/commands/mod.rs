@@ -2,6 +2,7 @@
 
 pub(crate) mod calibrate;
 pub(crate) mod ceremony;
+mod ceremony_audit;
 pub(crate) mod check;
 pub(crate) mod circuits;
 pub(crate) mod directory;

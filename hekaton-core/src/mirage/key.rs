@@ -1,12 +1,11 @@
 //! The proving key of one type (spec: mirage#queries): queries and matrices, in memory or in place
 //! in a mapped file.
 
-use super::setup::Queries;
 use crate::keys::{KeyFileError, Sections};
 use ark_ff::Field;
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, Scalars, fr_from_bytes};
+use hekaton_circuit::Masking;
 use hekaton_circuit::prover::{BusShape, Matrix, VariableLayout};
-use hekaton_circuit::{Masking, R1cs};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -200,15 +199,6 @@ impl ProvingKey {
         // Checking must not keep the whole key resident.
         key.sections.release_all();
         Ok(key)
-    }
-
-    /// The key of a type with these queries, which a ceremony has made.
-    ///
-    /// # Errors
-    /// When the queries do not fit the type.
-    pub fn of_queries(r1cs: R1cs, queries: Queries) -> Result<Self, KeyFileError> {
-        let name = r1cs.name.clone();
-        Self::new(&name, queries.into_sections(r1cs))
     }
 
     /// Checks the lengths of all queries and all indices, so that proving cannot panic or index out

@@ -8,13 +8,15 @@
 mod asserts;
 mod key;
 mod prover;
+mod queries;
 mod setup;
 mod verifier;
 
 pub use asserts::{TypeError, check_type_with};
 pub use key::{Elements, ProvingKey, SparseQuery};
 pub use prover::{MirageProof, Sums, Unsatisfied, WitnessCheck};
-pub use setup::{Queries, wipe_stacks};
+pub use queries::Queries;
+pub use setup::wipe_stacks;
 pub use verifier::{MirageInstance, MirageVerifier};
 
 #[cfg(test)]

@@ -1,0 +1,163 @@
+//! `hekaton ceremony verify` and `receipt`: what anybody can check.
+
+use crate::app::App;
+use crate::hints::explain;
+use crate::options::{CeremonyReceipt, CeremonyVerify};
+use crate::transcripts::{
+    chains_json, chains_of, failed, on_threads, open, receipt_of, steps, types_of_genesis,
+};
+use hekaton_ceremony::{
+    Chain, Family, Kind, Powers, Record, Subject, Transcript, includes, verify_family,
+    verify_powers, verify_records,
+};
+use hekaton_circuit::R1cs;
+use hekaton_storage::FamilyStore;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, one_line};
+use hekaton_terminal::progress::Display;
+use serde_json::json;
+use std::path::Path;
+use std::time::Instant;
+
+pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<(), Failure> {
+    let start = Instant::now();
+    let display = Display::new();
+    let transcript = open(&command.ceremony)?;
+    let mut transcripts = vec![&transcript];
+    let of_powers = command.powers.as_deref().map(open).transpose()?;
+    transcripts.extend(&of_powers);
+    let mut compared = false;
+    match (&transcript.genesis.subject, &of_powers, command.records_only) {
+        (_, _, true) => {
+            on_threads(&command.threads, || verify_records(&transcript).map(|_| ()))?;
+        }
+        (Subject::Powers(_), None, false) => {
+            on_threads(&command.threads, || {
+                verify_powers(&transcript, &mut steps(&display)).map(|_| ())
+            })?;
+        }
+        (Subject::Powers(_), Some(_), false) => {
+            let why = "these are powers: --powers is for families";
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        (Subject::Family(genesis), Some(of_powers), false) => {
+            let types = types_of_genesis(genesis, app)?;
+            let (powers, family) = on_threads(&command.threads, || {
+                let powers = verify_powers(of_powers, &mut steps(&display))?;
+                let family = verify_family(&transcript, &powers, &types, &mut steps(&display))?;
+                Ok((powers, family))
+            })?;
+            if let Some(keys) = &command.keys {
+                display.line("comparing the keys");
+                compare(keys, &powers, &family, types)?;
+                compared = true;
+            }
+        }
+        (Subject::Family(_), None, false) => {
+            let why = "the whole check of a family needs its powers: --powers DIR; --records-only checks the \
+                       records";
+            return Err(Failure::new(exit::USAGE, why));
+        }
+    }
+    for path in &command.receipt {
+        check_receipt(path, &transcripts)?;
+    }
+    let digest = hex::encode(transcript.digest());
+    let what = match (command.records_only, compared) {
+        (true, _) => "the records are correct; sections and keys were not checked",
+        (false, false) => "the ceremony is correct: all records, and every point",
+        (false, true) => "the ceremony is correct: all records, every point, and the keys",
+    };
+    let lines = format!(
+        "{what} ({})\n{}transcript: {digest}\n{}",
+        output::seconds(start.elapsed()),
+        if command.receipt.is_empty() { "" } else { "all receipts are in it\n" },
+        chains_of(&transcripts),
+    );
+    let object = json!({
+        "ok": true, "transcript": digest, "records_only": command.records_only, "keys_compared": compared,
+        "receipts": command.receipt, "chains": chains_json(&transcripts),
+        "seconds": start.elapsed().as_secs_f64(),
+    });
+    output::result(json, &object, lines.trim_end())
+}
+
+/// Compares the keys of a family with those of the transcript, byte for byte.
+fn compare(path: &Path, powers: &Powers, family: &Family, types: Vec<R1cs>) -> Result<(), Failure> {
+    let (manifest, found) =
+        FamilyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    // Reads all proving keys and compares them with the digests of the manifest.
+    FamilyStore::proving_keys(path, &manifest).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let differs = |what: &str| {
+        let why = format!("{}: {what} is not that of the ceremony", path.display());
+        Failure::new(exit::REFUSED, why)
+    };
+    let expected = family.key(powers).map_err(|e| failed(&e))?;
+    if found.sections().digest() != expected.sections().digest() {
+        return Err(differs("the family key"));
+    }
+    for (number, r1cs) in types.into_iter().enumerate() {
+        let name = r1cs.name.clone();
+        let key = family.proving_key(powers, number, r1cs).map_err(|e| failed(&e))?;
+        let digest = hex::encode(key.sections().digest());
+        if manifest.types.get(number).is_none_or(|entry| entry.digest != digest) {
+            return Err(differs(&format!("the proving key of type '{name}'")));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn receipt(command: &CeremonyReceipt, json: bool) -> Result<(), Failure> {
+    let transcript = open(&command.ceremony)?;
+    transcript.check().map_err(|e| failed(&e))?;
+    let all = transcript.logs.iter().flat_map(|log| &log.records);
+    let own: Vec<&Record> = all
+        .filter(|record| record.kind == Kind::Contribution && record.name == command.name)
+        .collect();
+    if own.is_empty() {
+        let why = format!("nobody with the name '{}' has contributed", one_line(&command.name));
+        return Err(Failure::new(exit::BAD_FILE, why));
+    }
+    let receipt = receipt_of(&transcript.genesis.digest(), &command.name, &own);
+    let object = json!({ "ok": true, "receipt": receipt });
+    output::result(json, &object, receipt.trim_end())
+}
+
+/// The longest receipt that is read.
+const RECEIPT_LIMIT: u64 = 1 << 20;
+
+/// Checks that all contributions in a receipt are in one of the transcripts.
+fn check_receipt(path: &Path, transcripts: &[&Transcript]) -> Result<(), Failure> {
+    let text = exit::read_at_most(path, RECEIPT_LIMIT)?;
+    let bad = |why: &str| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
+    let text = String::from_utf8(text).map_err(|_| bad("is not text"))?;
+    let mut lines = text.lines();
+    if lines.next() != Some("hekaton ceremony receipt 1") {
+        return Err(bad("is not a receipt of a ceremony"));
+    }
+    let ceremony = lines.next().and_then(|line| line.strip_prefix("ceremony "));
+    let ceremony = ceremony.ok_or_else(|| bad("names no ceremony"))?;
+    let transcript = transcripts
+        .iter()
+        .find(|transcript| hex::encode(transcript.genesis.digest()) == ceremony)
+        .ok_or_else(|| bad("is for another ceremony"))?;
+    let mut found = 0;
+    for line in lines.filter(|line| line.starts_with("chain ")) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let parsed = match words[..] {
+            ["chain", chain, "place", place, "head", head, "record", _] => {
+                let head = hex::decode(head).ok().and_then(|bytes| bytes.try_into().ok());
+                Chain::named(chain).zip(place.parse().ok()).zip(head)
+            }
+            _ => None,
+        };
+        let ((chain, place), head) = parsed.ok_or_else(|| bad("has a line that cannot be read"))?;
+        includes(transcript, chain, place, &head)
+            .map_err(|e| Failure { message: format!("{}: {e}", path.display()), ..failed(&e) })?;
+        found += 1;
+    }
+    match found {
+        0 => Err(bad("has no contribution")),
+        _ => Ok(()),
+    }
+}
