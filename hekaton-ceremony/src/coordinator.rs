@@ -154,7 +154,7 @@ pub fn new_family(
     types.iter().try_for_each(|r1cs| check_type_with(r1cs, &plan.buses))?;
     let shapes: Vec<Shape<'_>> = types.iter().map(Shape::new).collect();
     let largest = shapes.iter().map(|shape| shape.domain).fold(1, usize::max);
-    powers.fits(largest, plan.instances)?;
+    powers.genesis.fits(largest, plan.instances)?;
     let beginning = Beginning::new(path)?;
     let made: Vec<Start> = starts(&powers.tau, &shapes, progress)?;
     let mut kinds = Vec::new();

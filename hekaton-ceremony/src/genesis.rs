@@ -1,5 +1,6 @@
 //! The genesis of a transcript: what it is about, fixed before the first contribution (spec: ceremony#files).
 
+use crate::check::CeremonyError;
 use crate::sections::{Group, Vector};
 use hekaton_arith::{Domain, G2Point, Group as _};
 use hekaton_circuit::prover::BusShape;
@@ -82,6 +83,22 @@ impl PowersGenesis {
     /// The number M: N_max, rounded up to a power of two.
     pub fn padded(&self) -> usize {
         self.instances.next_power_of_two()
+    }
+
+    /// Checks that families with domains of this size and this many subcircuits fit into the powers.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn fits(&self, domain: usize, instances: usize) -> Result<(), CeremonyError> {
+        if domain > self.domain || instances > self.padded() {
+            let why = format!(
+                "the family needs a domain of {domain} rows and {instances} subcircuits, but the powers are for \
+                 {} rows and {} subcircuits: use powers for more",
+                self.domain, self.instances
+            );
+            return Err(CeremonyError::Foreign(why));
+        }
+        Ok(())
     }
 }
 

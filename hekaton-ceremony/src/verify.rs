@@ -86,21 +86,6 @@ pub fn verify_powers(
     Ok(Powers { genesis, tau, phi, steps: [of_tau, of_phi], digest })
 }
 
-impl Powers {
-    /// Checks that a family fits into the powers.
-    pub(crate) fn fits(&self, domain: usize, instances: usize) -> Result<(), CeremonyError> {
-        let PowersGenesis { domain: largest, instances: most, .. } = self.genesis;
-        if domain > largest || instances.next_power_of_two() > self.genesis.padded() {
-            let why = format!(
-                "the family needs a domain of {domain} and {instances} subcircuits, but the powers \
-                 are for {largest} and {most}: use powers for more"
-            );
-            return Err(CeremonyError::Foreign(why));
-        }
-        Ok(())
-    }
-}
-
 /// Makes the whole check of a family, whose circuit has these types: all logs, what each contributor worked on, and every
 /// point of the last sections. `progress` is called with a description of each step.
 ///
@@ -125,7 +110,7 @@ pub fn verify_family(
         return Err(CeremonyError::Foreign(why));
     }
     let domain = genesis.types.iter().map(|kind| kind.domain).fold(1, usize::max);
-    powers.fits(domain, genesis.instances)?;
+    powers.genesis.fits(domain, genesis.instances)?;
     progress("records");
     let checked = verify_records(transcript)?;
     let shapes = same_circuit(genesis, types)?;

@@ -82,7 +82,7 @@ fn a_ceremony_makes_keys() {
     let sizes = ["--rows", "2^12", "--subcircuits", "128", "--keys", &other];
     ok(&[&["vm", "setup", "--isa", "tinyram"], &sizes[..]].concat());
     let with_other = ["ceremony", "verify", &family, "--powers", &powers, "--keys", &other];
-    fails(1, "is not that of the ceremony", &with_other);
+    fails(1, "do not come from this ceremony", &with_other);
 
     // Users of the keys.
     let [program, words, proof] = ["sum.tinyram", "words", "proof"].map(|name| place.path(name));

@@ -15,8 +15,8 @@ use crate::transcripts::{
 };
 use hekaton_ceremony::{
     CeremonyError, Chain, Contributor, Coordinator, Family, FamilyPlan, Kind, MAX_NAME, Powers,
-    Record, Response, Seed, Subject, Transcript, bytes_of_chains, contribute, is_finished,
-    new_family, new_powers, points_of_chains, verify_family, verify_powers,
+    Record, Response, Seed, Subject, Transcript, bytes_of_chains, contribute, domain_for,
+    is_finished, new_family, new_powers, points_of_chains, verify_family, verify_powers,
 };
 use hekaton_circuit::R1cs;
 use hekaton_core::LocalEngine;
@@ -85,7 +85,7 @@ fn begin_powers(command: &CeremonyNew) -> Result<Transcript, Failure> {
         let why = "powers need --rows and --subcircuits; a family needs a circuit and --powers";
         return Err(Failure::new(exit::USAGE, why));
     };
-    let domain = hekaton_ceremony::domain_for(rows as usize);
+    let domain = domain_for(rows as usize);
     on_threads(&command.threads, || {
         new_powers(&command.out, domain, subcircuits as usize, &command.beacon)
     })
@@ -125,6 +125,11 @@ fn begin_family(
         beacon: command.beacon.clone(),
     };
     let transcript = open(powers)?;
+    // Before the powers are checked, which may take minutes.
+    if let Subject::Powers(powers) = &transcript.genesis.subject {
+        let domains = types.iter().map(|r1cs| domain_for(r1cs.constraints()));
+        powers.fits(domains.fold(1, usize::max), plan.instances).map_err(|e| failed(&e))?;
+    }
     if !is_finished(&transcript) {
         let why = format!(
             "{}: the ceremony for these powers is not finished: `hekaton ceremony finish {0}`",

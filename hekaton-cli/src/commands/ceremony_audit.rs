@@ -11,6 +11,7 @@ use hekaton_ceremony::{
     verify_powers, verify_records,
 };
 use hekaton_circuit::R1cs;
+use hekaton_core::Trust;
 use hekaton_storage::FamilyStore;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::{self, one_line};
@@ -26,6 +27,13 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
     let mut transcripts = vec![&transcript];
     let of_powers = command.powers.as_deref().map(open).transpose()?;
     transcripts.extend(&of_powers);
+    // First what takes no time.
+    for path in &command.receipt {
+        check_receipt(path, &transcripts)?;
+    }
+    if let Some(keys) = &command.keys {
+        belong_together(keys, &transcript)?;
+    }
     let mut compared = false;
     match (&transcript.genesis.subject, &of_powers, command.records_only) {
         (_, _, true) => {
@@ -59,9 +67,6 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
             return Err(Failure::new(exit::USAGE, why));
         }
     }
-    for path in &command.receipt {
-        check_receipt(path, &transcripts)?;
-    }
     let digest = hex::encode(transcript.digest());
     let what = match (command.records_only, compared) {
         (true, _) => "the records are correct; sections and keys were not checked",
@@ -80,6 +85,23 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
         "seconds": start.elapsed().as_secs_f64(),
     });
     output::result(json, &object, lines.trim_end())
+}
+
+/// Checks that keys name the transcript.
+fn belong_together(path: &Path, transcript: &Transcript) -> Result<(), Failure> {
+    let (_, family) = FamilyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    match family.header().trust {
+        Trust::Ceremony(digest) if digest == transcript.digest() => Ok(()),
+        other => {
+            let why = format!(
+                "{}: the keys do not come from this ceremony, whose transcript is {}, but are {}",
+                path.display(),
+                hex::encode(transcript.digest()),
+                other.statement()
+            );
+            Err(Failure::new(exit::REFUSED, why))
+        }
+    }
 }
 
 /// Compares the keys of a family with those of the transcript, byte for byte.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "A ceremony for powers, and one for a family from these powers:
-  hekaton ceremony new --rows 2^16 --subcircuits 4096 --out powers
+  hekaton ceremony new --rows 2^18 --subcircuits 4096 --out powers
   hekaton ceremony contribute powers --name Alice --out alice    # on Alice's machine
   hekaton ceremony add powers alice
   hekaton ceremony finish powers
@@ -44,7 +44,7 @@ pub(crate) enum Ceremony {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  hekaton ceremony new --rows 2^16 --subcircuits 4096 --out powers
+  hekaton ceremony new --rows 2^18 --subcircuits 4096 --out powers
   hekaton ceremony new merkle --up-to 1M --powers powers --out merkle
   hekaton ceremony new vm -p rows=4096 --subcircuits 256 --powers powers --out vm
 
