@@ -7,6 +7,7 @@ use ark_bls12_381::Fr;
 use ark_ff::Field;
 
 /// See [`Group::sparse_sums`](crate::Group::sparse_sums).
+#[allow(clippy::cast_possible_truncation, reason = "matrices have fewer than 2^31 entries")]
 pub(crate) fn sums<G: Curve>(points: &[G], terms: &[(u32, Fr)], ends: &[u32]) -> Vec<G> {
     let mut source: Vec<G> = terms.iter().map(|(i, _)| points[*i as usize]).collect();
     let mut entries: Vec<u32> = (0..terms.len() as u32).collect();

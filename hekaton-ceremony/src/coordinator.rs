@@ -49,7 +49,7 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn new(path: &Path) -> Result<Self, CeremonyError> {
+    fn new(path: &Path, begun: &dyn Fn(&Path)) -> Result<Self, CeremonyError> {
         if path.exists() && std::fs::read_dir(path).map_err(io(path))?.next().is_some() {
             return Err(file(path, "is not empty: use a new or empty directory"));
         }
@@ -57,6 +57,7 @@ impl Beginning {
         std::fs::create_dir_all(parent).map_err(io(parent))?;
         let directory = tempfile::Builder::new().prefix(".hekaton-ceremony-").tempdir_in(parent);
         let directory = directory.map_err(io(parent))?;
+        begun(directory.path());
         for name in ["sections", "fixed", "incoming"] {
             let path = directory.path().join(name);
             std::fs::create_dir(&path).map_err(io(&path))?;
@@ -89,8 +90,11 @@ impl Beginning {
         getrandom::fill(&mut nonce)?;
         let genesis = Genesis { nonce, beacon, subject };
         let building = self.directory.path();
-        let place = building.join("genesis");
-        write_readable(&place, &genesis.to_bytes()).map_err(io(&place))?;
+        let (place, bytes) = (building.join("genesis"), genesis.to_bytes());
+        // Nobody could read what is out of range: too many segments, or too long a text.
+        Genesis::from_bytes(&bytes)
+            .map_err(|e| CeremonyError::Foreign(format!("such a ceremony cannot be held: {e}")))?;
+        write_readable(&place, &bytes).map_err(io(&place))?;
         for chain in genesis.chains() {
             let place = log_path(building, chain);
             write_readable(&place, &log::header(&genesis)).map_err(io(&place))?;
@@ -111,6 +115,7 @@ impl Beginning {
 }
 
 /// Begins a ceremony for powers: for families with domains of up to `domain` rows and up to `instances` subcircuits.
+/// `begun` is called with the path of the unfinished directory, which a program that exits early must remove.
 ///
 /// # Errors
 /// If the directory is in use or cannot be written, or a number is out of range.
@@ -119,6 +124,7 @@ pub fn new_powers(
     domain: usize,
     instances: usize,
     beacon: &str,
+    begun: &dyn Fn(&Path),
 ) -> Result<Transcript, CeremonyError> {
     let powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2] };
     let genesis = |powers: &PowersGenesis| Genesis {
@@ -129,7 +135,7 @@ pub fn new_powers(
     // Readers refuse what is out of range; before anything is computed from it.
     Genesis::from_bytes(&genesis(&powers).to_bytes())
         .map_err(|e| CeremonyError::Foreign(format!("such powers cannot be made: {e}")))?;
-    let beginning = Beginning::new(path)?;
+    let beginning = Beginning::new(path, begun)?;
     let mut starts = [[0; 32]; 2];
     for (start, chain) in starts.iter_mut().zip(genesis(&powers).chains()) {
         for (_, vectors) in genesis(&powers).sections(chain) {
@@ -139,8 +145,9 @@ pub fn new_powers(
     beginning.publish(Subject::Powers(PowersGenesis { starts, ..powers }), beacon.to_owned())
 }
 
-/// Begins a ceremony for the keys of a family with these types, from powers that were checked. `progress` is called with a
-/// description of each step.
+/// Begins a ceremony for the keys of a family with these types, from powers that were checked. `begun` is called with
+/// the path of the unfinished directory, which a program that exits early must remove, and `progress` with a description of
+/// each step.
 ///
 /// # Errors
 /// If a type breaks a rule of setup, the powers are too small, or the directory is in use or cannot be written.
@@ -149,13 +156,14 @@ pub fn new_family(
     plan: FamilyPlan,
     powers: &Powers,
     types: &[R1cs],
+    begun: &dyn Fn(&Path),
     progress: &mut dyn FnMut(&str),
 ) -> Result<Transcript, CeremonyError> {
     types.iter().try_for_each(|r1cs| check_type_with(r1cs, &plan.buses))?;
     let shapes: Vec<Shape<'_>> = types.iter().map(Shape::new).collect();
     let largest = shapes.iter().map(|shape| shape.domain).fold(1, usize::max);
     powers.genesis.fits(largest, plan.instances)?;
-    let beginning = Beginning::new(path)?;
+    let beginning = Beginning::new(path, begun)?;
     let made: Vec<Start> = starts(&powers.tau, &shapes, progress)?;
     let mut kinds = Vec::new();
     for (start, shape) in made.iter().zip(&shapes) {

@@ -94,7 +94,8 @@ impl Log {
         let most = Record::most_bytes(genesis, chain);
         let mut log = Self::empty(chain);
         let mut rest = &bytes[HEADER..];
-        while !rest.is_empty() {
+        // Zeros: the file had grown, but what was written had not reached the disk.
+        while rest.iter().any(|byte| *byte != 0) {
             let Some((length, after)) = rest.split_first_chunk::<4>() else { break };
             let n = u32::from_le_bytes(*length) as usize;
             let Some(frame) = after.get(..n.saturating_add(CHECKSUM)).filter(|_| n <= most) else {

@@ -126,6 +126,7 @@ fn chains_are_contributed_to_one_by_one() {
     let out = place.path("late");
     let late = ["ceremony", "contribute", &powers, "--name", "Eve", "--out", &out];
     ok(&late);
+    fails(3, "choose another file", &late);
     fails(3, "is finished", &["ceremony", "add", &powers, &out]);
 }
 

@@ -28,6 +28,9 @@ fn torn_ends_of_logs_are_cut() {
     zeros[good.len() + 40..].fill(0);
     std::fs::write(&log, &zeros).unwrap();
     assert!(open(&path).log(Chain::Tau).torn);
+    zeros[good.len()..].fill(0);
+    std::fs::write(&log, &zeros).unwrap();
+    assert!(open(&path).log(Chain::Tau).torn);
     // In the middle it is damage, and not repaired.
     let mut damaged = two.clone();
     damaged[60] ^= 1;
@@ -161,7 +164,7 @@ fn genesis_has_one_encoding() {
     }
     for (domain, instances) in [(5, 1), (0, 1), (4, 0), (1 << 29, 1), (4, usize::MAX)] {
         let path = bench.directory.path().join("bad");
-        assert!(new_powers(&path, domain, instances, "").is_err(), "{domain} {instances}");
+        assert!(new_powers(&path, domain, instances, "", &|_| {}).is_err(), "{domain} {instances}");
         assert!(!path.exists());
     }
 }
@@ -182,7 +185,7 @@ fn directories_are_locked_and_ended() {
     let response = Response::open(&out, &coordinator.transcript.genesis).unwrap();
     let why = coordinator.add(&response, &mut |_| {}).unwrap_err().to_string();
     assert!(why.contains("finished"), "{why}");
-    assert!(new_powers(&path, 4, 2, "").unwrap_err().to_string().contains("not empty"));
+    assert!(new_powers(&path, 4, 2, "", &|_| {}).unwrap_err().to_string().contains("not empty"));
 }
 
 /// Powers too small for a family are refused before anything is made.
@@ -192,7 +195,7 @@ fn families_fit_their_powers() {
     let powers = check_powers(&powers_of(directory.path(), 4, 2, &[1])).unwrap();
     let (types, buses) = types_of(&Squarings, true);
     let path = directory.path().join("family");
-    let made = new_family(&path, plan(buses, true), &powers, &types, &mut |_| {});
+    let made = new_family(&path, plan(buses, true), &powers, &types, &|_| {}, &mut |_| {});
     assert!(made.unwrap_err().to_string().contains("use powers for more"));
     assert!(!path.exists());
 }

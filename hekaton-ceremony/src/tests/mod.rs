@@ -88,7 +88,7 @@ fn step(directory: &Path, seed: u64) {
 /// A ceremony for powers, by these contributors.
 fn powers_of(directory: &Path, domain: usize, instances: usize, seeds: &[u64]) -> PathBuf {
     let path = directory.join("powers");
-    new_powers(&path, domain, instances, "").unwrap();
+    new_powers(&path, domain, instances, "", &|_| {}).unwrap();
     seeds.iter().for_each(|seed| step(&path, *seed));
     path
 }
@@ -136,7 +136,7 @@ impl Bench {
         let (types, buses) = types_of(circuit, zero_knowledge);
         let plan = FamilyPlan { segment_points, ..plan(buses, zero_knowledge) };
         let bench = Self { directory, types, powers };
-        new_family(&bench.path(), plan, &bench.powers, &bench.types, &mut |_| {}).unwrap();
+        new_family(&bench.path(), plan, &bench.powers, &bench.types, &|_| {}, &mut |_| {}).unwrap();
         bench
     }
 

@@ -135,7 +135,7 @@ fn c10_roots_of_unity_are_refused() {
     for (chain, order) in [(Chain::Tau, 16), (Chain::Tau, 24), (Chain::Tau, 3), (Chain::Phi, 6)] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("powers");
-        new_powers(&path, N, M, "").unwrap();
+        new_powers(&path, N, M, "", &|_| {}).unwrap();
         step_with_first_secret(&path, chain, crate::lagrange::root(order));
         refused_by_this_alone(Check::Order, &[Check::Contribution], || verify_chain(&path, chain));
     }
@@ -202,7 +202,7 @@ fn c11_infinity_is_refused() {
 fn c12_each_secret_changes_its_point() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("powers");
-    new_powers(&path, N, M, "").unwrap();
+    new_powers(&path, N, M, "", &|_| {}).unwrap();
     step_with_first_secret(&path, Chain::Tau, Fr::ONE);
     refused_by_this_alone(Check::Unchanged, &[Check::Order], || verify_chain(&path, Chain::Tau));
 }

@@ -242,7 +242,7 @@ fn c37_sections_have_their_length() {
                 sections[0].truncate(shorter);
             }
         });
-        let why = bench.check().err().expect("refused").to_string();
+        let why = bench.check().expect_err("refused").to_string();
         assert!(why.contains(if more { "digest" } else { "cut off" }), "{why}");
     }
 }

@@ -20,10 +20,12 @@ use hekaton_ceremony::{
 };
 use hekaton_circuit::R1cs;
 use hekaton_core::LocalEngine;
+use hekaton_files::is_temporary;
 use hekaton_storage::FamilyStore;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::{self, one_line};
 use hekaton_terminal::progress::Display;
+use hekaton_terminal::signals;
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
@@ -46,8 +48,8 @@ pub(crate) fn run(command: &Ceremony, app: &App, json: bool) -> Result<(), Failu
 fn new(command: &CeremonyNew, app: &App, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let made = match (&command.powers, &command.circuit.circuit) {
-        (Some(powers), Some(name)) => begin_family(command, name, powers, app)?,
-        (None, None) => begin_powers(command)?,
+        (Some(powers), Some(name)) => begin_family(command, name, powers, app, json)?,
+        (None, None) => begin_powers(command, json)?,
         (Some(_), None) => {
             let why = "name the circuit of the family, for example merkle";
             return Err(Failure::new(exit::USAGE, why));
@@ -80,14 +82,15 @@ fn new(command: &CeremonyNew, app: &App, json: bool) -> Result<(), Failure> {
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the options are at most 2^32")]
-fn begin_powers(command: &CeremonyNew) -> Result<Transcript, Failure> {
+fn begin_powers(command: &CeremonyNew, json: bool) -> Result<Transcript, Failure> {
     let (Some(rows), Some(subcircuits)) = (command.rows, command.subcircuits) else {
         let why = "powers need --rows and --subcircuits; a family needs a circuit and --powers";
         return Err(Failure::new(exit::USAGE, why));
     };
     let domain = domain_for(rows as usize);
     on_threads(&command.threads, || {
-        new_powers(&command.out, domain, subcircuits as usize, &command.beacon)
+        let begun = |path: &Path| remove_beginning(path, json);
+        new_powers(&command.out, domain, subcircuits as usize, &command.beacon, &begun)
     })
 }
 
@@ -98,6 +101,7 @@ fn begin_family(
     name: &str,
     powers: &Path,
     app: &App,
+    json: bool,
 ) -> Result<Transcript, Failure> {
     let mut given = command.circuit.parameters.map();
     if name == machine::NAME {
@@ -140,8 +144,41 @@ fn begin_family(
     let display = Display::new();
     on_threads(&command.threads, || {
         let powers = verify_powers(&transcript, &mut steps(&display))?;
-        new_family(&command.out, plan, &powers, &types, &mut |step| display.line(step))
+        let begun = |path: &Path| remove_beginning(path, json);
+        let mut say = |step: &str| display.line(step);
+        new_family(&command.out, plan, &powers, &types, &begun, &mut say)
     })
+}
+
+/// Ends the process on Ctrl-C, after `last`, which returns `false` if there is nothing left to interrupt.
+fn on_interrupt(last: impl Fn() -> bool + Send + 'static, json: bool) -> Result<(), Failure> {
+    let ended = "interrupted: nothing was written";
+    let last = Box::new(last);
+    signals::Handling { cancellation: None, quiet: false, last, ended, json }.start()
+}
+
+/// Removes the unfinished directory of a ceremony on Ctrl-C.
+fn remove_beginning(unfinished: &Path, json: bool) {
+    let unfinished = unfinished.to_owned();
+    let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
+    if let Err(failure) = on_interrupt(last, json) {
+        output::say(format_args!("warning: Ctrl-C will leave files behind: {}", failure.message));
+    }
+}
+
+/// Removes the unfinished file of a contribution. Returns `false` if the contribution is there.
+fn remove_unfinished(out: &Path) -> bool {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let files = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let own = out.file_name().map(|name| format!("{}.", name.to_string_lossy()));
+    for file in files {
+        let name = file.file_name().to_string_lossy().into_owned();
+        if own.as_ref().is_some_and(|own| name.starts_with(own)) && is_temporary(&name) {
+            // What cannot be removed has products of secrets that nobody will use, and no secret.
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+    !out.exists()
 }
 
 fn contribute_to(command: &CeremonyContribute, json: bool) -> Result<(), Failure> {
@@ -167,6 +204,12 @@ fn contribute_to(command: &CeremonyContribute, json: bool) -> Result<(), Failure
         let why = format!("--only: the ceremony has no chain {chain}");
         return Err(Failure::new(exit::USAGE, why));
     }
+    if command.out.exists() {
+        let why = format!("{}: exists: choose another file, or remove it", command.out.display());
+        return Err(Failure::new(exit::BAD_FILE, why));
+    }
+    let out = command.out.clone();
+    on_interrupt(move || remove_unfinished(&out), json)?;
     let text = ask(command, &transcript, &chains)?;
     protect_memory();
     let seed = Seed::draw(&text).or_fail(exit::FAILED)?;
@@ -321,9 +364,8 @@ fn finish(command: &CeremonyFinish, app: &App, json: bool) -> Result<(), Failure
             remove_on_interrupt(store.unfinished_path(), json)?;
             let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
             let coordinator = Coordinator::open(&command.ceremony).map_err(|e| failed(&e))?;
-            let transcripts = [&of_powers, &coordinator.transcript];
-            let manifest = engine.install(|| write_keys(transcripts, types, store, &display))?;
-            coordinator.finish().map_err(|e| failed(&e))?;
+            let manifest =
+                engine.install(|| write_keys(&coordinator, &of_powers, types, store, &display))?;
             lines =
                 format!("keys in {}, family digest: {}\n", keys.display(), manifest.family_digest);
             object["keys"] = json!(keys);
@@ -353,11 +395,13 @@ fn finish(command: &CeremonyFinish, app: &App, json: bool) -> Result<(), Failure
 
 /// Makes the whole check of a family and its powers, and writes the keys together with the logs of both.
 fn write_keys(
-    [of_powers, of_family]: [&Transcript; 2],
+    coordinator: &Coordinator,
+    of_powers: &Transcript,
     types: Vec<R1cs>,
     mut store: FamilyStore,
     display: &Display,
 ) -> Result<hekaton_storage::FamilyManifest, Failure> {
+    let of_family = &coordinator.transcript;
     let whole = || -> Result<(Powers, Family), CeremonyError> {
         let powers = verify_powers(of_powers, &mut steps(display))?;
         let family = verify_family(of_family, &powers, &types, &mut steps(display))?;
@@ -375,6 +419,8 @@ fn write_keys(
     }
     display.line("writing the family key");
     let key = family.key(&powers).map_err(|e| failed(&e))?;
+    // Before the keys get their name, so that this can be run again after a crash.
+    coordinator.finish().map_err(|e| failed(&e))?;
     store.finish(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)
 }
 

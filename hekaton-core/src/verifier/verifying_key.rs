@@ -480,13 +480,6 @@ impl VerifyingKey {
         let public = Self::read_public(&mut reader)?;
         let constants = Self::read_constants(&mut reader, &public)?;
         let (gt, buses) = Self::read_target_group(&mut reader, version == BUS_VERSION)?;
-        // Where delta or eta is gamma, or they are equal, anybody can forge proofs (spec: mirage#asserts). This
-        // sees it where it is so of all types, for example of keys without a contribution.
-        let [gamma, delta, eta] = [gt[3], gt[4], gt[5]];
-        if delta == gamma || eta == gamma || delta == eta {
-            let why = "gamma, delta and eta are not distinct: anybody could forge proofs";
-            return Err(reader.invalid("commitments", Gt::COMPRESSED, why));
-        }
         let (k, psi_1, phi_2) = Self::read_bases(&mut reader)?;
         let content = bytes.len() - reader.left();
         let checksum: [u8; 32] = reader.array("checksum")?;
