@@ -172,6 +172,7 @@ fn contribute_in_frame(
     let genesis = &transcript.genesis;
     let mut chains = contributor.chains.to_vec();
     chains.sort_unstable();
+    chains.dedup();
     let find = |chain: &Chain| checked.iter().find(|checked| checked.chain == *chain);
     let starts: Vec<&Checked> = chains
         .iter()

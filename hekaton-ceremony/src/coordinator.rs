@@ -10,12 +10,12 @@ use crate::genesis::{FamilyGenesis, Genesis, PowersGenesis, Subject, TypeGenesis
 use crate::log;
 use crate::powers::{Output, write_start};
 use crate::record::Record;
-use crate::sections::bytes_of;
+use crate::sections::Section;
 use crate::transcript::{Transcript, fixed_path, log_path, section_path};
 use crate::verify::Powers;
 use hekaton_circuit::R1cs;
 use hekaton_core::mirage::check_type_with;
-use hekaton_files::{NewFile, READABLE, sync_folder, write_new, write_readable};
+use hekaton_files::{NewFile, READABLE, write_readable};
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,10 @@ impl Beginning {
         if path.exists() && std::fs::read_dir(path).map_err(io(path))?.next().is_some() {
             return Err(file(path, "is not empty: use a new or empty directory"));
         }
-        let parent = hekaton_files::folder_of(path);
+        // A link or "." is resolved, because the directory itself is replaced in the end.
+        let path =
+            if path.exists() { path.canonicalize().map_err(io(path))? } else { path.to_owned() };
+        let parent = hekaton_files::folder_of(&path);
         std::fs::create_dir_all(parent).map_err(io(parent))?;
         let directory = tempfile::Builder::new().prefix(".hekaton-ceremony-").tempdir_in(parent);
         let directory = directory.map_err(io(parent))?;
@@ -62,7 +65,7 @@ impl Beginning {
             let path = directory.path().join(name);
             std::fs::create_dir(&path).map_err(io(&path))?;
         }
-        Ok(Self { directory, path: path.to_owned() })
+        Ok(Self { directory, path })
     }
 
     /// Writes a file that is named by its digest.
@@ -219,11 +222,11 @@ impl Coordinator {
     /// # Errors
     /// If another process has it open, or it cannot be read.
     pub fn open(path: &Path) -> Result<Self, CeremonyError> {
+        // Before anything is written: it may be another directory.
+        Transcript::open(path)?;
         if !path.is_dir() {
             return Err(file(path, "a state is only read: use the transcript's directory"));
         }
-        // Before anything is written: it may be another directory.
-        Transcript::open(path)?;
         let place = path.join("lock");
         let lock = File::options().create(true).append(true).open(&place).map_err(io(&place))?;
         lock.try_lock().map_err(|e| match e {
@@ -238,21 +241,31 @@ impl Coordinator {
         Ok(coordinator)
     }
 
-    /// Removes sections that no log names, and temporary files.
+    /// Removes sections that no log names. If one is missing that a log names, removes nothing: then the last record may
+    /// be damaged, and not torn.
     fn tidy(&self) -> Result<(), CeremonyError> {
         let genesis = &self.transcript.genesis;
-        let current: HashSet<PathBuf> = (genesis.chains().into_iter())
+        let current: Vec<Section> = (genesis.chains().into_iter())
             .flat_map(|chain| self.transcript.sections(chain))
-            .map(|section| section.path)
             .collect();
+        for section in &current {
+            let length = std::fs::metadata(&section.path).map_err(io(&section.path))?.len();
+            if length != section.bytes() {
+                let why =
+                    format!("{length} bytes, expected {}: restore the directory", section.bytes());
+                return Err(file(&section.path, why));
+            }
+        }
+        let current: HashSet<PathBuf> = current.into_iter().map(|section| section.path).collect();
         let folder = self.transcript.path.join("sections");
         for entry in std::fs::read_dir(&folder).map_err(io(&folder))? {
             let path = entry.map_err(io(&folder))?.path();
             if !current.contains(&path) {
-                std::fs::remove_file(&path).map_err(io(&path))?;
+                // What cannot be removed takes space, and does no harm.
+                let _ = std::fs::remove_file(&path);
             }
         }
-        sync_folder(&folder).map_err(io(&folder))
+        Ok(())
     }
 
     /// Checks a contribution and appends its records. `progress` is called with a description of each section.
@@ -268,8 +281,10 @@ impl Coordinator {
             let why = "the ceremony is finished, and its chains are never reopened";
             return Err(CeremonyError::Foreign(why.to_owned()));
         }
+        // After a crash between two records, the first one is there already.
+        let response = self.without_accepted(response)?;
         let checked = self.transcript.check()?;
-        check_response(&self.transcript, &checked, response, progress)?;
+        check_response(&self.transcript, &checked, &response, progress)?;
         let directory = self.transcript.path.clone();
         for (record, sections) in response.records.iter().zip(&response.sections) {
             for (section, digests) in sections.iter().zip(record.step.digests()) {
@@ -285,7 +300,25 @@ impl Coordinator {
         for record in &response.records {
             self.append(record.clone())?;
         }
-        self.tidy()
+        // Accepted, whether or not old sections can be removed: the next command tries again.
+        let _ = self.tidy();
+        Ok(())
+    }
+
+    /// The part of a contribution that is not in the transcript.
+    fn without_accepted(&self, response: &Response) -> Result<Response, CeremonyError> {
+        let both = response.records.iter().zip(&response.sections);
+        let (records, sections): (Vec<Record>, Vec<_>) = both
+            .filter(|(record, _)| !self.transcript.records(record.chain).contains(record))
+            .map(|(record, sections)| (record.clone(), sections.clone()))
+            .unzip();
+        match records.is_empty() {
+            true => {
+                let why = "the contribution is in the transcript already";
+                Err(CeremonyError::Foreign(why.to_owned()))
+            }
+            false => Ok(Response { path: response.path.clone(), records, sections }),
+        }
     }
 
     fn append(&mut self, record: Record) -> Result<(), CeremonyError> {
@@ -314,18 +347,19 @@ impl Coordinator {
         let content = serde_json::json!({
             "format_version": 1, "transcript": hex::encode(self.transcript.digest()), "heads": heads,
         });
-        match write_new(&place, format!("{content:#}\n").as_bytes()) {
-            // A second run over the first.
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            done => done.map_err(io(&place)),
+        let content = format!("{content:#}\n");
+        // A second run over the first one finds what it would write.
+        match hekaton_files::read_at_most(&place, 1 << 20) {
+            Ok(found) if found == content.as_bytes() => Ok(()),
+            Ok(_) => Err(file(
+                &place,
+                "names another end of the ceremony: restore the directory, or remove it",
+            )),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                write_readable(&place, content.as_bytes()).map_err(io(&place))
+            }
+            Err(e) => Err(io(&place)(e)),
         }
-    }
-
-    /// The bytes of all current sections.
-    pub fn bytes(&self) -> u64 {
-        let genesis = &self.transcript.genesis;
-        let sections = genesis.chains().into_iter().flat_map(|chain| genesis.sections(chain));
-        sections.map(|(_, vectors)| bytes_of(&vectors)).sum()
     }
 }
 

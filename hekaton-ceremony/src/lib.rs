@@ -49,5 +49,6 @@ pub use secrets::Seed;
 pub use sections::{Group, Section, Vector};
 pub use transcript::Transcript;
 pub use verify::{
-    Family, Powers, contributors, includes, verify_family, verify_powers, verify_records,
+    Family, Powers, Receipt, contributors, includes, key_has_last_points, verify_family,
+    verify_powers, verify_records,
 };

@@ -5,7 +5,7 @@ use crate::chain::{self, Checked};
 use crate::check::{CeremonyError, file, io};
 use crate::genesis::{Chain, Genesis};
 use crate::log::{Log, MOST_BYTES};
-use crate::record::Record;
+use crate::record::{Record, Step};
 use crate::sections::Section;
 use hekaton_core::encoding::Reader;
 use hekaton_files::{open_regular, read_at_most, write_readable};
@@ -139,10 +139,19 @@ impl Transcript {
             head.extend(bytes);
         }
         out.write_all(&head).map_err(io(path))?;
+        let expected: Vec<[u8; 32]> = (self.genesis.chains().into_iter())
+            .flat_map(|chain| self.last_step(chain).digests())
+            .map(|digests| digests.new)
+            .collect();
         for section in self.all_sections() {
-            section.copy_to(&mut out, path)?;
+            let digest = section.copy_to(&mut out, path)?;
+            if !expected.contains(&digest) {
+                let why = "does not have the digest in its record: the ceremony has advanced, so try again, or it \
+                           is damaged";
+                return Err(file(&section.path, why));
+            }
         }
-        out.replace(path).map_err(io(path))
+        out.create(path).map_err(io(path))
     }
 
     fn all_sections(&self) -> Vec<Section> {
@@ -161,7 +170,7 @@ impl Transcript {
             let place = log_path(directory, log.chain);
             write_readable(&place, &log.to_bytes(&self.genesis)).map_err(io(&place))?;
         }
-        Ok(())
+        hekaton_files::sync_folder_of(directory).map_err(io(directory))
     }
 
     /// The log of a chain.
@@ -172,11 +181,15 @@ impl Transcript {
         self.logs.iter().find(|log| log.chain == chain).expect("a chain of the transcript")
     }
 
+    /// The state of a chain after its last record.
+    pub(crate) fn last_step(&self, chain: Chain) -> Step {
+        let last = self.log(chain).records.last();
+        last.map_or_else(|| Step::start(&self.genesis, chain), |record| record.step.clone())
+    }
+
     /// The current sections of a chain.
     pub fn sections(&self, chain: Chain) -> Vec<Section> {
-        let records = &self.log(chain).records;
-        let start = crate::record::Step::start(&self.genesis, chain);
-        let digests = records.last().map_or(&start, |record| &record.step).digests();
+        let digests = self.last_step(chain).digests();
         let mut offset = self.offset(chain);
         let mut sections = Vec::new();
         for ((name, vectors), digests) in self.genesis.sections(chain).into_iter().zip(digests) {

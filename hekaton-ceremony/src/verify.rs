@@ -2,7 +2,7 @@
 //! (spec: ceremony#verification).
 
 use crate::chain::{Checked, check_end};
-use crate::check::{CeremonyError, Check, require};
+use crate::check::{CeremonyError, Check, file, require};
 use crate::family::{Shape, check_input_sums, check_thetas, check_type};
 use crate::genesis::{Chain, FamilyGenesis, PowersGenesis, Subject, TypeGenesis};
 use crate::membership::Members;
@@ -53,6 +53,10 @@ fn chains_of<'a>(
 /// # Errors
 /// The first rule that is broken.
 pub fn verify_records(transcript: &Transcript) -> Result<Vec<Checked>, CeremonyError> {
+    if let Some(log) = transcript.logs.iter().find(|log| log.torn) {
+        let why = format!("the log of chain {} ends in the middle of a record", log.chain);
+        return Err(file(&transcript.path, why));
+    }
     let checked = transcript.check()?;
     check_end(&transcript.genesis, &chains_of(transcript, &checked))?;
     Ok(checked)
@@ -271,19 +275,79 @@ pub fn contributors(records: &[Record]) -> Vec<&str> {
     names
 }
 
+/// A line of a receipt: a contribution to a chain.
+#[derive(Clone, Debug)]
+pub struct Receipt<'a> {
+    /// The name that the record claims.
+    pub name: &'a str,
+    /// The chain.
+    pub chain: Chain,
+    /// The place of the record.
+    pub place: usize,
+    /// The head after the record.
+    pub head: [u8; 32],
+    /// The digest of the record.
+    pub record: [u8; 32],
+}
+
 /// Checks that a record which somebody's receipt names is in the transcript.
 ///
 /// # Errors
 /// If it is not.
-pub fn includes(
-    transcript: &Transcript,
-    chain: Chain,
-    place: usize,
-    head: &[u8; 32],
+pub fn includes(transcript: &Transcript, receipt: &Receipt<'_>) -> Result<(), CeremonyError> {
+    let Receipt { name, chain, place, head, record } = receipt;
+    let log = transcript.logs.iter().find(|log| log.chain == *chain);
+    let found = log.and_then(|log| log.records.get(*place));
+    let same = |r: &Record| r.head() == *head && r.digest() == *record && r.name == *name;
+    let at = || format!("chain {chain}, place {place}, by {name}, head {}", hex::encode(head));
+    Ok(require(found.is_some_and(same), Check::Head, at)?)
+}
+
+/// Checks that the single points of a family key are those of the last records of a family and its powers: a part of the record
+/// check, which needs no sections (spec: ceremony#trust).
+///
+/// # Errors
+/// If a point is another one, or the key names other transcripts.
+pub fn key_has_last_points(
+    [of_powers, of_family]: [&Transcript; 2],
+    key: &FamilyKey,
 ) -> Result<(), CeremonyError> {
-    let log = transcript.logs.iter().find(|log| log.chain == chain);
-    let record = log.and_then(|log| log.records.get(place));
-    let found = record.is_some_and(|record| record.head() == *head);
-    let at = || format!("chain {chain}, place {place}, head {}", hex::encode(head));
-    Ok(require(found, Check::Head, at)?)
+    let foreign = || {
+        let why = "the logs are those of another ceremony than the keys'";
+        CeremonyError::Foreign(why.to_owned())
+    };
+    let genesis = of_family.genesis.family().ok_or_else(foreign)?;
+    if key.header().trust != Trust::Ceremony(of_family.digest())
+        || of_powers.genesis.family().is_some()
+        || genesis.powers != of_powers.digest()
+        || genesis.types.len() != key.header().types.len()
+    {
+        return Err(foreign());
+    }
+    let [Step::Powers(tau), Step::Powers(phi)] =
+        [Chain::Tau, Chain::Phi].map(|chain| of_powers.last_step(chain))
+    else {
+        return Err(foreign());
+    };
+    let (mut steps, mut ledger) = (Vec::new(), None);
+    for chain in of_family.genesis.chains() {
+        let step = of_family.last_step(chain);
+        let (types, of_segment) = types_of(&step);
+        steps.extend_from_slice(types);
+        ledger = ledger.or_else(|| of_segment.cloned());
+    }
+    let ledger = ledger.expect("the first segment makes K");
+    let sizes = crate::genesis::domains(genesis.largest);
+    let elements = steps.iter().zip(&genesis.types).map(|(step, kind)| {
+        let theta = sizes.binary_search(&kind.domain).map(|at| ledger.thetas[at]);
+        [step.in_g2[0], step.in_g2[1], theta.expect("readers bound domains by the largest")]
+    });
+    let shared = key.header().shared_points();
+    let same = elements.eq(key.elements()?.iter().copied())
+        && *key.gamma()? == G2Point::generator()
+        && shared.k == ledger.k
+        && shared.psi_1 == phi.in_g1[1]
+        && shared.phi_2 == phi.in_g2[0]
+        && shared.alpha_beta == pairing(&tau.in_g1[1], &tau.in_g2[1]);
+    Ok(require(same, Check::End, || "the family key".to_owned())?)
 }

@@ -4,11 +4,12 @@ use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::hints::explain;
 use hekaton_ceremony::{
-    CeremonyError, Chain, FamilyGenesis, Kind, Record, Transcript, contributors, verify_records,
+    CeremonyError, Chain, FamilyGenesis, Kind, Record, Transcript, contributors,
+    key_has_last_points, verify_records,
 };
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, R1cs};
-use hekaton_core::{LocalEngine, Trust};
+use hekaton_core::{FamilyKey, LocalEngine, Trust};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::options::Threads;
 use hekaton_terminal::output::one_line;
@@ -105,6 +106,14 @@ pub(crate) fn title(chain: Chain, transcript: &Transcript) -> String {
     }
 }
 
+/// A name, which cannot look like several.
+fn quoted(name: &str) -> String {
+    match name.contains([',', '(', '"']) {
+        true => format!("{:?}", one_line(name)),
+        false => one_line(name).into_owned(),
+    }
+}
+
 /// The contributors of each chain of some transcripts, and those of all chains: names are claims.
 pub(crate) fn chains_of(transcripts: &[&Transcript]) -> String {
     let mut lines = String::new();
@@ -113,7 +122,7 @@ pub(crate) fn chains_of(transcripts: &[&Transcript]) -> String {
         for log in &transcript.logs {
             let names = contributors(&log.records);
             let beacons = log.records.iter().filter(|r| r.kind != Kind::Contribution).count();
-            let shown: Vec<_> = names.iter().map(|name| one_line(name)).collect();
+            let shown: Vec<_> = names.iter().map(|name| quoted(name)).collect();
             lines += &format!(
                 "  {:<24} {}{}\n",
                 title(log.chain, transcript),
@@ -127,7 +136,7 @@ pub(crate) fn chains_of(transcripts: &[&Transcript]) -> String {
         }
     }
     if let Some(all) = everywhere.filter(|all| !all.is_empty()) {
-        let all: Vec<_> = all.into_iter().map(one_line).collect();
+        let all: Vec<_> = all.into_iter().map(quoted).collect();
         lines += &format!("  in all of these chains:  {}\n", all.join(", "));
     }
     lines + "Names are claims: signed receipts support them."
@@ -145,10 +154,10 @@ pub(crate) fn chains_json(transcripts: &[&Transcript]) -> Value {
     .collect()
 }
 
-/// The contributors to the keys of a family, from the logs beside them, after a check of the records: for `inspect` and
-/// `keys verify`. Nothing, if the keys do not come from a ceremony.
-pub(crate) fn about(path: &Path, trust: Trust) -> Result<Option<(Value, String)>, Failure> {
-    let Trust::Ceremony(digest) = trust else { return Ok(None) };
+/// The contributors to the keys of a family, from the logs beside them, after a check of the records and that the keys end
+/// with their points: for `inspect` and `keys verify`. Nothing, if the keys do not come from a ceremony.
+pub(crate) fn about(path: &Path, family: &FamilyKey) -> Result<Option<(Value, String)>, Failure> {
+    let Trust::Ceremony(_) = family.header().trust else { return Ok(None) };
     let folder = path.join(IN_KEYS);
     if !folder.exists() {
         let line = "the logs of the ceremony are not beside the keys, so its contributors were not checked";
@@ -159,17 +168,13 @@ pub(crate) fn about(path: &Path, trust: Trust) -> Result<Option<(Value, String)>
         verify_records(&transcript).map_err(|e| failed(&e))?;
         Ok(transcript)
     };
-    let (of_powers, of_family): (Transcript, Transcript) = (read("powers")?, read("family")?);
-    let belongs = of_family.digest() == digest
-        && of_family.genesis.family().is_some_and(|family| family.powers == of_powers.digest());
-    if !belongs {
-        let why =
-            format!("{}: the logs are those of another ceremony than the keys'", folder.display());
-        return Err(Failure::new(exit::BAD_FILE, why));
-    }
+    let (of_powers, of_family) = (read("powers")?, read("family")?);
     let transcripts = [&of_powers, &of_family];
+    key_has_last_points(transcripts, family)
+        .map_err(|e| Failure { message: format!("{}: {e}", folder.display()), ..failed(&e) })?;
     Ok(Some((chains_json(&transcripts), chains_of(&transcripts))))
 }
+
 /// The receipt for some records.
 pub(crate) fn receipt_of(ceremony: &[u8; 32], name: &str, records: &[&Record]) -> String {
     let mut text = format!(

@@ -23,7 +23,8 @@ impl Place {
         let args = ["ceremony", "contribute", ceremony, "--name", name, "--out", &out];
         ok(&[&args[..], more].concat());
         ok(&["ceremony", "add", ceremony, &out]);
-        std::fs::remove_file(out).unwrap();
+        std::fs::remove_file(&out).unwrap();
+        std::fs::remove_file(format!("{out}.receipt")).unwrap();
     }
 }
 
@@ -57,7 +58,7 @@ fn a_ceremony_makes_keys() {
     let contribute = ["--json", "ceremony", "contribute", &state, "--name", "Bob", "--out"];
     let receipt = json(&ok(&[&contribute[..], &[&contribution]].concat()))["receipt"].clone();
     ok(&["ceremony", "add", &family, &contribution]);
-    fails(3, "contribute again", &["ceremony", "add", &family, &contribution]);
+    fails(3, "in the transcript already", &["ceremony", "add", &family, &contribution]);
 
     // Receipts name what is in the transcript.
     let (receipt, file) = (receipt.as_str().unwrap().to_owned(), place.path("bob.txt"));
@@ -74,15 +75,18 @@ fn a_ceremony_makes_keys() {
     assert!(lines.contains("in all of these chains:  Bob"), "{lines}");
     let records_only = ["ceremony", "verify", &family, "--records-only", "--receipt", &file];
     ok(&records_only);
-    std::fs::write(&file, receipt.replace("place 0", "place 1")).unwrap();
-    fails(1, "place 1", &records_only);
+    for (from, to) in [("place 0", "place 1"), ("name Bob", "name Eve"), ("record ", "record 00")] {
+        std::fs::write(&file, receipt.replace(from, to)).unwrap();
+        let code = if to == "record 00" { 3 } else { 1 };
+        fails(code, if code == 1 { &to[5..] } else { "cannot be read" }, &records_only);
+    }
 
     // Keys of another setup are refused.
     let other = place.path("other");
     let sizes = ["--rows", "2^12", "--subcircuits", "128", "--keys", &other];
     ok(&[&["vm", "setup", "--isa", "tinyram"], &sizes[..]].concat());
     let with_other = ["ceremony", "verify", &family, "--powers", &powers, "--keys", &other];
-    fails(1, "do not come from this ceremony", &with_other);
+    fails(3, "do not come from this ceremony", &with_other);
 
     // Users of the keys.
     let [program, words, proof] = ["sum.tinyram", "words", "proof"].map(|name| place.path(name));
@@ -98,6 +102,12 @@ fn a_ceremony_makes_keys() {
         assert!(lines.contains("in all of these chains:  Bob"), "{lines}");
         assert!(lines.contains("phi, psi                 Bob, Alice"), "{lines}");
     }
+    // The logs of another ceremony, beside keys that name it or not.
+    let logs = place.0.path().join("keys/ceremony/family/1.log");
+    let good = std::fs::read(&logs).unwrap();
+    std::fs::write(&logs, &good[..44]).unwrap();
+    fails(1, "nobody contributed", &["inspect", &keys]);
+    std::fs::write(&logs, &good).unwrap();
     // Without the logs, nothing is claimed about contributors.
     std::fs::remove_dir_all(place.0.path().join("keys/ceremony")).unwrap();
     assert!(ok(&["inspect", &keys]).contains("contributors were not checked"));
@@ -118,6 +128,8 @@ fn chains_are_contributed_to_one_by_one() {
     assert_eq!(status["finished"], false);
     assert_eq!(status["chains"][0]["contributors"], serde_json::json!(["Alice"]));
     assert_eq!(status["chains"][1]["records"][1]["beacon"], true);
+    let early = place.path("early");
+    ok(&["ceremony", "contribute", &powers, "--name", "Eve", "--out", &early]);
     ok(&["ceremony", "finish", &powers]);
     ok(&["ceremony", "finish", &powers]);
     let verified = json(&ok(&["--json", "ceremony", "verify", &powers]));
@@ -125,9 +137,8 @@ fn chains_are_contributed_to_one_by_one() {
     assert_eq!(verified["transcript"], finished["transcript"]);
     let out = place.path("late");
     let late = ["ceremony", "contribute", &powers, "--name", "Eve", "--out", &out];
-    ok(&late);
-    fails(3, "choose another file", &late);
-    fails(3, "is finished", &["ceremony", "add", &powers, &out]);
+    fails(3, "is finished", &late);
+    fails(3, "is finished", &["ceremony", "add", &powers, &early]);
 }
 
 /// Wrong files, wrong options and damage, each with an error that says what is wrong.
@@ -151,7 +162,7 @@ fn mistakes_are_told() {
     refused(2, "no chain 3", contribute(&["--only", "3"]));
     refused(2, "tau, phi", contribute(&["--only", "kappa"]));
     let zeros = "0000000000000000000000000000000000000000000000000000000000000000";
-    refused(1, "--expect requires 0000", contribute(&["--expect", zeros]));
+    refused(3, "--expect requires 0000", contribute(&["--expect", zeros]));
     fails(2, "--name", &["ceremony", "contribute", &powers, "--name", "", "--out", &out]);
     fails(2, "--rows and --subcircuits", &["ceremony", "new", "--rows", "12", "--out", &out]);
     fails(

@@ -80,6 +80,57 @@ fn crashes_while_adding_lose_nothing_that_was_accepted() {
     assert!(after[0].len() > 44);
 }
 
+/// A damaged last record looks like a torn one, but its sections are there and those before it are not: nothing is removed, and
+/// the right log makes the directory whole again.
+#[test]
+fn damage_removes_no_sections() {
+    let (_directory, path) = bench();
+    step(&path, 2);
+    let (log, before) = (path.join("tau.log"), sections(&path));
+    let good = std::fs::read(&log).unwrap();
+    let mut damaged = good.clone();
+    let last = damaged.len() - 100;
+    damaged[last] ^= 1;
+    std::fs::write(&log, &damaged).unwrap();
+    assert!(Coordinator::open(&path).is_err());
+    assert!(refused_as_torn(&path));
+    assert_eq!(sections(&path), before);
+    std::fs::write(&log, &good).unwrap();
+    drop(Coordinator::open(&path).unwrap());
+    assert!(check_powers(&path).is_ok());
+}
+
+/// Verifiers refuse a log that ends in the middle of a record.
+fn refused_as_torn(path: &Path) -> bool {
+    check_powers(path).unwrap_err().to_string().contains("in the middle of a record")
+}
+
+/// A crash between the records of one contribution: adding it again accepts the rest.
+#[test]
+fn half_a_contribution_is_completed() {
+    let (_directory, path) = bench();
+    let phi = path.join("phi.log");
+    let before = std::fs::read(&phi).unwrap();
+    let mut coordinator = Coordinator::open(&path).unwrap();
+    let kept: Vec<(PathBuf, Vec<u8>)> =
+        sections(&path).iter().map(|p| (p.clone(), std::fs::read(p).unwrap())).collect();
+    let out = path.join("incoming/two");
+    contribute_as(&coordinator.transcript, 2, &[Chain::Tau, Chain::Phi], &out).unwrap();
+    let response = Response::open(&out, &coordinator.transcript.genesis).unwrap();
+    coordinator.add(&response, &mut |_| {}).unwrap();
+    drop(coordinator);
+    let after = open(&path).digest();
+    kept.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+    std::fs::write(&phi, before).unwrap();
+    let mut coordinator = Coordinator::open(&path).unwrap();
+    assert_eq!(coordinator.transcript.records(Chain::Phi).len(), 1);
+    coordinator.add(&response, &mut |_| {}).unwrap();
+    assert_eq!(coordinator.transcript.digest(), after);
+    let again = coordinator.add(&response, &mut |_| {}).unwrap_err().to_string();
+    assert!(again.contains("already"), "{again}");
+    assert!(check_powers(&path).is_ok());
+}
+
 fn sections(path: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(path.join("sections")).unwrap().map(|e| e.unwrap().path()).collect();

@@ -87,6 +87,42 @@ fn compare<C: Circuit>(
     (bench, domains)
 }
 
+/// Keys with known trapdoors beside the logs of a real ceremony, whose digest they name: the record check compares their points,
+/// so nobody's name stands behind them.
+#[test]
+fn keys_of_others_get_no_contributors() {
+    let bench = Bench::new(&Squarings, true, None);
+    [4, 5].into_iter().for_each(|seed| bench.step(seed));
+    let family = bench.check().unwrap();
+    let genuine = family.key(&bench.powers).unwrap();
+    let of_powers = open(&bench.directory.path().join("powers"));
+    let transcripts = [&of_powers, &open(&bench.path())];
+    crate::key_has_last_points(transcripts, &genuine).unwrap();
+    let prepared = PreparedCircuit::new(&Squarings).unwrap();
+    let options = SetupOptions::new("test");
+    let right = trapdoors(&bench, &[4, 5]);
+    let one = Fr::from(1u64);
+    let changes: [&dyn Fn(&mut Trapdoors); 7] = [
+        &|t| t.alpha += one,
+        &|t| t.kappa += one,
+        &|t| t.phi += one,
+        &|t| t.psi += one,
+        &|t| t.types[0][0] += one,
+        &|t| t.types[1][1] += one,
+        &|t| t.tau += one,
+    ];
+    for change in changes {
+        let mut other = right.clone();
+        change(&mut other);
+        let trust = Trust::Ceremony(family.digest);
+        let (forged, _) = setup_family_from(&prepared, 5, &options, trust, &other).unwrap();
+        refused_by_this_alone(Check::End, &[], || crate::key_has_last_points(transcripts, &forged));
+    }
+    let trust = Trust::Ceremony([1; 32]);
+    let (foreign, _) = setup_family_from(&prepared, 5, &options, trust, &right).unwrap();
+    assert!(crate::key_has_last_points(transcripts, &foreign).is_err());
+}
+
 /// Without buses, with masks and without, in one segment and in one for each type.
 #[test]
 fn c48_keys_are_those_of_a_setup() {

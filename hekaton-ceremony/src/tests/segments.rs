@@ -357,10 +357,15 @@ fn coordinators_refuse_wrong_contributions() {
     };
     assert_eq!(refused_with(&thetas), Check::Theta);
     // The honest one is accepted, and a second one to the same head is not (C56).
+    let out = bench.path().join("incoming/other");
+    contribute_as(&transcript, 7, &[ONE], &out).unwrap();
     let honest = respond(&|_, _| {});
     coordinator.add(&honest, &mut |_| {}).unwrap();
     let again = coordinator.add(&honest, &mut |_| {}).unwrap_err().to_string();
-    assert!(again.contains("contribute again"), "{again}");
+    assert!(again.contains("already"), "{again}");
+    let late = Response::open(&out, &transcript.genesis).unwrap();
+    let late = coordinator.add(&late, &mut |_| {}).unwrap_err().to_string();
+    assert!(late.contains("contribute again"), "{late}");
     drop(coordinator);
     assert!(bench.check().is_ok());
 }

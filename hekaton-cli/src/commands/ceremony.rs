@@ -166,6 +166,12 @@ fn remove_beginning(unfinished: &Path, json: bool) {
     }
 }
 
+/// The failure for a file that would be overwritten.
+fn in_the_way(path: &Path) -> Failure {
+    let why = format!("{}: exists: choose another file, or remove it", path.display());
+    Failure::new(exit::BAD_FILE, why)
+}
+
 /// Removes the unfinished file of a contribution. Returns `false` if the contribution is there.
 fn remove_unfinished(out: &Path) -> bool {
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -173,7 +179,10 @@ fn remove_unfinished(out: &Path) -> bool {
     let own = out.file_name().map(|name| format!("{}.", name.to_string_lossy()));
     for file in files {
         let name = file.file_name().to_string_lossy().into_owned();
-        if own.as_ref().is_some_and(|own| name.starts_with(own)) && is_temporary(&name) {
+        let rest = own.as_ref().and_then(|own| name.strip_prefix(own));
+        if rest.is_some_and(|rest| !rest.trim_end_matches(".part").contains('.'))
+            && is_temporary(&name)
+        {
             // What cannot be removed has products of secrets that nobody will use, and no secret.
             let _ = std::fs::remove_file(file.path());
         }
@@ -188,10 +197,14 @@ fn contribute_to(command: &CeremonyContribute, json: bool) -> Result<(), Failure
     if let Some(expected) = command.expect.filter(|expected| *expected != digest) {
         let (found, expected) = (hex::encode(digest), hex::encode(expected));
         let why = format!("this is ceremony {found}, but --expect requires {expected}");
-        return Err(Failure::new(exit::REFUSED, why));
+        return Err(Failure::new(exit::BAD_FILE, why));
+    }
+    if is_finished(&transcript) {
+        let why = format!("{}: the ceremony is finished", command.ceremony.display());
+        return Err(Failure::new(exit::BAD_FILE, why));
     }
     let name = &command.name;
-    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
+    if name.trim().is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
         let why = format!("--name: expected 1 to {MAX_NAME} bytes without control characters");
         return Err(Failure::new(exit::USAGE, why));
     }
@@ -205,13 +218,12 @@ fn contribute_to(command: &CeremonyContribute, json: bool) -> Result<(), Failure
         return Err(Failure::new(exit::USAGE, why));
     }
     if command.out.exists() {
-        let why = format!("{}: exists: choose another file, or remove it", command.out.display());
-        return Err(Failure::new(exit::BAD_FILE, why));
+        return Err(in_the_way(&command.out));
     }
     let out = command.out.clone();
     on_interrupt(move || remove_unfinished(&out), json)?;
-    let text = ask(command, &transcript, &chains)?;
     protect_memory();
+    let text = ask(command, &transcript, &chains)?;
     let seed = Seed::draw(&text).or_fail(exit::FAILED)?;
     drop(text);
     let display = Display::new();
@@ -223,15 +235,20 @@ fn contribute_to(command: &CeremonyContribute, json: bool) -> Result<(), Failure
         })
     })?;
     let receipt = receipt_of(&digest, name, &records.iter().collect::<Vec<_>>());
+    let mut file = command.out.clone().into_os_string();
+    file.push(".receipt");
+    output::write(Path::new(&file), receipt.as_bytes())?;
     let object = json!({
-        "ok": true, "contribution": command.out, "ceremony": hex::encode(digest), "receipt": receipt,
+        "ok": true, "contribution": command.out.display().to_string(), "ceremony": hex::encode(digest),
+        "receipt": receipt,
         "seconds": start.elapsed().as_secs_f64(),
     });
     let lines = format!(
         "contribution in {}, made in {}; send it to the coordinator. The secrets are wiped.\n\
-         Once it is accepted, publish this receipt, signed with a key by which people know you:\n\n{receipt}",
+         Once it is accepted, sign {}.receipt with a key by which people know you, and publish it:\n\n{receipt}",
         command.out.display(),
         output::seconds(start.elapsed()),
+        command.out.display(),
     );
     output::result(json, &object, lines.trim_end())
 }
@@ -261,7 +278,10 @@ fn ask(
         command.out.display(),
     ));
     let mut typed = zeroize::Zeroizing::new(String::new());
-    std::io::stdin().lock().read_line(&mut typed).or_fail(exit::FAILED)?;
+    // The end of the input, Ctrl-D, is a refusal.
+    if std::io::stdin().lock().read_line(&mut typed).or_fail(exit::FAILED)? == 0 {
+        return Err(Failure::new(exit::INTERRUPTED, "nothing was written"));
+    }
     text.push_str(typed.trim_end());
     Ok(text)
 }
@@ -286,6 +306,9 @@ fn protect_memory() {
 }
 
 fn fetch(command: &CeremonyFetch, json: bool) -> Result<(), Failure> {
+    if command.out.exists() {
+        return Err(in_the_way(&command.out));
+    }
     let transcript = open(&command.ceremony)?;
     transcript.write_state(&command.out).map_err(|e| failed(&e))?;
     let digest = hex::encode(transcript.genesis.digest());
@@ -315,7 +338,10 @@ fn beacon(command: &CeremonyBeacon, json: bool) -> Result<(), Failure> {
         let mut coordinator = Coordinator::open(&command.ceremony)?;
         let chains = coordinator.transcript.genesis.chains();
         let contributor = Contributor { name: "beacon", program: PROGRAM, kind, chains: &chains };
-        let out = command.ceremony.join("incoming").join("beacon");
+        let incoming = command.ceremony.join("incoming");
+        std::fs::create_dir_all(&incoming)
+            .map_err(|source| CeremonyError::Io { path: incoming.clone(), source })?;
+        let out = incoming.join("beacon");
         contribute(&coordinator.transcript, &contributor, &seed, &out, &mut |step| {
             display.line(&format!("multiplying {step}"));
         })?;
@@ -449,7 +475,7 @@ fn status(command: &CeremonyStatus, json: bool) -> Result<(), Failure> {
         hex::encode(genesis.digest()),
         hex::encode(transcript.digest()),
         if finished { ", finished" } else { ", still open" },
-        if torn { "a log ends in the middle of a record, which was not accepted\n" } else { "" },
+        if torn { "a log ends in the middle of a record, which does not count\n" } else { "" },
         chains_of(&[&transcript]),
     );
     let object = json!({

@@ -7,7 +7,7 @@ use crate::transcripts::{
     chains_json, chains_of, failed, on_threads, open, receipt_of, steps, types_of_genesis,
 };
 use hekaton_ceremony::{
-    Chain, Family, Kind, Powers, Record, Subject, Transcript, includes, verify_family,
+    Chain, Family, Kind, Powers, Receipt, Record, Subject, Transcript, includes, verify_family,
     verify_powers, verify_records,
 };
 use hekaton_circuit::R1cs;
@@ -99,7 +99,7 @@ fn belong_together(path: &Path, transcript: &Transcript) -> Result<(), Failure> 
                 hex::encode(transcript.digest()),
                 other.statement()
             );
-            Err(Failure::new(exit::REFUSED, why))
+            Err(Failure::new(exit::BAD_FILE, why))
         }
     }
 }
@@ -163,18 +163,26 @@ fn check_receipt(path: &Path, transcripts: &[&Transcript]) -> Result<(), Failure
         .iter()
         .find(|transcript| hex::encode(transcript.genesis.digest()) == ceremony)
         .ok_or_else(|| bad("is for another ceremony"))?;
-    let mut found = 0;
-    for line in lines.filter(|line| line.starts_with("chain ")) {
+    let (mut found, mut name) = (0, None);
+    // A signature may follow after an empty line.
+    for line in lines.take_while(|line| !line.is_empty() && !line.starts_with("-----")) {
         let words: Vec<&str> = line.split(' ').collect();
+        if let ["name", ..] = words[..] {
+            name = line.strip_prefix("name ");
+            continue;
+        }
         let parsed = match words[..] {
-            ["chain", chain, "place", place, "head", head, "record", _] => {
-                let head = hex::decode(head).ok().and_then(|bytes| bytes.try_into().ok());
-                Chain::named(chain).zip(place.parse().ok()).zip(head)
+            ["program", ..] => continue,
+            ["chain", chain, "place", place, "head", head, "record", record] => {
+                let digest =
+                    |hex: &str| hex::decode(hex).ok().and_then(|bytes| bytes.try_into().ok());
+                Chain::named(chain).zip(place.parse().ok()).zip(digest(head).zip(digest(record)))
             }
             _ => None,
         };
-        let ((chain, place), head) = parsed.ok_or_else(|| bad("has a line that cannot be read"))?;
-        includes(transcript, chain, place, &head)
+        let why = format!("has a line that cannot be read: {}", one_line(line));
+        let (((chain, place), (head, record)), name) = parsed.zip(name).ok_or_else(|| bad(&why))?;
+        includes(transcript, &Receipt { name, chain, place, head, record })
             .map_err(|e| Failure { message: format!("{}: {e}", path.display()), ..failed(&e) })?;
         found += 1;
     }

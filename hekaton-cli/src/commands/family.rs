@@ -240,6 +240,6 @@ pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
 
 /// The contributors to keys that come from a ceremony, as JSON and as lines.
 fn of_ceremony(path: &Path, family: &FamilyKey) -> Result<(Value, String), Failure> {
-    let about = transcripts::about(path, family.header().trust)?;
+    let about = transcripts::about(path, family)?;
     Ok(about.map_or((Value::Null, String::new()), |(chains, lines)| (chains, format!("\n{lines}"))))
 }

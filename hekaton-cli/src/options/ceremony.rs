@@ -227,7 +227,10 @@ pub(crate) struct CeremonyStatus {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   hekaton ceremony receipt powers --name Alice > alice.txt
-  ssh-keygen -Y sign -n hekaton-ceremony -f ~/.ssh/id_ed25519 alice.txt")]
+  ssh-keygen -Y sign -n hekaton-ceremony -f ~/.ssh/id_ed25519 alice.txt
+
+It lists all contributions under this name, which anybody could have used: contributors
+sign the receipt that `contribute` has written, which has their own.")]
 pub(crate) struct CeremonyReceipt {
     /// The directory of the ceremony, or a state
     pub(crate) ceremony: PathBuf,
