@@ -5,6 +5,7 @@ use crate::check::{CeremonyError, Check, file, io, require};
 use crate::genesis::{Chain, Genesis};
 use crate::membership::Members;
 use crate::powers::{self, Output};
+use crate::random::VerifierRandomness;
 use crate::record::{Kind, Proof, Record, Step};
 use crate::secrets::{Seed, of_beacon};
 use crate::sections::{Section, bytes_of};
@@ -14,9 +15,9 @@ use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, G2Point, Group};
 use hekaton_core::encoding::Reader;
 use hekaton_core::mirage::wipe_stacks;
-use hekaton_files::{NewFile, open_regular};
+use hekaton_files::{NewFile, READABLE, SECRET, open_regular};
 use std::io::{BufWriter, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -114,7 +115,7 @@ impl Response {
         for record in &records {
             let mut of_chain = Vec::new();
             for (name, vectors) in genesis.sections(record.chain) {
-                let section = Section { path: path.to_owned(), offset, name, vectors };
+                let section = Section::at(path.to_owned(), offset, name, vectors);
                 offset += section.bytes();
                 of_chain.push(section);
             }
@@ -142,18 +143,20 @@ pub fn points_of_chains(genesis: &Genesis, chains: &[Chain]) -> usize {
 /// Contributes to chains of a transcript, and writes the response. Everything received is checked first: the records, every
 /// point, and the structure of powers. Nothing is written under the name `out` unless all checks pass.
 ///
-/// `progress` is called with a description of each section before it is multiplied.
+/// `progress` is called with a description of each section before it is multiplied. The seed is used up: with the same secrets on
+/// another state, a coordinator could compare the two.
 ///
 /// # Errors
 /// If a check fails, or a file cannot be read or written.
 pub fn contribute(
     transcript: &Transcript,
     contributor: &Contributor<'_>,
-    seed: &Seed,
+    seed: Seed,
     out: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Record>, CeremonyError> {
-    let made = contribute_in_frame(transcript, contributor, seed, out, progress);
+    let made = contribute_in_frame(transcript, contributor, &seed, out, progress);
+    drop(seed);
     // Kernels and moved values have left copies of secrets on the stacks of all threads.
     wipe_stacks();
     made
@@ -185,28 +188,39 @@ fn contribute_in_frame(
     let drafts: Vec<Record> =
         starts.iter().map(|before| draft(genesis, before, contributor)).collect();
     let room = head(genesis, &drafts).len();
-    let mut new = NewFile::beside(out).map_err(io(out))?;
+    // Points that have not been checked yet are multiplied by secrets: nobody else may read them.
+    let mut new = NewFile::with_mode(out, SECRET).map_err(io(out))?;
     new.write_all(&vec![0; room]).map_err(io(out))?;
     let temporary = new.path().to_owned();
-    let mut records = Vec::new();
+    let mut made = Vec::new();
     {
         let mut file = BufWriter::with_capacity(1 << 20, &mut new);
-        for (before, draft) in starts.iter().zip(drafts) {
+        for before in &starts {
             let secrets = secrets_of(seed, before, &contributor.kind);
             let sections = transcript.sections(before.chain);
-            let mut output = |section: &Section| {
+            let mut begin = |section: &Section| {
                 progress(&format!("section '{}'", section.name));
             };
-            let step = multiply(before, &sections, &secrets, &mut file, &temporary, &mut output)?;
-            records.push(sign(seed, draft, before, step, &secrets)?);
+            let step = multiply(before, &sections, &secrets, &mut file, &temporary, &mut begin)?;
+            made.push((step, secrets));
         }
         file.flush().map_err(io(out))?;
+    }
+    // No proof before all points of all chains have been checked.
+    let mut random = VerifierRandomness::new()?;
+    let mut records = Vec::new();
+    for ((before, draft), (step, secrets)) in starts.iter().zip(drafts).zip(made) {
+        let record = sign(seed, draft, before, step, &secrets)?;
+        check_next(before, &record, &mut random)?;
+        records.push(record);
     }
     // By a second handle, because a new file is written from its beginning to its end.
     let head = head(genesis, &records);
     let first = std::fs::File::options().write(true).open(&temporary).map_err(io(&temporary))?;
     first.write_all_at(&head, 0).map_err(io(&temporary))?;
-    debug_assert_eq!(head.len(), room, "records have the length of their drafts");
+    assert_eq!(head.len(), room, "records have the length of their drafts");
+    let readable = std::fs::Permissions::from_mode(READABLE);
+    std::fs::set_permissions(&temporary, readable).map_err(io(&temporary))?;
     new.replace(out).map_err(io(out))?;
     Ok(records)
 }
@@ -300,7 +314,7 @@ pub(crate) fn check_response(
     response: &Response,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), CeremonyError> {
-    let mut random = crate::random::VerifierRandomness::new()?;
+    let mut random = VerifierRandomness::new()?;
     for (record, new) in response.records.iter().zip(&response.sections) {
         let before = checked
             .iter()
@@ -321,7 +335,7 @@ pub(crate) fn check_response(
         match (before.last(), &record.step) {
             (Step::Powers(_), Step::Powers(step)) => {
                 progress(&format!("section '{}'", new[0].name));
-                powers::check(&new[0], record.chain, step, true)?;
+                powers::check(&mut new[0].clone(), record.chain, step, true)?;
             }
             (
                 Step::Segment { types: before_types, ledger: before_ledger },

@@ -9,7 +9,7 @@ use crate::family::{Shape, Start, first_thetas, starts};
 use crate::genesis::{FamilyGenesis, Genesis, PowersGenesis, Subject, TypeGenesis};
 use crate::log;
 use crate::powers::{Output, write_start};
-use crate::record::Record;
+use crate::record::{Kind, Record};
 use crate::sections::Section;
 use crate::transcript::{Transcript, fixed_path, log_path, section_path};
 use crate::verify::Powers;
@@ -268,11 +268,35 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Checks a contribution and appends its records. `progress` is called with a description of each section.
+    /// Checks a contribution of somebody and appends its records. `progress` is called with a description of each section.
     ///
     /// # Errors
     /// If the ceremony is finished, the contribution is refused, or a file cannot be read or written.
     pub fn add(
+        &mut self,
+        response: &Response,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), CeremonyError> {
+        if response.records.iter().any(|record| record.kind != Kind::Contribution) {
+            let why = "a beacon is the coordinator's to add, and not sent";
+            return Err(CeremonyError::Foreign(why.to_owned()));
+        }
+        self.accept(response, progress)
+    }
+
+    /// [`Self::add`] of a beacon, which the coordinator has made.
+    ///
+    /// # Errors
+    /// As for [`Self::add`].
+    pub fn add_beacon(
+        &mut self,
+        response: &Response,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), CeremonyError> {
+        self.accept(response, progress)
+    }
+
+    fn accept(
         &mut self,
         response: &Response,
         progress: &mut dyn FnMut(&str),
@@ -363,7 +387,10 @@ impl Coordinator {
     }
 }
 
-/// Reports whether a transcript is finished.
+/// Reports whether a transcript is finished: whether `final.json` names its digest.
 pub fn is_finished(transcript: &Transcript) -> bool {
-    transcript.path.join(FINAL).exists()
+    let content = hekaton_files::read_at_most(&transcript.path.join(FINAL), 1 << 20);
+    let content: Option<serde_json::Value> =
+        content.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    content.is_some_and(|content| content["transcript"] == hex::encode(transcript.digest()))
 }

@@ -3,6 +3,7 @@
 
 use crate::chain::{name_of, same_pairings};
 use crate::check::{CeremonyError, Check, require};
+use crate::genesis::FamilyGenesis;
 use crate::lagrange::lagrange;
 use crate::membership::Members;
 use crate::powers::Output;
@@ -361,7 +362,7 @@ struct Combined<'a, 'b> {
 impl Combined<'_, '_> {
     /// Reads a section and checks its digest.
     fn read(
-        section: &Section,
+        section: &mut Section,
         shape: &Shape<'_>,
         digest: [u8; 32],
         members: &mut Members,
@@ -374,8 +375,9 @@ impl Combined<'_, '_> {
             in_g2: G2Point::IDENTITY,
         };
         let random = VerifierRandomness::new()?;
-        let mut combined = Combined { section, shape, random, sums, members };
-        let found = section.visit(&mut combined)?;
+        let before = section.clone();
+        let mut combined = Combined { section: &before, shape, random, sums, members };
+        let found = section.visit_and_seal(&mut combined)?;
         require(found == digest, Check::Digest, || format!("section '{}'", section.name))?;
         Ok(combined.sums)
     }
@@ -429,7 +431,7 @@ impl Visit for Combined<'_, '_> {
 pub(crate) fn check_type(
     tau: &Section,
     shape: &Shape<'_>,
-    [section, fixed]: [&Section; 2],
+    [section, fixed]: [&mut Section; 2],
     fixed_digest: [u8; 32],
     last: &TypeStep,
     members: &mut Members,
@@ -462,6 +464,8 @@ pub(crate) fn check_type(
             let holds = same_pairings(&[(*sum, *paired)], &[(target(tau, shape, only)?, h)]);
             require(holds, Check::Queries, || format!("section '{}', {name}", section.name))?;
         }
+        let at = || format!("section '{}', all queries together", section.name);
+        require(false, Check::Queries, at)?;
     }
     let mut b = vec![Fr::zero(); shape.r1cs.variables];
     for (j, r) in shape.b.iter().zip(&unchanged.coefficients[B]) {
@@ -493,7 +497,8 @@ pub(crate) fn check_input_sums(
             format!("{}, type '{}'", name_of(record), shape.r1cs.name)
         })?;
     }
-    Ok(())
+    let at = || format!("type '{}', all records together", shape.r1cs.name);
+    Ok(require(false, Check::InputSums, at)?)
 }
 
 /// The equation of [`check_input_sums`] for some records, where `steps` has the state before each: one for all, with random
@@ -530,36 +535,40 @@ fn input_sums_hold(
     Ok(same_pairings(&left, &[(target(tau, shape, &all)?, G2Point::generator())]))
 }
 
-/// Checks all Theta of all records: `e(K, Theta) = e([L_0]_1, H)` for each size of domains.
+/// Checks all Theta of the genesis and of all records: `e(K, Theta) = e([L_0]_1, H)` for each size of domains.
 pub(crate) fn check_thetas(
     tau: &Section,
-    largest: usize,
+    genesis: &FamilyGenesis,
     records: &[Record],
 ) -> Result<(), CeremonyError> {
     let mut random = VerifierRandomness::new()?;
-    if thetas_hold(tau, largest, records, &mut random)? {
+    let start = LedgerStep { k: G1Point::generator(), thetas: genesis.thetas.clone() };
+    let of_segment = |record: &Record| types_of(&record.step).1.cloned();
+    let of_records: Vec<LedgerStep> = records.iter().filter_map(of_segment).collect();
+    let all: Vec<LedgerStep> = std::iter::once(&start).chain(&of_records).cloned().collect();
+    if thetas_hold(tau, genesis.largest, &all, &mut random)? {
         return Ok(());
     }
-    for record in records {
-        let holds = thetas_hold(tau, largest, std::slice::from_ref(record), &mut random)?;
-        require(holds, Check::Theta, || name_of(record))?;
+    let names = std::iter::once("the genesis".to_owned()).chain(records.iter().map(name_of));
+    for (step, name) in all.iter().zip(names) {
+        let holds = thetas_hold(tau, genesis.largest, std::slice::from_ref(step), &mut random)?;
+        require(holds, Check::Theta, || name)?;
     }
-    Ok(())
+    Ok(require(false, Check::Theta, || "all records together".to_owned())?)
 }
 
 fn thetas_hold(
     tau: &Section,
     largest: usize,
-    records: &[Record],
+    steps: &[LedgerStep],
     random: &mut VerifierRandomness,
 ) -> Result<bool, CeremonyError> {
     let sizes = crate::genesis::domains(largest);
     let mut weights = vec![Fr::zero(); sizes.len()];
     let mut left = Vec::new();
-    let of_segment = |record: &Record| types_of(&record.step).1.cloned();
-    for LedgerStep { k, thetas } in records.iter().filter_map(of_segment) {
+    for LedgerStep { k, thetas } in steps {
         let own = random.coefficients(sizes.len());
-        left.push((k, G2Point::msm(&thetas, &own)));
+        left.push((*k, G2Point::msm(thetas, &own)));
         weights.iter_mut().zip(own).for_each(|(sum, weight)| *sum += weight);
     }
     // L_0 is the sum of the first n powers, divided by n.

@@ -428,9 +428,10 @@ fn read_family(reader: &mut Reader<'_>) -> Result<FamilyGenesis, DecodeError> {
         return Err(reader.invalid("number of types", 4, format!("{count}, expected 1 to 2^16")));
     }
     let mut types: Vec<TypeGenesis> = Vec::new();
+    let mut names = std::collections::HashSet::new();
     for _ in 0..count {
         let kind = read_type(reader, largest)?;
-        if types.iter().any(|other| other.name == kind.name) {
+        if !names.insert(kind.name.clone()) {
             return Err(reader.invalid("type", 0, format!("a second type '{}'", kind.name)));
         }
         types.push(kind);

@@ -44,6 +44,7 @@ pub use genesis::{Chain, FamilyGenesis, Genesis, PowersGenesis, Subject, TypeGen
 pub use log::Log;
 pub use record::{
     Digests, Kind, LedgerStep, MAX_NAME, PowersStep, Proof, Record, Step, TypeStep, first_head,
+    is_name,
 };
 pub use secrets::Seed;
 pub use sections::{Group, Section, Vector};

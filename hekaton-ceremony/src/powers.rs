@@ -122,6 +122,7 @@ impl<'a> PowersCheck<'a> {
                 let holds = same_pairings(&[(ratio.shifted, h)], &[(ratio.plain, base_2)]);
                 require(holds, Check::Powers, || at(vector.name))?;
             }
+            require(false, Check::Powers, || at("all vectors of G1 together"))?;
         }
         // e([x]_1, w_i) = e(G, w_(i+1)) for the vector of G2: of tau, or of psi.
         let base_1 = if chain == Chain::Tau { step.in_g1[0] } else { step.in_g1[1] };
@@ -194,14 +195,15 @@ impl Visit for PowersCheck<'_> {
 /// # Errors
 /// The first equation that fails, or the digest.
 pub(crate) fn check(
-    section: &Section,
+    section: &mut Section,
     chain: Chain,
     step: &PowersStep,
     begun: bool,
 ) -> Result<(), CeremonyError> {
-    let mut powers = PowersCheck::new(section)?;
-    let digest = section.visit(&mut powers)?;
-    let at = || format!("section '{}'", section.name);
+    let before = section.clone();
+    let mut powers = PowersCheck::new(&before)?;
+    let digest = section.visit_and_seal(&mut powers)?;
+    let at = || format!("section '{}'", before.name);
     require(digest == step.digests.new, Check::Digest, at)?;
     powers.finish(chain, step, begun)
 }

@@ -13,6 +13,17 @@ const MAX_VALUE: usize = 1 << 12;
 /// The largest exponent of a beacon: 2^30 hashes.
 pub(crate) const MAX_EXPONENT: u8 = 30;
 
+/// Reports whether a text can stand for a contributor: it is not blank, not too long, and has no characters that are invisible
+/// or change the order of others.
+pub fn is_name(text: &str) -> bool {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    !text.trim().is_empty() && text.len() <= MAX_NAME && !text.contains(hidden)
+}
+
 /// Who or what made a contribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -376,6 +387,10 @@ impl Record {
         let before = reader.array("head")?;
         let [kind] = reader.array("kind")?;
         let name = reader.string(MAX_NAME, "name")?;
+        if !is_name(&name) {
+            let why = "empty, or with invisible characters";
+            return Err(reader.invalid("name", name.len(), why));
+        }
         let program = reader.string(MAX_NAME, "program")?;
         let step = Step::decode(&mut reader, &Step::start(genesis, chain))?;
         let kind = match kind {

@@ -6,7 +6,8 @@ use hekaton_arith::{Fr, fr_from_uniform};
 use zeroize::{Zeroize, Zeroizing};
 
 /// The seed of all secrets of a contribution.
-pub struct Seed(Zeroizing<[u8; 32]>);
+// In a box, because a value that is moved leaves copies behind.
+pub struct Seed(Box<Zeroizing<[u8; 32]>>);
 
 impl std::fmt::Debug for Seed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -29,8 +30,10 @@ impl Seed {
     fn from_parts(bytes: &[u8; 64], text: &str) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 ceremony seed");
         hasher.update(bytes).update(text.as_bytes());
-        let mut seed = Zeroizing::new([0; 32]);
-        hasher.finalize_xof().fill(seed.as_mut());
+        let mut seed = Box::new(Zeroizing::new([0; 32]));
+        let mut stream = hasher.finalize_xof();
+        stream.fill(seed.as_mut().as_mut());
+        stream.zeroize();
         hasher.zeroize();
         Self(seed)
     }
@@ -108,8 +111,25 @@ pub(crate) fn of_beacon(
         .collect()
 }
 
-/// SHA-256 iterated `2^exponent` times.
+/// The value and the exponent of a beacon, and their hash.
+type Delayed = (Vec<u8>, u8, [u8; 32]);
+
+/// SHA-256 iterated `2^exponent` times. The last result is kept: all chains have the same beacon.
 fn delay(value: &[u8], exponent: u8) -> [u8; 32] {
+    static LAST: std::sync::Mutex<Option<Delayed>> = std::sync::Mutex::new(None);
+    // A thread that panicked has left a whole result or none.
+    let mut last = LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    match &*last {
+        Some((of, power, hash)) if (&of[..], *power) == (value, exponent) => *hash,
+        _ => {
+            let hash = hashed(value, exponent);
+            *last = Some((value.to_vec(), exponent, hash));
+            hash
+        }
+    }
+}
+
+fn hashed(value: &[u8], exponent: u8) -> [u8; 32] {
     use sha2::Digest;
     let mut state: [u8; 32] = sha2::Sha256::digest(value).into();
     for _ in 1..1u64 << exponent {

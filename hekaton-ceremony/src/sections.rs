@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The number of points that are read at a time.
 pub(crate) const PIECE: usize = 1 << 16;
@@ -60,6 +61,11 @@ pub struct Section {
     pub name: String,
     /// The vectors.
     pub vectors: Vec<Vector>,
+    /// `true` if the file must end with the section.
+    pub(crate) whole: bool,
+    /// The digests of the pieces of each vector, once the section has been checked: what is read again is what was checked,
+    /// even if the file has changed.
+    pieces: Option<Arc<Vec<Vec<[u8; 32]>>>>,
 }
 
 /// Takes the points of a vector, piece by piece: the index of the first one, and the points.
@@ -75,6 +81,16 @@ pub(crate) trait Visit {
 }
 
 impl Section {
+    /// A section that begins at an offset of a file.
+    pub(crate) fn at(path: PathBuf, offset: u64, name: String, vectors: Vec<Vector>) -> Self {
+        Self { path, offset, name, vectors, whole: false, pieces: None }
+    }
+
+    /// A section that has a file of its own.
+    pub(crate) fn file(path: PathBuf, name: String, vectors: Vec<Vector>) -> Self {
+        Self { whole: true, ..Self::at(path, 0, name, vectors) }
+    }
+
     /// The length in bytes.
     pub fn bytes(&self) -> u64 {
         bytes_of(&self.vectors)
@@ -82,6 +98,12 @@ impl Section {
 
     fn open(&self, offset: u64) -> Result<BufReader<File>, CeremonyError> {
         let mut file = hekaton_files::open_regular(&self.path).map_err(io(&self.path))?;
+        let length = file.metadata().map_err(io(&self.path))?.len();
+        if self.whole && length > self.bytes() {
+            let why =
+                format!("section '{}' has {length} bytes, expected {}", self.name, self.bytes());
+            return Err(crate::check::file(&self.path, why));
+        }
         file.seek(SeekFrom::Start(self.offset + offset)).map_err(io(&self.path))?;
         Ok(BufReader::with_capacity(1 << 20, file))
     }
@@ -104,41 +126,71 @@ impl Section {
 
     /// Passes all points to a visitor and returns the digest of what was read.
     pub(crate) fn visit(&self, visitor: &mut dyn Visit) -> Result<[u8; 32], CeremonyError> {
+        Ok(self.visit_pieces(visitor)?.0)
+    }
+
+    /// Like [`Self::visit`], for a section that is read again later: then it must be what was read now.
+    pub(crate) fn visit_and_seal(
+        &mut self,
+        visitor: &mut dyn Visit,
+    ) -> Result<[u8; 32], CeremonyError> {
+        let (digest, pieces) = self.visit_pieces(visitor)?;
+        self.pieces = Some(Arc::new(pieces));
+        Ok(digest)
+    }
+
+    fn visit_pieces(
+        &self,
+        visitor: &mut dyn Visit,
+    ) -> Result<([u8; 32], Vec<Vec<[u8; 32]>>), CeremonyError> {
         let mut hasher = blake3::Hasher::new();
         let mut reader = self.open(0)?;
+        let mut all = Vec::new();
         for (number, vector) in self.vectors.iter().enumerate() {
-            let (hasher, place) = (Some(&mut hasher), (number, vector.len));
+            let mut pieces = Vec::new();
+            let mut keep = |bytes: &[u8]| {
+                hasher.update(bytes);
+                pieces.push(*blake3::hash(bytes).as_bytes());
+            };
+            let place = (number, vector.len);
             match vector.group {
-                Group::G1 => self.pass(&mut reader, place, hasher, &mut |start, points| {
+                Group::G1 => self.pass(&mut reader, place, &mut keep, &mut |start, points| {
                     visitor.g1(number, start, points)
                 })?,
-                Group::G2 => self.pass(&mut reader, place, hasher, &mut |start, points| {
+                Group::G2 => self.pass(&mut reader, place, &mut keep, &mut |start, points| {
                     visitor.g2(number, start, points)
                 })?,
             }
+            all.push(pieces);
         }
-        Ok(*hasher.finalize().as_bytes())
+        Ok((*hasher.finalize().as_bytes(), all))
     }
 
-    /// Reads points of a vector, of its number and this length, in pieces.
+    /// Reads points of a vector, of its number and this length, in whole pieces. Those of a section that was checked before
+    /// must be the same.
     fn pass<G: hekaton_arith::Group>(
         &self,
         reader: &mut impl Read,
         (number, len): (usize, usize),
-        mut hasher: Option<&mut blake3::Hasher>,
+        keep: &mut dyn FnMut(&[u8]),
         each: &mut Each<'_, G>,
     ) -> Result<(), CeremonyError> {
         let mut bytes = Vec::new();
         for start in (0..len).step_by(PIECE) {
-            bytes.resize(PIECE.min(len - start) * G::UNCOMPRESSED, 0);
+            let whole = PIECE.min(self.vectors[number].len - start);
+            bytes.resize(whole * G::UNCOMPRESSED, 0);
             reader.read_exact(&mut bytes).map_err(|e| match e.kind() {
                 std::io::ErrorKind::UnexpectedEof => self.too_short(),
                 _ => io(&self.path)(e),
             })?;
-            if let Some(hasher) = &mut hasher {
-                hasher.update(&bytes);
+            keep(&bytes);
+            let expected = self.pieces.as_ref().map(|pieces| pieces[number][start / PIECE]);
+            if expected.is_some_and(|expected| blake3::hash(&bytes) != expected) {
+                let why = format!("section '{}' changed after it was checked", self.name);
+                return Err(crate::check::file(&self.path, why));
             }
-            let points = decode::<G>(&bytes).map_err(|(at, e)| {
+            let needed = whole.min(len - start) * G::UNCOMPRESSED;
+            let points = decode::<G>(&bytes[..needed]).map_err(|(at, e)| {
                 self.broken(Check::Curve, number, start + at, &format!(" ({e})"))
             })?;
             each(start, &points)?;
@@ -155,7 +207,7 @@ impl Section {
         let mut sum = G::IDENTITY;
         let mut reader = self.open(bytes_of(&self.vectors[..vector]))?;
         let place = (vector, scalars.len());
-        self.pass(&mut reader, place, None, &mut |start, points: &[G]| {
+        self.pass(&mut reader, place, &mut |_| {}, &mut |start, points: &[G]| {
             sum = sum.add(&combination(points, &scalars[start..start + points.len()]));
             Ok(())
         })?;
@@ -169,9 +221,12 @@ impl Section {
         len: usize,
     ) -> Result<Vec<G>, CeremonyError> {
         let mut reader = self.open(bytes_of(&self.vectors[..vector]))?;
-        let mut bytes = vec![0; len * G::UNCOMPRESSED];
-        reader.read_exact(&mut bytes).map_err(io(&self.path))?;
-        decode(&bytes).map_err(|(at, e)| self.broken(Check::Curve, vector, at, &format!(" ({e})")))
+        let mut all = Vec::with_capacity(len);
+        self.pass(&mut reader, (vector, len), &mut |_| {}, &mut |_, points: &[G]| {
+            all.extend_from_slice(points);
+            Ok(())
+        })?;
+        Ok(all)
     }
 
     /// The error for a point.

@@ -126,7 +126,8 @@ pub(crate) fn contribute(
 /// The base K and all Theta after a contribution of kappa.
 pub(crate) fn contribute_ledger(before: &LedgerStep, kappa: &Fr) -> LedgerStep {
     let inverse = Zeroizing::new(kappa.inverse().expect("secrets are not zero"));
-    LedgerStep { k: before.k.mul(kappa), thetas: G2Point::mul_all(&before.thetas, &inverse) }
+    let inverses = Zeroizing::new(vec![*inverse; before.thetas.len()]);
+    LedgerStep { k: before.k.mul(kappa), thetas: G2Point::mul_each(&before.thetas, &inverses) }
 }
 
 /// Takes a section with random coefficients, the same for the old one and the new one.

@@ -85,7 +85,10 @@ impl Transcript {
             offset += bytes;
             let mut out = Vec::new();
             (&mut input).take(bytes).read_to_end(&mut out).map_err(io(path))?;
-            Ok(out)
+            match out.len() as u64 == bytes {
+                true => Ok(out),
+                false => Err(file(path, "cut off while it was read")),
+            }
         };
         let head = take(12, 12)?;
         if head[..8] != *STATE {
@@ -143,9 +146,9 @@ impl Transcript {
             .flat_map(|chain| self.last_step(chain).digests())
             .map(|digests| digests.new)
             .collect();
-        for section in self.all_sections() {
+        for (section, expected) in self.all_sections().into_iter().zip(expected) {
             let digest = section.copy_to(&mut out, path)?;
-            if !expected.contains(&digest) {
+            if digest != expected {
                 let why = "does not have the digest in its record: the ceremony has advanced, so try again, or it \
                            is damaged";
                 return Err(file(&section.path, why));
@@ -193,14 +196,11 @@ impl Transcript {
         let mut offset = self.offset(chain);
         let mut sections = Vec::new();
         for ((name, vectors), digests) in self.genesis.sections(chain).into_iter().zip(digests) {
-            let path = match self.state {
-                Some(_) => self.path.clone(),
-                None => section_path(&self.path, &digests.new),
+            let section = match self.state {
+                Some(_) => Section::at(self.path.clone(), offset, name, vectors),
+                None => Section::file(section_path(&self.path, &digests.new), name, vectors),
             };
-            let section = Section { path, offset, name, vectors };
-            if self.state.is_some() {
-                offset += section.bytes();
-            }
+            offset += section.bytes();
             sections.push(section);
         }
         sections

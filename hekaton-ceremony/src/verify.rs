@@ -79,10 +79,10 @@ pub fn verify_powers(
     let mut found = Vec::new();
     for checked in &checked {
         let Step::Powers(step) = checked.last() else { unreachable!("chains of powers") };
-        let [section] = <[Section; 1]>::try_from(transcript.sections(checked.chain))
+        let [mut section] = <[Section; 1]>::try_from(transcript.sections(checked.chain))
             .expect("a chain of powers has one section");
         progress(&format!("section '{}'", section.name));
-        powers::check(&section, checked.chain, step, true)?;
+        powers::check(&mut section, checked.chain, step, true)?;
         found.push((section, step.clone()));
     }
     let [(tau, of_tau), (phi, of_phi)] = <[_; 2]>::try_from(found).expect("powers have two chains");
@@ -119,13 +119,13 @@ pub fn verify_family(
     let checked = verify_records(transcript)?;
     let shapes = same_circuit(genesis, types)?;
     progress("Theta");
-    check_thetas(&powers.tau, genesis.largest, transcript.records(Chain::Segment(1)))?;
+    check_thetas(&powers.tau, genesis, transcript.records(Chain::Segment(1)))?;
     let (mut steps, mut sections) = (Vec::new(), Vec::new());
     let (mut ledger, mut members) = (None, Members::new()?);
     for checked in &checked {
         let (last, of_segment) = types_of(checked.last());
         ledger = ledger.or_else(|| of_segment.cloned());
-        for (kind, (section, step)) in
+        for (kind, (mut section, step)) in
             transcript.sections(checked.chain).into_iter().zip(last).enumerate()
         {
             let number = steps.len();
@@ -133,8 +133,8 @@ pub fn verify_family(
             progress(&format!("type '{}'", section.name));
             let records = transcript.records(checked.chain);
             check_input_sums(&powers.tau, shape, kind, records, &checked.steps)?;
-            let fixed = fixed_section(transcript, of_genesis, shape);
-            let both = [&section, &fixed];
+            let mut fixed = fixed_section(transcript, of_genesis, shape);
+            let both = [&mut section, &mut fixed];
             check_type(&powers.tau, shape, both, of_genesis.fixed, step, &mut members)?;
             steps.push(step.clone());
             sections.push([section, fixed]);
@@ -153,7 +153,7 @@ pub fn verify_family(
 
 fn fixed_section(transcript: &Transcript, kind: &TypeGenesis, shape: &Shape<'_>) -> Section {
     let path = fixed_path(&transcript.path, &kind.fixed);
-    Section { path, offset: 0, name: kind.name.clone(), vectors: shape.fixed() }
+    Section::file(path, kind.name.clone(), shape.fixed())
 }
 
 /// Checks that a circuit's types are those of the genesis, and obey the rules of setup.
@@ -164,6 +164,13 @@ fn same_circuit<'a>(
     let mut shapes = Vec::new();
     for r1cs in types {
         check_type_with(r1cs, &genesis.buses)?;
+        if (r1cs.layout.mask_slots() > 0) != genesis.zero_knowledge {
+            let why = format!(
+                "type '{}' has masks, and the ceremony is for keys without, or the other way round",
+                r1cs.name
+            );
+            return Err(CeremonyError::Foreign(why));
+        }
         shapes.push(Shape::new(r1cs));
     }
     let found = shapes.iter().zip(&genesis.types).map(|(shape, expected)| {
@@ -342,8 +349,20 @@ pub fn key_has_last_points(
         let theta = sizes.binary_search(&kind.domain).map(|at| ledger.thetas[at]);
         [step.in_g2[0], step.in_g2[1], theta.expect("readers bound domains by the largest")]
     });
-    let shared = key.header().shared_points();
-    let same = elements.eq(key.elements()?.iter().copied())
+    let (header, shared) = (key.header(), key.header().shared_points());
+    let types = header.types.iter().zip(&genesis.types).all(|(found, expected)| {
+        (&found.kind.name, found.kind.r1cs) == (&expected.name, expected.r1cs)
+            && (found.slots, found.buses) == (expected.slots, expected.buses)
+    });
+    let about = types
+        && (&header.circuit, &header.parameters) == (&genesis.circuit, &genesis.parameters)
+        && (header.zero_knowledge, header.instances) == (genesis.zero_knowledge, genesis.instances);
+    // The higher powers and IC are left to the whole check.
+    let (phi_1, psi_2) = (key.phi()?, key.psi()?);
+    let powers = phi_1.len() < 2 || phi_1[1] == phi.in_g1[0] && psi_2[1] == phi.in_g2[1];
+    let same = about
+        && powers
+        && elements.eq(key.elements()?.iter().copied())
         && *key.gamma()? == G2Point::generator()
         && shared.k == ledger.k
         && shared.psi_1 == phi.in_g1[1]

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::hints::explain;
 use hekaton_ceremony::{
-    CeremonyError, Chain, FamilyGenesis, Kind, Record, Transcript, contributors,
+    CeremonyError, Chain, FamilyGenesis, Genesis, Kind, Record, Subject, Transcript, contributors,
     key_has_last_points, verify_records,
 };
 use hekaton_circuit::named::ParameterMap;
@@ -12,7 +12,7 @@ use hekaton_circuit::{Masking, R1cs};
 use hekaton_core::{FamilyKey, LocalEngine, Trust};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::options::Threads;
-use hekaton_terminal::output::one_line;
+use hekaton_terminal::output::{self, one_line};
 use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -87,6 +87,24 @@ pub(crate) fn record_json(record: &Record) -> Value {
         "program": record.program, "beacon": record.kind != Kind::Contribution,
         "head": hex::encode(record.head()), "record": hex::encode(record.digest()),
     })
+}
+
+/// The subject of a ceremony, for people.
+pub(crate) fn subject_of(genesis: &Genesis) -> String {
+    match &genesis.subject {
+        Subject::Powers(powers) => format!(
+            "powers for domains of up to {} rows and {} subcircuits",
+            output::count(powers.domain as u64),
+            output::count(powers.instances as u64)
+        ),
+        Subject::Family(family) => format!(
+            "keys of circuit {} {}, {} types, up to {} subcircuits",
+            one_line(&family.circuit),
+            one_line(&family.parameters),
+            family.types.len(),
+            output::count(family.instances as u64)
+        ),
+    }
 }
 
 /// The name of a chain, for people.

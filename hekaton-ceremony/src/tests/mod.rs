@@ -72,7 +72,7 @@ fn contribute_as(
     let name = format!("contributor {seed}");
     let kind = Kind::Contribution;
     let contributor = Contributor { name: &name, program: PROGRAM, kind, chains };
-    contribute(from, &contributor, &Seed::known(seed), out, &mut |_| {}).map(|_| ())
+    contribute(from, &contributor, Seed::known(seed), out, &mut |_| {}).map(|_| ())
 }
 
 /// Contributes to all chains of a directory, and adds the contribution.

@@ -147,7 +147,7 @@ fn verify_chain(path: &Path, chain: Chain) -> Result<(), CeremonyError> {
     let checked = transcript.check()?;
     let checked = checked.iter().find(|checked| checked.chain == chain).unwrap();
     let Step::Powers(step) = checked.last() else { panic!() };
-    crate::powers::check(&transcript.sections(chain)[0], chain, step, true)
+    crate::powers::check(&mut transcript.sections(chain)[0], chain, step, true)
 }
 
 /// The first contribution to a chain, with a chosen first secret.
@@ -257,6 +257,25 @@ fn c45_points_outside_the_subgroup_are_refused() {
     let contribute = || contribute_as(&open(&path), 4, &[Chain::Tau], &out);
     assert_eq!(refusal(contribute()), Check::Subgroup);
     assert!(!out.exists(), "nothing leaves the machine");
+}
+
+/// Files that change after the check are not used, whatever they have then.
+#[test]
+fn what_is_read_again_is_what_was_checked() {
+    let (_directory, path) = bench();
+    let powers = check_powers(&path).unwrap();
+    let (len, good) = (2 * N, std::fs::read(&powers.tau.path).unwrap());
+    assert_eq!(powers.tau.read::<G1Point>(0, 3).unwrap().len(), 3);
+    let mut other = good.clone();
+    // A point of the curve, in the group, that nobody reads in this call: the whole piece counts.
+    set::<G1Point>(&mut other, 0, len - 1, &G1Point::generator());
+    std::fs::write(&powers.tau.path, &other).unwrap();
+    for len in [1, len] {
+        let why = powers.tau.read::<G1Point>(0, len).unwrap_err().to_string();
+        assert!(why.contains("changed after it was checked"), "{why}");
+    }
+    std::fs::write(&powers.tau.path, &good).unwrap();
+    assert!(powers.tau.read::<G1Point>(0, len).is_ok());
 }
 
 /// C46: bytes that are no canonical point of the curve, with the place.

@@ -146,9 +146,11 @@ fn add_as(path: &Path, kind: Kind, seed: u64) {
     let contributor = Contributor { name: "beacon", program: PROGRAM, kind, chains: &chains };
     let out = path.join("incoming/beacon");
     let seed = Seed::known(seed);
-    contribute(&coordinator.transcript, &contributor, &seed, &out, &mut |_| {}).unwrap();
+    contribute(&coordinator.transcript, &contributor, seed, &out, &mut |_| {}).unwrap();
     let response = Response::open(&out, &coordinator.transcript.genesis).unwrap();
-    coordinator.add(&response, &mut |_| {}).unwrap();
+    let why = coordinator.add(&response, &mut |_| {}).unwrap_err().to_string();
+    assert!(why.contains("a beacon is the coordinator's"), "{why}");
+    coordinator.add_beacon(&response, &mut |_| {}).unwrap();
 }
 
 /// C63: the same seed and fresh bytes, but another statement: another nonce.

@@ -132,6 +132,22 @@ fn c32_c33_thetas_are_those_of_k() {
     }
 }
 
+/// Thetas at the start that are not those of the powers: they are the coordinator's, in the genesis.
+#[test]
+fn thetas_of_the_genesis_are_those_of_the_powers() {
+    let bench = Bench::new(&Squarings, true, None);
+    let mut genesis = open(&bench.path()).genesis;
+    if let crate::Subject::Family(family) = &mut genesis.subject {
+        family.thetas[3] = family.thetas[2];
+    }
+    std::fs::write(bench.path().join("genesis"), genesis.to_bytes()).unwrap();
+    std::fs::write(log_path(&bench.path(), ONE), crate::log::header(&genesis)).unwrap();
+    bench.step(4);
+    let Err(CeremonyError::Broken(broken)) = bench.check() else { panic!("accepted") };
+    assert_eq!((broken.check, &broken.at[..]), (Check::Theta, "the genesis"));
+    assert!(without(&[Check::Theta], || bench.check()).is_ok());
+}
+
 /// C34: contributors of all places together share a delta between types, make it equal to an eta, or 1.
 #[test]
 fn c34_shared_secrets_are_refused() {
@@ -243,7 +259,7 @@ fn c37_sections_have_their_length() {
             }
         });
         let why = bench.check().expect_err("refused").to_string();
-        assert!(why.contains(if more { "digest" } else { "cut off" }), "{why}");
+        assert!(why.contains(if more { "expected" } else { "cut off" }), "{why}");
     }
 }
 

@@ -11,12 +11,12 @@ use crate::options::{
 };
 use crate::transcripts::{
     IN_KEYS, PROGRAM, chains_json, chains_of, failed, on_threads, open, receipt_of, record_json,
-    steps, types_of, types_of_genesis,
+    steps, subject_of, types_of, types_of_genesis,
 };
 use hekaton_ceremony::{
     CeremonyError, Chain, Contributor, Coordinator, Family, FamilyPlan, Kind, MAX_NAME, Powers,
     Record, Response, Seed, Subject, Transcript, bytes_of_chains, contribute, domain_for,
-    is_finished, new_family, new_powers, points_of_chains, verify_family, verify_powers,
+    is_finished, is_name, new_family, new_powers, points_of_chains, verify_family, verify_powers,
 };
 use hekaton_circuit::R1cs;
 use hekaton_core::LocalEngine;
@@ -204,8 +204,8 @@ fn contribute_to(command: &CeremonyContribute, json: bool) -> Result<(), Failure
         return Err(Failure::new(exit::BAD_FILE, why));
     }
     let name = &command.name;
-    if name.trim().is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
-        let why = format!("--name: expected 1 to {MAX_NAME} bytes without control characters");
+    if !is_name(name) {
+        let why = format!("--name: expected 1 to {MAX_NAME} bytes without invisible characters");
         return Err(Failure::new(exit::USAGE, why));
     }
     let chains = match command.only.is_empty() {
@@ -224,16 +224,17 @@ fn contribute_to(command: &CeremonyContribute, json: bool) -> Result<(), Failure
     on_interrupt(move || remove_unfinished(&out), json)?;
     protect_memory();
     let text = ask(command, &transcript, &chains)?;
-    let seed = Seed::draw(&text).or_fail(exit::FAILED)?;
-    drop(text);
     let display = Display::new();
     let contributor =
         Contributor { name, program: PROGRAM, kind: Kind::Contribution, chains: &chains };
+    // The seed is on the pool's stacks only, which are wiped.
     let records = on_threads(&command.threads, || {
-        contribute(&transcript, &contributor, &seed, &command.out, &mut |step| {
+        let seed = Seed::draw(&text)?;
+        contribute(&transcript, &contributor, seed, &command.out, &mut |step| {
             display.line(&format!("multiplying {step}"));
         })
     })?;
+    drop(text);
     let receipt = receipt_of(&digest, name, &records.iter().collect::<Vec<_>>());
     let mut file = command.out.clone().into_os_string();
     file.push(".receipt");
@@ -332,7 +333,6 @@ fn add(command: &CeremonyAdd, json: bool) -> Result<(), Failure> {
 fn beacon(command: &CeremonyBeacon, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let display = Display::new();
-    let seed = Seed::draw("").or_fail(exit::FAILED)?;
     let kind = Kind::Beacon { value: command.value.0.clone(), exponent: command.exponent };
     let records = on_threads(&command.threads, || {
         let mut coordinator = Coordinator::open(&command.ceremony)?;
@@ -342,11 +342,12 @@ fn beacon(command: &CeremonyBeacon, json: bool) -> Result<(), Failure> {
         std::fs::create_dir_all(&incoming)
             .map_err(|source| CeremonyError::Io { path: incoming.clone(), source })?;
         let out = incoming.join("beacon");
-        contribute(&coordinator.transcript, &contributor, &seed, &out, &mut |step| {
+        let seed = Seed::draw("")?;
+        contribute(&coordinator.transcript, &contributor, seed, &out, &mut |step| {
             display.line(&format!("multiplying {step}"));
         })?;
         let response = Response::open(&out, &coordinator.transcript.genesis)?;
-        coordinator.add(&response, &mut steps(&display))?;
+        coordinator.add_beacon(&response, &mut steps(&display))?;
         // It is in the transcript now, and what cannot be removed is in nobody's way.
         let _ = std::fs::remove_file(&out);
         Ok(response.records)
@@ -454,20 +455,7 @@ fn status(command: &CeremonyStatus, json: bool) -> Result<(), Failure> {
     let transcript = open(&command.ceremony)?;
     transcript.check().map_err(|e| failed(&e))?;
     let genesis = &transcript.genesis;
-    let subject = match &genesis.subject {
-        Subject::Powers(powers) => format!(
-            "powers for domains of up to {} rows and {} subcircuits",
-            output::count(powers.domain as u64),
-            output::count(powers.instances as u64)
-        ),
-        Subject::Family(family) => format!(
-            "keys of circuit {} {}, {} types, up to {} subcircuits",
-            one_line(&family.circuit),
-            one_line(&family.parameters),
-            family.types.len(),
-            output::count(family.instances as u64)
-        ),
-    };
+    let subject = subject_of(genesis);
     let finished = is_finished(&transcript);
     let torn = transcript.logs.iter().any(|log| log.torn);
     let lines = format!(

@@ -4,11 +4,12 @@ use crate::app::App;
 use crate::hints::explain;
 use crate::options::{CeremonyReceipt, CeremonyVerify};
 use crate::transcripts::{
-    chains_json, chains_of, failed, on_threads, open, receipt_of, steps, types_of_genesis,
+    chains_json, chains_of, failed, on_threads, open, receipt_of, steps, subject_of,
+    types_of_genesis,
 };
 use hekaton_ceremony::{
-    Chain, Family, Kind, Powers, Receipt, Record, Subject, Transcript, includes, verify_family,
-    verify_powers, verify_records,
+    Chain, Family, Kind, Powers, Receipt, Record, Subject, Transcript, includes, is_finished,
+    verify_family, verify_powers, verify_records,
 };
 use hekaton_circuit::R1cs;
 use hekaton_core::Trust;
@@ -49,6 +50,8 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
             return Err(Failure::new(exit::USAGE, why));
         }
         (Subject::Family(genesis), Some(of_powers), false) => {
+            // Before the circuit is made, whose parameters the genesis has chosen.
+            verify_records(&transcript).map_err(|e| failed(&e))?;
             let types = types_of_genesis(genesis, app)?;
             let (powers, family) = on_threads(&command.threads, || {
                 let powers = verify_powers(of_powers, &mut steps(&display))?;
@@ -74,13 +77,16 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
         (false, true) => "the ceremony is correct: all records, every point, and the keys",
     };
     let lines = format!(
-        "{what} ({})\n{}transcript: {digest}\n{}",
+        "{what} ({})\n{}: {}\n{}transcript: {digest}\n{}",
         output::seconds(start.elapsed()),
+        if is_finished(&transcript) { "finished" } else { "not finished yet" },
+        subject_of(&transcript.genesis),
         if command.receipt.is_empty() { "" } else { "all receipts are in it\n" },
         chains_of(&transcripts),
     );
     let object = json!({
-        "ok": true, "transcript": digest, "records_only": command.records_only, "keys_compared": compared,
+        "ok": true, "transcript": digest, "subject": subject_of(&transcript.genesis),
+        "records_only": command.records_only, "keys_compared": compared,
         "receipts": command.receipt, "chains": chains_json(&transcripts),
         "seconds": start.elapsed().as_secs_f64(),
     });
