@@ -50,6 +50,9 @@ pub(crate) fn bytes_of(vectors: &[Vector]) -> u64 {
     vectors.iter().map(Vector::bytes).sum()
 }
 
+/// The digests of the pieces of each vector.
+type Pieces = Vec<Vec<[u8; 32]>>;
+
 /// A section in a file, which may have other content before and after it.
 #[derive(Clone, Debug)]
 pub struct Section {
@@ -65,7 +68,7 @@ pub struct Section {
     pub(crate) whole: bool,
     /// The digests of the pieces of each vector, once the section has been checked: what is read again is what was checked,
     /// even if the file has changed.
-    pieces: Option<Arc<Vec<Vec<[u8; 32]>>>>,
+    pieces: Option<Arc<Pieces>>,
 }
 
 /// Takes the points of a vector, piece by piece: the index of the first one, and the points.
@@ -139,10 +142,7 @@ impl Section {
         Ok(digest)
     }
 
-    fn visit_pieces(
-        &self,
-        visitor: &mut dyn Visit,
-    ) -> Result<([u8; 32], Vec<Vec<[u8; 32]>>), CeremonyError> {
+    fn visit_pieces(&self, visitor: &mut dyn Visit) -> Result<([u8; 32], Pieces), CeremonyError> {
         let mut hasher = blake3::Hasher::new();
         let mut reader = self.open(0)?;
         let mut all = Vec::new();
