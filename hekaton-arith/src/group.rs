@@ -40,7 +40,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// Writes the uncompressed encoding (Zcash's): x and y, big-endian, with a flag for infinity.
     ///
     /// # Panics
-    /// If `out` does not have [`Self::UNCOMPRESSED`] bytes.
+    /// If `out` is not [`Self::UNCOMPRESSED`] bytes long.
     fn write_uncompressed(&self, out: &mut [u8]) {
         portable::serialize(self, out);
     }
@@ -156,7 +156,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// of each list.
     ///
     /// # Panics
-    /// If an index is out of range, or `ends` does not end with the length of `terms`.
+    /// If an index is out of range, or the last of `ends` is not `terms.len()`.
     fn sparse_sums(points: &[Self], terms: &[(u32, Fr)], ends: &[u32]) -> Vec<Self> {
         sparse::sums(points, terms, ends)
     }

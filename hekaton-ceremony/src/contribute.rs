@@ -71,7 +71,7 @@ impl Response {
     /// Reads the records of a response to a ceremony; they have not been checked.
     ///
     /// # Errors
-    /// If it is something else, cut off, or for another ceremony.
+    /// If the file is not a contribution, is cut off, or belongs to another ceremony.
     pub fn open(path: &Path, genesis: &Genesis) -> Result<Self, CeremonyError> {
         let mut input = open_regular(path).map_err(io(path))?;
         let length = input.metadata().map_err(io(path))?.len();
@@ -147,7 +147,7 @@ pub fn points_of_chains(genesis: &Genesis, chains: &[Chain]) -> usize {
 /// another state, a coordinator could compare the two.
 ///
 /// # Errors
-/// If a check fails, or a file cannot be read or written.
+/// When a check fails or a file cannot be read or written.
 pub fn contribute(
     transcript: &Transcript,
     contributor: &Contributor<'_>,

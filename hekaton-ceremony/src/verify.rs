@@ -13,7 +13,7 @@ use crate::segment::{self, types_of};
 use crate::transcript::{Transcript, fixed_path};
 use hekaton_arith::{G1Point, G2Point, Group, pairing};
 use hekaton_circuit::R1cs;
-use hekaton_core::keys::{FamilyDescription, FamilyKey, FamilyType, SharedPoints};
+use hekaton_core::keys::{FamilyHeader, FamilyKey, FamilyType, SharedPoints};
 use hekaton_core::mirage::{Elements, ProvingKey, Queries, check_type_with};
 use hekaton_core::{KeyType, Trust};
 
@@ -205,19 +205,19 @@ impl Family {
             slots: kind.slots,
             buses: kind.buses,
         });
-        let about = FamilyDescription {
+        let header = FamilyHeader {
             circuit: genesis.circuit.clone(),
             parameters: genesis.parameters.clone(),
             trust: Trust::Ceremony(self.digest),
             zero_knowledge: genesis.zero_knowledge,
             instances: genesis.instances,
             types: types.collect(),
-        };
-        let shared = SharedPoints {
-            alpha_beta: pairing(&tau.in_g1[1], &tau.in_g2[1]),
-            k: self.ledger.k,
-            psi_1: phi.in_g1[1],
-            phi_2: phi.in_g2[0],
+            shared: SharedPoints {
+                alpha_beta: pairing(&tau.in_g1[1], &tau.in_g2[1]),
+                k: self.ledger.k,
+                psi_1: phi.in_g1[1],
+                phi_2: phi.in_g2[0],
+            },
         };
         let count = 2 * genesis.instances.next_power_of_two() - 1;
         let sizes = crate::genesis::domains(genesis.largest);
@@ -234,7 +234,7 @@ impl Family {
         let points = [powers.phi.read::<G1Point>(0, count)?, ic];
         let psi = powers.phi.read::<G2Point>(1, count)?;
         let h = G2Point::generator();
-        Ok(FamilyKey::of_points(about, shared, points, psi, h, elements.collect())?)
+        Ok(FamilyKey::of_points(&header, points, psi, h, elements.collect())?)
     }
 
     /// The proving key of a type, which has this R1CS.
@@ -349,7 +349,7 @@ pub fn key_has_last_points(
         let theta = sizes.binary_search(&kind.domain).map(|at| ledger.thetas[at]);
         [step.in_g2[0], step.in_g2[1], theta.expect("readers bound domains by the largest")]
     });
-    let (header, shared) = (key.header(), key.header().shared_points());
+    let (header, shared) = (key.header(), key.header().shared);
     let types = header.types.iter().zip(&genesis.types).all(|(found, expected)| {
         (&found.kind.name, found.kind.r1cs) == (&expected.name, expected.r1cs)
             && (found.slots, found.buses) == (expected.slots, expected.buses)

@@ -107,8 +107,12 @@ pub(crate) fn complete(given: &mut ParameterMap) -> Result<(), CircuitError> {
         return Err(format!("-p {name}: the parameters of vm are rows and isa").into());
     }
     given.entry("rows").or_insert_with(|| (1 << 17).into());
-    let isa = given.get("isa").cloned().map(serde_json::from_value).transpose();
-    let isa: Isa = isa.map_err(|e| CircuitError::from(format!("-p isa: {e}")))?.unwrap_or_default();
+    let isa: Isa = match given.get("isa") {
+        Some(name) => serde_json::from_value(name.clone())
+            .map_err(|e| CircuitError::from(format!("-p isa: {e}")))?,
+        // As for `vm setup`.
+        None => Isa::default(),
+    };
     let sizes: Sizes = serde_json::from_value(Value::Object(given.clone()))
         .map_err(|e| CircuitError::from(format!("-p rows: {e}")))?;
     if let Value::Object(all) = serde_json::to_value(FamilyParameters::new(sizes, isa))? {

@@ -34,23 +34,6 @@ impl FamilyType {
     }
 }
 
-/// The contents of a family key without its points.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FamilyDescription {
-    /// Name of the circuit.
-    pub circuit: String,
-    /// The parameters that all circuits of the family share, as JSON.
-    pub parameters: String,
-    /// The party that is trusted.
-    pub trust: Trust,
-    /// `true` if proofs are zero-knowledge.
-    pub zero_knowledge: bool,
-    /// The maximum number of subcircuits of a layout, N_max.
-    pub instances: usize,
-    /// The types.
-    pub types: Vec<FamilyType>,
-}
-
 /// The contents of a family key in addition to its vectors of points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FamilyHeader {
@@ -66,14 +49,12 @@ pub struct FamilyHeader {
     pub instances: usize,
     /// The types.
     pub types: Vec<FamilyType>,
-    pub(crate) alpha_beta: Gt,
-    pub(crate) k: G1Point,
-    pub(crate) psi_1: G1Point,
-    pub(crate) phi_2: G2Point,
+    /// The points that all keys of the family share.
+    pub shared: SharedPoints,
 }
 
 /// The points that all keys of a family share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedPoints {
     /// The pairing `e(alpha, beta)`.
     pub alpha_beta: Gt,
@@ -86,12 +67,6 @@ pub struct SharedPoints {
 }
 
 impl FamilyHeader {
-    /// Copies of the shared points. They cannot be changed in a key, which has checked them.
-    pub fn shared_points(&self) -> SharedPoints {
-        let Self { alpha_beta, k, psi_1, phi_2, .. } = *self;
-        SharedPoints { alpha_beta, k, psi_1, phi_2 }
-    }
-
     #[allow(clippy::cast_possible_truncation, reason = "readers refuse longer lists")]
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -106,10 +81,10 @@ impl FamilyHeader {
             out.extend_from_slice(&kind.r1cs);
             out.extend_from_slice(&(*slots as u64).to_le_bytes());
         }
-        out.extend_from_slice(&self.alpha_beta.compress());
-        out.extend(self.k.encode());
-        out.extend(self.psi_1.encode());
-        out.extend(self.phi_2.encode());
+        out.extend_from_slice(&self.shared.alpha_beta.compress());
+        out.extend(self.shared.k.encode());
+        out.extend(self.shared.psi_1.encode());
+        out.extend(self.shared.phi_2.encode());
         out
     }
 
@@ -150,10 +125,7 @@ impl FamilyHeader {
             zero_knowledge,
             instances,
             types,
-            alpha_beta,
-            k,
-            psi_1,
-            phi_2,
+            shared: SharedPoints { alpha_beta, k, psi_1, phi_2 },
         })
     }
 }
@@ -259,29 +231,13 @@ impl FamilyKey {
     /// # Errors
     /// As for [`Self::new`].
     pub fn of_points(
-        about: FamilyDescription,
-        shared: SharedPoints,
+        header: &FamilyHeader,
         [phi, ic]: [Vec<G1Point>; 2],
         psi: Vec<G2Point>,
         gamma: G2Point,
         elements: Vec<[G2Point; 3]>,
     ) -> Result<Self, KeyFileError> {
-        let FamilyDescription { circuit, parameters, trust, zero_knowledge, instances, types } =
-            about;
-        let SharedPoints { alpha_beta, k, psi_1, phi_2 } = shared;
-        let header = FamilyHeader {
-            circuit,
-            parameters,
-            trust,
-            zero_knowledge,
-            instances,
-            types,
-            alpha_beta,
-            k,
-            psi_1,
-            phi_2,
-        };
-        Self::new(Self::sections_of(&header, [phi, ic], psi, gamma, elements))
+        Self::new(Self::sections_of(header, [phi, ic], psi, gamma, elements))
     }
 
     /// The sections of a key, for [`Self::new`].

@@ -12,7 +12,7 @@ mod stored_rows;
 pub use aggregation::{AggregationKey, BusParts};
 pub use circuit_match::{CircuitMismatch, check_circuit, check_family_circuit};
 pub(crate) use circuit_match::{have_wiring, keys_match};
-pub use family::{FamilyDescription, FamilyHeader, FamilyKey, FamilyType, SharedPoints};
+pub use family::{FamilyHeader, FamilyKey, FamilyType, SharedPoints};
 pub(crate) use family::{FamilyPoints, MAX_INSTANCES};
 pub use prover_keys::ProverKeys;
 pub use sections::{KeyFileError, SectionInfo, Sections, inspect_sections};

@@ -3,7 +3,7 @@
 use super::setup::{Keep, Secrets, SetupError, SetupOptions, setup_types};
 use crate::keys::{
     AggregationKey, FamilyHeader, FamilyKey, FamilyPoints, FamilyType, KeyFileError, MAX_INSTANCES,
-    Sections,
+    Sections, SharedPoints,
 };
 use crate::mirage::{Bases, ProvingKey, wipe_stacks};
 #[cfg(any(test, feature = "testing"))]
@@ -151,10 +151,12 @@ fn setup_with<E>(
         zero_knowledge: options.zero_knowledge,
         instances,
         types: types.collect(),
-        alpha_beta: pairing(&one_1, &one_2).mul(&(shared.alpha * shared.beta)),
-        k: bases.one_g1(shared.kappa),
-        psi_1: bases.one_g1(*secrets.psi),
-        phi_2: bases.one_g2(*secrets.phi),
+        shared: SharedPoints {
+            alpha_beta: pairing(&one_1, &one_2).mul(&(shared.alpha * shared.beta)),
+            k: bases.one_g1(shared.kappa),
+            psi_1: bases.one_g1(*secrets.psi),
+            phi_2: bases.one_g2(*secrets.phi),
+        },
     };
     // Powers of phi in G1 and of psi in G2, and of each in the other group the first only: binding of
     // the commitments rests on it (spec: key-family#powers).
@@ -442,10 +444,10 @@ impl<'a> Derivation<'a> {
             cm_delta,
             cm_eta,
             cm_theta,
-            alpha_beta: header.alpha_beta,
-            k: header.k,
-            psi_1: header.psi_1,
-            phi_2: header.phi_2,
+            alpha_beta: header.shared.alpha_beta,
+            k: header.shared.k,
+            psi_1: header.shared.psi_1,
+            phi_2: header.shared.phi_2,
         }
     }
 }

@@ -117,7 +117,7 @@ fn check_family_without(
     let step = Steps::new(step);
     let mut check = Checker::new(pool, "family key", without);
     step.say("family key: points");
-    let points = family.header().shared_points();
+    let points = family.header().shared;
     let shared = Shared {
         phi: family.phi()?,
         psi: family.psi()?,
