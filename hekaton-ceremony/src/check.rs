@@ -118,6 +118,14 @@ pub enum CeremonyError {
     Randomness(#[from] getrandom::Error),
 }
 
+impl CeremonyError {
+    /// Reports whether a check has failed, so that what was checked must not be used. Every other error is of a file, a place or this
+    /// machine.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Broken(_) | Self::Type(_))
+    }
+}
+
 /// Adds the path to an error of the operating system.
 pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> CeremonyError + '_ {
     move |source| CeremonyError::Io { path: path.to_owned(), source }

@@ -76,10 +76,11 @@ impl Response {
         let mut input = open_regular(path).map_err(io(path))?;
         let length = input.metadata().map_err(io(path))?.len();
         let chains = genesis.chains();
-        let most: usize = chains.iter().map(|chain| 5 + Record::most_bytes(genesis, *chain)).sum();
         let mut bytes = Vec::new();
-        let most = most as u64 + 45;
-        (&mut input).take(most).read_to_end(&mut bytes).map_err(io(path))?;
+        (&mut input)
+            .take(head_bytes(genesis, &chains))
+            .read_to_end(&mut bytes)
+            .map_err(io(path))?;
         let wrong = |e: hekaton_core::DecodeError| file(path, e);
         let mut reader = Reader::new(&bytes);
         if reader.take(8, "magic").map_err(wrong)? != MAGIC {
@@ -132,6 +133,17 @@ impl Response {
 pub fn bytes_of_chains(genesis: &Genesis, chains: &[Chain]) -> u64 {
     let sections = chains.iter().flat_map(|chain| genesis.sections(*chain));
     sections.map(|(_, vectors)| bytes_of(&vectors)).sum()
+}
+
+/// The most bytes that a contribution to some chains has as a file.
+pub fn most_response_bytes(genesis: &Genesis, chains: &[Chain]) -> u64 {
+    head_bytes(genesis, chains) + bytes_of_chains(genesis, chains)
+}
+
+/// The most bytes of a response before its sections.
+fn head_bytes(genesis: &Genesis, chains: &[Chain]) -> u64 {
+    let records = chains.iter().map(|chain| 5 + Record::most_bytes(genesis, *chain) as u64);
+    45 + records.sum::<u64>()
 }
 
 /// The number of points of some chains.

@@ -20,6 +20,7 @@ mod chain;
 mod check;
 mod contribute;
 mod coordinator;
+mod cost;
 mod family;
 mod genesis;
 mod lagrange;
@@ -35,21 +36,26 @@ mod segment;
 mod tests;
 mod transcript;
 mod verify;
+mod words;
 
 pub use chain::Checked;
 pub use check::{Broken, CeremonyError, Check};
-pub use contribute::{Contributor, Response, bytes_of_chains, contribute, points_of_chains};
+pub use contribute::{
+    Contributor, Response, bytes_of_chains, contribute, most_response_bytes, points_of_chains,
+};
 pub use coordinator::{Coordinator, FamilyPlan, is_finished, new_family, new_powers};
+pub use cost::seconds_of_chains;
 pub use genesis::{Chain, FamilyGenesis, Genesis, PowersGenesis, Subject, TypeGenesis, domain_for};
-pub use log::Log;
+pub use log::{Log, MOST_LOG};
 pub use record::{
     Digests, Kind, LedgerStep, MAX_NAME, PowersStep, Proof, Record, Step, TypeStep, first_head,
     is_name,
 };
 pub use secrets::Seed;
 pub use sections::{Group, Section, Vector};
-pub use transcript::Transcript;
+pub use transcript::{MOST_GENESIS, NamedFile, Transcript};
 pub use verify::{
     Family, Powers, Receipt, contributors, includes, key_has_last_points, verify_family,
     verify_powers, verify_records,
 };
+pub use words::{chains_json, chains_text, check_receipt, receipt, record_json};

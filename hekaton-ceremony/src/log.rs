@@ -12,8 +12,8 @@ const VERSION: u32 = 1;
 const HEADER: usize = 44;
 /// The length of the checksum after each record.
 const CHECKSUM: usize = 16;
-/// The longest log that is read: a million records of powers, or ten thousand of a hundred types.
-pub(crate) const MOST_BYTES: u64 = 1 << 30;
+/// The longest log that is read, in bytes: a million records of powers, or ten thousand of a hundred types.
+pub const MOST_LOG: u64 = 1 << 30;
 
 /// The records of a chain.
 #[derive(Clone, Debug)]

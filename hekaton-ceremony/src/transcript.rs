@@ -4,16 +4,17 @@
 use crate::chain::{self, Checked};
 use crate::check::{CeremonyError, file, io};
 use crate::genesis::{Chain, Genesis};
-use crate::log::{Log, MOST_BYTES};
+use crate::log::{Log, MOST_LOG};
 use crate::record::{Record, Step};
 use crate::sections::Section;
+use hekaton_arith::{G1Point, Group as _};
 use hekaton_core::encoding::Reader;
 use hekaton_files::{open_regular, read_at_most, write_readable};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The longest genesis that is read.
-const MOST_GENESIS: u64 = 1 << 26;
+/// The longest genesis that is read, in bytes.
+pub const MOST_GENESIS: u64 = 1 << 26;
 const STATE: &[u8; 8] = b"HEKATNCS";
 const STATE_VERSION: u32 = 1;
 
@@ -28,6 +29,23 @@ pub struct Transcript {
     pub logs: Vec<Log>,
     /// The offset of the first section, if it is a state file.
     state: Option<u64>,
+}
+
+/// A file of a transcript that is named by its digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The path in the directory: `sections/HEX` or `fixed/HEX`.
+    pub name: String,
+    /// The BLAKE3 digest of its content.
+    pub digest: [u8; 32],
+    /// The largest number of bytes that it has.
+    pub most: u64,
+}
+
+impl NamedFile {
+    fn new(folder: &str, digest: [u8; 32], most: u64) -> Self {
+        Self { name: format!("{folder}/{}", hex::encode(digest)), digest, most }
+    }
 }
 
 /// The file of a log.
@@ -68,7 +86,7 @@ impl Transcript {
         let mut logs = Vec::new();
         for chain in genesis.chains() {
             let log = log_path(path, chain);
-            let bytes = read_at_most(&log, MOST_BYTES).map_err(io(&log))?;
+            let bytes = read_at_most(&log, MOST_LOG).map_err(io(&log))?;
             logs.push(Log::parse(&bytes, &genesis, chain, &log)?);
         }
         Ok(Self { path: path.to_owned(), genesis, logs, state: None })
@@ -108,7 +126,7 @@ impl Transcript {
         let mut logs = Vec::new();
         for chain in genesis.chains() {
             let bytes = long(take(8, 8)?)?;
-            let log = Log::parse(&take(bytes, MOST_BYTES)?, &genesis, chain, path)?;
+            let log = Log::parse(&take(bytes, MOST_LOG)?, &genesis, chain, path)?;
             if log.torn {
                 return Err(file(path, format!("the log of chain {chain} is cut off")));
             }
@@ -212,6 +230,26 @@ impl Transcript {
         let before = self.genesis.chains().into_iter().take_while(|other| *other != chain);
         let vectors = before.flat_map(|chain| self.genesis.sections(chain));
         first + vectors.map(|(_, vectors)| crate::sections::bytes_of(&vectors)).sum::<u64>()
+    }
+
+    /// The files that are named by their digests: the current sections of some chains and, for auditors of a family, the queries
+    /// that no contribution changes.
+    pub fn named_files(&self, chains: &[Chain], fixed: bool) -> Vec<NamedFile> {
+        let mut files = Vec::new();
+        for chain in chains {
+            let digests = self.last_step(*chain).digests();
+            for ((_, vectors), digests) in self.genesis.sections(*chain).into_iter().zip(digests) {
+                let most = crate::sections::bytes_of(&vectors);
+                files.push(NamedFile::new("sections", digests.new, most));
+            }
+        }
+        let family = self.genesis.family().filter(|_| fixed);
+        for kind in family.iter().flat_map(|family| &family.types) {
+            // A point for each variable at most: of G1 in IC and A, and of G2 in B.
+            let most = 4 * G1Point::UNCOMPRESSED as u64 * kind.variables as u64;
+            files.push(NamedFile::new("fixed", kind.fixed, most));
+        }
+        files
     }
 
     /// Checks the records of all chains.

@@ -3,10 +3,10 @@
 use crate::app::App;
 use crate::command_line::command_line;
 use crate::commands::{
-    ceremony, check, circuits, directory, doctor, estimate, hash, import, inspect, keys, manual,
+    ceremony, check, circuits, doctor, estimate, hash, import, inspect, keys, manual, programs,
     prove, setup, verify, vm,
 };
-use crate::options::{Command, Options};
+use crate::options::{Command, Directory, Options};
 use crate::report;
 use clap::FromArgMatches;
 use hekaton_terminal::exit;
@@ -51,7 +51,10 @@ fn run(app: &App) -> ExitCode {
         }
         Command::Prove(command) => prove::run(command, app, json),
         Command::Vm(command) => vm::run(command, json),
-        Command::Directory(command) => directory::run(command, json),
+        Command::Directory(Directory { arguments }) => {
+            let purpose = "`hekaton directory` is";
+            programs::run("hekaton-directory", "hekaton-directory-cli", purpose, arguments, json)
+        }
         Command::Verify(command) => verify::run(command, app, json),
         Command::Check(command) => check::run(command, app, json),
         Command::Hash(command) => hash::run(command, app, json),

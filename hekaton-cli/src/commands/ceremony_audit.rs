@@ -1,21 +1,18 @@
-//! `hekaton ceremony verify` and `receipt`: what anybody can check.
+//! `hekaton ceremony verify`: what anybody can check.
 
 use crate::app::App;
 use crate::hints::explain;
-use crate::options::{CeremonyReceipt, CeremonyVerify};
-use crate::transcripts::{
-    chains_json, chains_of, failed, on_threads, open, receipt_of, steps, subject_of,
-    types_of_genesis,
-};
+use crate::options::CeremonyVerify;
+use crate::transcripts::{failed, on_threads, open, steps, types_of_genesis};
 use hekaton_ceremony::{
-    Chain, Family, Kind, Powers, Receipt, Record, Subject, Transcript, includes, is_finished,
+    Family, Powers, Subject, Transcript, chains_json, chains_text, check_receipt, is_finished,
     verify_family, verify_powers, verify_records,
 };
 use hekaton_circuit::R1cs;
 use hekaton_core::Trust;
 use hekaton_storage::FamilyStore;
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::{self, one_line};
+use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
 use serde_json::json;
 use std::path::Path;
@@ -30,7 +27,7 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
     transcripts.extend(&of_powers);
     // First what takes no time.
     for path in &command.receipt {
-        check_receipt(path, &transcripts)?;
+        receipt_is_in(path, &transcripts)?;
     }
     if let Some(keys) = &command.keys {
         belong_together(keys, &transcript)?;
@@ -80,12 +77,12 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
         "{what} ({})\n{}: {}\n{}transcript: {digest}\n{}",
         output::seconds(start.elapsed()),
         if is_finished(&transcript) { "finished" } else { "not finished yet" },
-        subject_of(&transcript.genesis),
+        transcript.genesis.title(),
         if command.receipt.is_empty() { "" } else { "all receipts are in it\n" },
-        chains_of(&transcripts),
+        chains_text(&transcripts),
     );
     let object = json!({
-        "ok": true, "transcript": digest, "subject": subject_of(&transcript.genesis),
+        "ok": true, "transcript": digest, "subject": transcript.genesis.title(),
         "records_only": command.records_only, "keys_compared": compared,
         "receipts": command.receipt, "chains": chains_json(&transcripts),
         "seconds": start.elapsed().as_secs_f64(),
@@ -135,65 +132,14 @@ fn compare(path: &Path, powers: &Powers, family: &Family, types: Vec<R1cs>) -> R
     Ok(())
 }
 
-pub(crate) fn receipt(command: &CeremonyReceipt, json: bool) -> Result<(), Failure> {
-    let transcript = open(&command.ceremony)?;
-    transcript.check().map_err(|e| failed(&e))?;
-    let all = transcript.logs.iter().flat_map(|log| &log.records);
-    let own: Vec<&Record> = all
-        .filter(|record| record.kind == Kind::Contribution && record.name == command.name)
-        .collect();
-    if own.is_empty() {
-        let why = format!("nobody with the name '{}' has contributed", one_line(&command.name));
-        return Err(Failure::new(exit::BAD_FILE, why));
-    }
-    let receipt = receipt_of(&transcript.genesis.digest(), &command.name, &own);
-    let object = json!({ "ok": true, "receipt": receipt });
-    output::result(json, &object, receipt.trim_end())
-}
-
 /// The longest receipt that is read.
 const RECEIPT_LIMIT: u64 = 1 << 20;
 
 /// Checks that all contributions in a receipt are in one of the transcripts.
-fn check_receipt(path: &Path, transcripts: &[&Transcript]) -> Result<(), Failure> {
+fn receipt_is_in(path: &Path, transcripts: &[&Transcript]) -> Result<(), Failure> {
     let text = exit::read_at_most(path, RECEIPT_LIMIT)?;
-    let bad = |why: &str| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
-    let text = String::from_utf8(text).map_err(|_| bad("is not text"))?;
-    let mut lines = text.lines();
-    if lines.next() != Some("hekaton ceremony receipt 1") {
-        return Err(bad("is not a receipt of a ceremony"));
-    }
-    let ceremony = lines.next().and_then(|line| line.strip_prefix("ceremony "));
-    let ceremony = ceremony.ok_or_else(|| bad("names no ceremony"))?;
-    let transcript = transcripts
-        .iter()
-        .find(|transcript| hex::encode(transcript.genesis.digest()) == ceremony)
-        .ok_or_else(|| bad("is for another ceremony"))?;
-    let (mut found, mut name) = (0, None);
-    // A signature may follow after an empty line.
-    for line in lines.take_while(|line| !line.is_empty() && !line.starts_with("-----")) {
-        let words: Vec<&str> = line.split(' ').collect();
-        if let ["name", ..] = words[..] {
-            name = line.strip_prefix("name ");
-            continue;
-        }
-        let parsed = match words[..] {
-            ["program", ..] => continue,
-            ["chain", chain, "place", place, "head", head, "record", record] => {
-                let digest =
-                    |hex: &str| hex::decode(hex).ok().and_then(|bytes| bytes.try_into().ok());
-                Chain::named(chain).zip(place.parse().ok()).zip(digest(head).zip(digest(record)))
-            }
-            _ => None,
-        };
-        let why = format!("has a line that cannot be read: {}", one_line(line));
-        let (((chain, place), (head, record)), name) = parsed.zip(name).ok_or_else(|| bad(&why))?;
-        includes(transcript, &Receipt { name, chain, place, head, record })
-            .map_err(|e| Failure { message: format!("{}: {e}", path.display()), ..failed(&e) })?;
-        found += 1;
-    }
-    match found {
-        0 => Err(bad("has no contribution")),
-        _ => Ok(()),
-    }
+    let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let text =
+        String::from_utf8(text).map_err(|_| named(&"is not text")).or_fail(exit::BAD_FILE)?;
+    check_receipt(&text, transcripts).map_err(|e| Failure { message: named(&e), ..failed(&e) })
 }

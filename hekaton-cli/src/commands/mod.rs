@@ -5,7 +5,6 @@ pub(crate) mod ceremony;
 mod ceremony_audit;
 pub(crate) mod check;
 pub(crate) mod circuits;
-pub(crate) mod directory;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod family;
@@ -16,6 +15,7 @@ pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod manual;
 pub(crate) mod predict;
+pub(crate) mod programs;
 pub(crate) mod prove;
 #[cfg(feature = "mpi")]
 pub(crate) mod prove_mpi;

@@ -1,14 +1,24 @@
 //! `hekaton ceremony`.
 
 use super::Circuit;
-use super::shared::{key_digest, rows};
+use super::shared::rows;
 use clap::{Args, Subcommand};
-use hekaton_ceremony::Chain;
 use hekaton_terminal::options::{THREADS, Threads, size};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
-#[command(after_help = "A ceremony for powers, and one for a family from these powers:
+#[command(after_help = "Commands of the program hekaton-ceremony, which contributors need alone:
+  hekaton ceremony contribute   multiply by secrets that nobody else knows, prove that, and forget them
+  hekaton ceremony fetch        download a ceremony, or write its state as one file
+  hekaton ceremony send         send a contribution that was made without a network
+  hekaton ceremony add          check a contribution, and accept it
+  hekaton ceremony beacon       mix in a public value that nobody could foresee
+  hekaton ceremony serve        serve a ceremony over HTTP
+  hekaton ceremony status       show the chains of a ceremony and their contributors
+  hekaton ceremony receipt      print the receipt of a contributor
+
+A ceremony for powers, and one for a family from these powers:
   hekaton ceremony new --rows 2^18 --subcircuits 4096 --out powers
   hekaton ceremony contribute powers --name Alice --out alice    # on Alice's machine
   hekaton ceremony add powers alice
@@ -24,22 +34,13 @@ coordinators, contributors, auditors and users of keys.")]
 pub(crate) enum Ceremony {
     /// Begin a ceremony: for powers, or with a circuit for the keys of its family
     New(CeremonyNew),
-    /// Contribute: multiply by secrets that nobody else knows, prove that, and forget them
-    Contribute(CeremonyContribute),
-    /// Write the state of a ceremony as one file, for contributors without access to its directory
-    Fetch(CeremonyFetch),
-    /// Check a contribution, and accept it
-    Add(CeremonyAdd),
-    /// Mix in a public value that nobody could foresee, as the announced end of a ceremony
-    Beacon(CeremonyBeacon),
     /// End a ceremony after a check of everything; for a family, also write its keys
     Finish(CeremonyFinish),
     /// Check a ceremony: what everybody contributed, every point, and the keys
     Verify(CeremonyVerify),
-    /// Show the chains of a ceremony and their contributors
-    Status(CeremonyStatus),
-    /// Print the receipt of a contributor, to be signed and published
-    Receipt(CeremonyReceipt),
+    /// A command of hekaton-ceremony with its arguments
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
 }
 
 #[derive(Debug, Args)]
@@ -86,94 +87,6 @@ pub(crate) struct CeremonyNew {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  hekaton ceremony contribute powers --name Alice --out alice
-  hekaton ceremony contribute state --name \"Bob (bob.example)\" --only phi --out bob
-
-Everything that was received is checked first. Secrets come from the operating system
-and from what you type, are never written to a file, and are overwritten in memory.
-An interrupted contribution leaves nothing: run it again.")]
-#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
-pub(crate) struct CeremonyContribute {
-    /// The directory of a ceremony, or a state that `fetch` wrote
-    pub(crate) ceremony: PathBuf,
-    /// Your name in the record, at most 128 bytes; it is a claim that your receipt supports
-    #[arg(long)]
-    pub(crate) name: String,
-    /// Contribute only to these chains: tau, phi, or numbers of segments, separated by commas
-    #[arg(long, value_name = "CHAINS", value_delimiter = ',', value_parser = chain)]
-    pub(crate) only: Vec<Chain>,
-    /// Refuse another ceremony than the one with this digest, which its coordinator has announced
-    #[arg(long, value_name = "HEX", value_parser = key_digest)]
-    pub(crate) expect: Option<[u8; 32]>,
-    /// The file to write, which goes back to the coordinator
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
-    /// Ask for nothing
-    #[arg(long)]
-    pub(crate) yes: bool,
-    #[command(flatten)]
-    pub(crate) threads: Threads,
-}
-
-fn chain(text: &str) -> Result<Chain, String> {
-    Chain::named(text).ok_or_else(|| "expected tau, phi, or the number of a segment".to_owned())
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton ceremony fetch powers --out state")]
-pub(crate) struct CeremonyFetch {
-    /// The directory of a ceremony
-    pub(crate) ceremony: PathBuf,
-    /// The file to write
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton ceremony add powers alice")]
-#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
-pub(crate) struct CeremonyAdd {
-    /// The directory of the ceremony
-    pub(crate) ceremony: PathBuf,
-    /// The contribution
-    pub(crate) contribution: PathBuf,
-    #[command(flatten)]
-    pub(crate) threads: Threads,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton ceremony beacon powers --value 9f3c..
-
-A beacon is a contribution whose secrets everybody can compute: the value is hashed
-2^EXPONENT times. Keys do not rest on it, and it counts for nobody.")]
-#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
-pub(crate) struct CeremonyBeacon {
-    /// The directory of the ceremony
-    pub(crate) ceremony: PathBuf,
-    /// The value, in hexadecimal digits
-    #[arg(long, value_name = "HEX", value_parser = value)]
-    pub(crate) value: Bytes,
-    /// The binary logarithm of the number of hashes, at most 30
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(0..=30))]
-    pub(crate) exponent: u8,
-    #[command(flatten)]
-    pub(crate) threads: Threads,
-}
-
-/// A value of any length.
-#[derive(Clone, Debug)]
-pub(crate) struct Bytes(pub(crate) Vec<u8>);
-
-fn value(text: &str) -> Result<Bytes, String> {
-    let bytes = hex::decode(text).ok().filter(|bytes| (1..=1024).contains(&bytes.len()));
-    bytes.map(Bytes).ok_or_else(|| "expected 2 to 2048 hexadecimal digits".to_owned())
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
   hekaton ceremony finish powers
   hekaton ceremony finish merkle --powers powers --keys merkle.keys")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
@@ -216,25 +129,4 @@ pub(crate) struct CeremonyVerify {
     pub(crate) records_only: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CeremonyStatus {
-    /// The directory of the ceremony, or a state
-    pub(crate) ceremony: PathBuf,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton ceremony receipt powers --name Alice > alice.txt
-  ssh-keygen -Y sign -n hekaton-ceremony -f ~/.ssh/id_ed25519 alice.txt
-
-It lists all contributions under this name, which anybody could have used: contributors
-sign the receipt that `contribute` has written, which has their own.")]
-pub(crate) struct CeremonyReceipt {
-    /// The directory of the ceremony, or a state
-    pub(crate) ceremony: PathBuf,
-    /// The name of the contributor
-    #[arg(long)]
-    pub(crate) name: String,
 }

@@ -1,0 +1,78 @@
+//! Parts of several commands.
+
+use hekaton_ceremony::{CeremonyError, Chain, Genesis, Transcript};
+use hekaton_core::LocalEngine;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::options::Threads;
+use hekaton_terminal::progress::Display;
+use hekaton_terminal::signals::Handling;
+use std::path::Path;
+
+/// The program that records name.
+pub(crate) const PROGRAM: &str = concat!("hekaton ", env!("CARGO_PKG_VERSION"));
+
+/// The failure for an error of a ceremony.
+pub(crate) fn failed(error: &CeremonyError) -> Failure {
+    let code = match error {
+        _ if error.is_refusal() => exit::REFUSED,
+        CeremonyError::Randomness(_) => exit::FAILED,
+        _ => exit::BAD_FILE,
+    };
+    Failure::new(code, error)
+}
+
+/// Calls a function on as many threads as were asked for.
+pub(crate) fn on_threads<R: Send>(
+    threads: &Threads,
+    call: impl FnOnce() -> Result<R, CeremonyError> + Send,
+) -> Result<R, Failure> {
+    let engine = LocalEngine::new(threads.threads).or_fail(exit::FAILED)?;
+    engine.install(call).map_err(|e| failed(&e))
+}
+
+pub(crate) fn open(path: &Path) -> Result<Transcript, Failure> {
+    Transcript::open(path).map_err(|e| failed(&e))
+}
+
+/// Prints each step of a check.
+pub(crate) fn steps(display: &Display) -> impl FnMut(&str) + Send + '_ {
+    |step| display.line(&format!("checking {step}"))
+}
+
+/// Ends the process on Ctrl-C, after `last`, which returns `false` if there is nothing left to interrupt.
+pub(crate) fn on_interrupt(
+    last: impl Fn() -> bool + Send + 'static,
+    ended: &'static str,
+    json: bool,
+) -> Result<(), Failure> {
+    let last = Box::new(last);
+    Handling { cancellation: None, quiet: false, last, ended, json }.start()
+}
+
+/// The failure for a file that would be overwritten.
+pub(crate) fn in_the_way(path: &Path) -> Failure {
+    let why = format!("{}: exists: choose another name, or remove it", path.display());
+    Failure::new(exit::BAD_FILE, why)
+}
+
+/// The chains that were asked for, in the order of the ceremony: all, if none was named.
+pub(crate) fn chains_of(genesis: &Genesis, only: &[Chain]) -> Result<Vec<Chain>, Failure> {
+    let known = genesis.chains();
+    if let Some(chain) = only.iter().find(|chain| !known.contains(chain)) {
+        let why = format!("--only: the ceremony has no chain {chain}");
+        return Err(Failure::new(exit::USAGE, why));
+    }
+    Ok(known.into_iter().filter(|chain| only.is_empty() || only.contains(chain)).collect())
+}
+
+/// Refuses another ceremony than the expected one.
+pub(crate) fn check_expected(found: &[u8; 32], expected: Option<[u8; 32]>) -> Result<(), Failure> {
+    match expected.filter(|expected| expected != found) {
+        None => Ok(()),
+        Some(expected) => {
+            let (found, expected) = (hex::encode(found), hex::encode(expected));
+            let why = format!("this is ceremony {found}, but --expect requires {expected}");
+            Err(Failure::new(exit::BAD_FILE, why))
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `hekaton-ceremony`: what a setup ceremony needs of a program that has no circuits.
+
+mod body;
+mod common;
+mod contribute;
+mod files;
+mod options;
+mod remote;
+mod service;
+
+use clap::Parser;
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::output;
+use options::{Command, Options};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let Options { json, command } = match Options::try_parse() {
+        Ok(options) => options,
+        Err(error) => return output::command_line_error(&error),
+    };
+    // What the service reports of its own is for its operator.
+    output::start_logging("warn,hekaton_ceremony=info");
+    if let Err(why) = hekaton_core::Backend::choose() {
+        output::failure(&Failure::new(exit::USAGE, why), json);
+        return ExitCode::from(exit::USAGE);
+    }
+    output::exit_code(run(&command, json), json)
+}
+
+fn run(command: &Command, json: bool) -> Result<(), Failure> {
+    match command {
+        Command::Contribute(command) if is_url(&command.ceremony) => {
+            remote::contribute(command, json)
+        }
+        Command::Contribute(command) => contribute::run(command, json),
+        Command::Fetch(command) if is_url(&command.ceremony) => remote::fetch(command, json),
+        Command::Fetch(command) => files::fetch(command, json),
+        Command::Send(command) => remote::send(command, json),
+        Command::Add(command) => files::add(command, json),
+        Command::Beacon(command) => files::beacon(command, json),
+        Command::Serve(command) => service::run(command, json),
+        Command::Status(command) if is_url(&command.ceremony) => {
+            remote::status(&command.ceremony, json)
+        }
+        Command::Status(command) => files::status(command, json),
+        Command::Receipt(command) => files::receipt(command, json),
+    }
+}
+
+/// Reports whether a ceremony is named by the address of a service.
+fn is_url(text: &str) -> bool {
+    text.contains("://")
+}

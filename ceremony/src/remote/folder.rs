@@ -1,0 +1,132 @@
+//! The folder of a contribution: what the same command needs to go on. It has no secret of the contribution.
+
+use hekaton_ceremony::Chain;
+use hekaton_files::{NewFile, SECRET, read_at_most};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const VERSION: u32 = 1;
+const LIMIT: u64 = 1 << 20;
+
+/// The slot of a contribution, `slot.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SlotFile {
+    format_version: u32,
+    pub(crate) service: String,
+    pub(crate) ceremony: String,
+    pub(crate) token: String,
+    pub(crate) name: String,
+    pub(crate) chains: Vec<String>,
+}
+
+/// The folder of a contribution.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    pub(crate) slot: SlotFile,
+}
+
+/// A token for a slot.
+pub(crate) fn new_token() -> Result<String, Failure> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).or_fail(exit::FAILED)?;
+    Ok(hex::encode(bytes))
+}
+
+impl Folder {
+    /// Makes a folder, or opens one of the same contribution.
+    pub(crate) fn open(
+        path: &Path,
+        service: &str,
+        ceremony: &str,
+        name: &str,
+        chains: &[Chain],
+    ) -> Result<Self, Failure> {
+        let wanted = SlotFile {
+            format_version: VERSION,
+            service: service.to_owned(),
+            ceremony: ceremony.to_owned(),
+            token: new_token()?,
+            name: name.to_owned(),
+            chains: chains.iter().map(ToString::to_string).collect(),
+        };
+        let place = path.join("slot.json");
+        let bad = |why: &dyn std::fmt::Display| {
+            Failure::new(exit::BAD_FILE, format!("{}: {why}", place.display()))
+        };
+        let bytes = match read_at_most(&place, LIMIT) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                if path.exists() && std::fs::read_dir(path).map_err(|e| bad(&e))?.next().is_some() {
+                    let why = format!(
+                        "{}: is not the folder of a contribution: choose another one",
+                        path.display()
+                    );
+                    return Err(Failure::new(exit::BAD_FILE, why));
+                }
+                std::fs::create_dir_all(path).map_err(|e| bad(&e))?;
+                let folder = Self { path: path.to_owned(), slot: wanted };
+                folder.write()?;
+                return Ok(folder);
+            }
+            other => other.map_err(|e| bad(&e))?,
+        };
+        let slot: SlotFile = serde_json::from_slice(&bytes).map_err(|e| bad(&e))?;
+        if slot.format_version != VERSION {
+            return Err(bad(&format!("another version: this program reads {VERSION}")));
+        }
+        // The address may have changed.
+        let same = SlotFile {
+            token: wanted.token.clone(),
+            service: wanted.service.clone(),
+            ..slot.clone()
+        };
+        if same != wanted {
+            let why = format!(
+                "of a contribution by {} to chains {} of ceremony {}: go on with the same options, or choose another \
+                 folder with --out",
+                slot.name,
+                slot.chains.join(","),
+                slot.ceremony,
+            );
+            return Err(bad(&why));
+        }
+        Ok(Self { path: path.to_owned(), slot: SlotFile { service: wanted.service, ..slot } })
+    }
+
+    /// Begins again with a new slot.
+    pub(crate) fn renew(&mut self) -> Result<(), Failure> {
+        self.slot.token = new_token()?;
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let place = self.path.join("slot.json");
+        let bytes = serde_json::to_vec_pretty(&self.slot).expect("a slot has texts and numbers");
+        // Whoever has the token could upload something else.
+        let written = NewFile::with_mode(&place, SECRET).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.replace(&place)
+        });
+        written.map_err(|e| format!("{}: {e}", place.display())).or_fail(exit::BAD_FILE)
+    }
+
+    /// The directory of what was downloaded.
+    pub(crate) fn transcript(&self) -> PathBuf {
+        self.path.join("transcript")
+    }
+
+    /// The file of the contribution.
+    pub(crate) fn contribution(&self) -> PathBuf {
+        self.path.join("contribution")
+    }
+
+    /// Removes what nobody needs once the contribution is in the transcript: all but receipt and slot.
+    pub(crate) fn tidy(&self) {
+        // What cannot be removed takes space, and does no harm.
+        let _ = std::fs::remove_file(self.contribution());
+        let _ = std::fs::remove_dir_all(self.transcript());
+    }
+}

@@ -1,0 +1,262 @@
+//! The service of a ceremony: its files, a queue of contributors, uploads and their verdicts (spec: ceremony#service).
+//!
+//! It is trusted with admission only. The state of the queue is a file that is replaced at each change; an upload grows until it is complete,
+//! and is then checked, also after the service has been killed.
+
+mod invitations;
+mod problem;
+mod queue;
+mod routes;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod uploads;
+mod verdicts;
+
+pub(crate) use serve::run;
+
+use crate::body::{ChainBody, SlotBody, StatusBody};
+use hekaton_ceremony::{Coordinator, Genesis, Record, first_head};
+use hekaton_files::{NewFile, SECRET, read_at_most};
+use hekaton_service::Problem;
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use queue::{Admission, Event, Queue, Stage, Time, millis};
+use std::collections::{BTreeMap, HashSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+/// The largest file of a queue that is read.
+const QUEUE_LIMIT: u64 = 64 << 20;
+
+/// A lock is lost if a thread panics while it holds it.
+const HELD: &str = "no thread panics while it holds the queue";
+
+/// The state that all requests and the thread of verdicts share.
+#[derive(Debug)]
+pub(crate) struct Service {
+    /// The directory of the transcript.
+    directory: PathBuf,
+    genesis: Genesis,
+    finished: bool,
+    admission: Admission,
+    deadline: Duration,
+    shared: Mutex<Shared>,
+    /// Wakes the thread of verdicts.
+    work: Condvar,
+    /// The tokens of uploads that a request works on.
+    uploading: Mutex<HashSet<String>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Queue,
+    chains: Vec<ChainBody>,
+    /// The reason why the contribution that waits cannot be checked now.
+    trouble: Option<String>,
+    stopping: bool,
+}
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    millis(since.expect("this year is after 1970"))
+}
+
+/// The ends of all chains.
+fn ends(coordinator: &Coordinator) -> Vec<ChainBody> {
+    let transcript = &coordinator.transcript;
+    let end = |log: &hekaton_ceremony::Log| {
+        let start = || first_head(&transcript.genesis, log.chain);
+        let head = log.records.last().map_or_else(start, Record::head);
+        ChainBody {
+            chain: log.chain.to_string(),
+            records: log.records.len(),
+            head: hex::encode(head),
+        }
+    };
+    transcript.logs.iter().map(end).collect()
+}
+
+/// The file of the queue.
+fn queue_path(directory: &Path) -> PathBuf {
+    directory.join("incoming").join("slots.json")
+}
+
+fn read_queue(path: &Path) -> Result<Queue, Failure> {
+    let bytes = match read_at_most(path, QUEUE_LIMIT) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Queue::new()),
+        other => other.or_fail(exit::BAD_FILE)?,
+    };
+    let bad = |why: &dyn std::fmt::Display| {
+        let why = format!(
+            "{}: {why}; without this file, contributors have to queue again",
+            path.display()
+        );
+        Failure::new(exit::BAD_FILE, why)
+    };
+    let queue: Queue = serde_json::from_slice(&bytes).map_err(|e| bad(&e))?;
+    match queue.version() == Queue::VERSION {
+        true => Ok(queue),
+        false => {
+            Err(bad(&format!("a queue of another version: this program reads {}", Queue::VERSION)))
+        }
+    }
+}
+
+/// Writes the queue, whose tokens are for their owners only.
+fn write_queue(path: &Path, queue: &Queue) -> std::io::Result<()> {
+    let bytes = serde_json::to_vec_pretty(queue).expect("a queue has texts and numbers");
+    let mut file = NewFile::with_mode(path, SECRET)?;
+    file.write_all(&bytes)?;
+    file.replace(path)
+}
+
+impl Service {
+    /// The service of a directory that this process has locked.
+    fn new(
+        coordinator: &Coordinator,
+        admission: Admission,
+        deadline: Duration,
+    ) -> Result<Self, Failure> {
+        let directory = coordinator.transcript.path.clone();
+        let incoming = directory.join("incoming");
+        let in_incoming = |e: std::io::Error| format!("{}: {e}", incoming.display());
+        std::fs::create_dir_all(&incoming).map_err(in_incoming).or_fail(exit::BAD_FILE)?;
+        let mut queue = read_queue(&queue_path(&directory))?;
+        queue.resume(now(), deadline);
+        let shared = Shared { queue, chains: ends(coordinator), trouble: None, stopping: false };
+        let service = Self {
+            directory,
+            genesis: coordinator.transcript.genesis.clone(),
+            finished: coordinator.is_finished(),
+            admission,
+            deadline,
+            shared: Mutex::new(shared),
+            work: Condvar::new(),
+            uploading: Mutex::default(),
+        };
+        service.remove_uploads(&incoming).map_err(in_incoming).or_fail(exit::BAD_FILE)?;
+        Ok(service)
+    }
+
+    /// Removes uploads whose slot has ended.
+    fn remove_uploads(&self, incoming: &Path) -> std::io::Result<()> {
+        let shared = self.lock();
+        for entry in std::fs::read_dir(incoming)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let live = shared.queue.find(&name).map(|slot| &slot.stage);
+            let wanted = matches!(live, Some(Stage::Active { .. } | Stage::Complete));
+            if queue::is_token(&name) && !wanted || hekaton_files::is_temporary(&name) {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().expect(HELD)
+    }
+
+    /// The file of an upload.
+    fn upload(&self, token: &str) -> PathBuf {
+        self.directory.join("incoming").join(token)
+    }
+
+    /// Changes the queue: on disk first, so that no answer is taken back.
+    fn change<T>(
+        &self,
+        shared: &mut Shared,
+        change: impl FnOnce(&mut Queue) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let mut queue = shared.queue.clone();
+        let changed = change(&mut queue)?;
+        let events = queue.advance(now(), self.deadline);
+        if queue != shared.queue {
+            write_queue(&queue_path(&self.directory), &queue)
+                .map_err(|e| Problem::hidden(problem::UNAVAILABLE, e))?;
+            shared.queue = queue;
+        }
+        for event in events {
+            match event {
+                Event::Turn { name } => tracing::info!(name, "it is a contributor's turn"),
+                Event::Expired { name } => {
+                    tracing::info!(name, "the deadline of a contributor has passed")
+                }
+                Event::Left { name } => tracing::info!(name, "a contributor has left the queue"),
+            }
+        }
+        self.work.notify_all();
+        Ok(changed)
+    }
+
+    /// Ends what has expired. Its upload is of no use any more.
+    fn tick(&self) {
+        let mut shared = self.lock();
+        let live = |shared: &Shared| -> HashSet<String> {
+            let slots = shared.queue.slots.iter();
+            let active = slots.filter(|slot| matches!(slot.stage, Stage::Active { .. }));
+            active.map(|slot| slot.token.clone()).collect()
+        };
+        let before = live(&shared);
+        // The reason is in the log, and the next tick tries again.
+        if self.change(&mut shared, |_| Ok(())).is_err() {
+            return;
+        }
+        for token in &before - &live(&shared) {
+            if shared.queue.find(&token).is_none_or(|slot| slot.stage == Stage::Expired) {
+                // What cannot be removed takes space until the next start.
+                let _ = std::fs::remove_file(self.upload(&token));
+            }
+        }
+    }
+
+    /// The answer for a slot.
+    fn body(&self, shared: &Shared, token: &str) -> Result<SlotBody, Problem> {
+        let slot = shared.queue.find(token).ok_or_else(|| {
+            Problem::new(problem::NOT_FOUND, "there is no slot with this token, or no longer")
+        })?;
+        let heads: BTreeMap<String, String> = (shared.chains.iter())
+            .filter(|end| slot.chains.contains(&end.chain))
+            .map(|end| (end.chain.clone(), end.head.clone()))
+            .collect();
+        let received = match std::fs::metadata(self.upload(token)) {
+            Ok(file) => file.len(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => 0,
+            Err(e) => return Err(Problem::hidden(problem::UNAVAILABLE, e)),
+        };
+        let body = shared.queue.body(slot, now(), heads, received);
+        Ok(match body {
+            SlotBody::Verifying { ask_again, .. } => {
+                SlotBody::Verifying { ask_again, trouble: shared.trouble.clone() }
+            }
+            other => other,
+        })
+    }
+
+    fn status(&self) -> StatusBody {
+        let shared = self.lock();
+        let stages = || shared.queue.slots.iter().map(|slot| &slot.stage);
+        StatusBody {
+            ceremony: hex::encode(self.genesis.digest()),
+            title: self.genesis.title(),
+            finished: self.finished,
+            invited: self.admission != Admission::Open,
+            chains: shared.chains.clone(),
+            waiting: stages().filter(|stage| **stage == Stage::Waiting).count(),
+            active: stages()
+                .filter(|stage| matches!(stage, Stage::Active { .. } | Stage::Complete))
+                .count(),
+            deadline: self.deadline.as_secs(),
+        }
+    }
+
+    /// Wakes the thread of verdicts, which ends.
+    fn stop(&self) {
+        self.lock().stopping = true;
+        self.work.notify_all();
+    }
+}
+
+type Handle = Arc<Service>;

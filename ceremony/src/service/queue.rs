@@ -1,0 +1,332 @@
+//! The queue of contributors, without clock or disk.
+
+use crate::body::{SlotBody, SlotRequest};
+use hekaton_ceremony::{Chain, is_name};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+/// Milliseconds since 1970.
+pub(crate) type Time = u64;
+
+/// The most contributors that wait.
+const MOST_WAITING: usize = 1_000;
+/// The most slots whose end is remembered, so that their contributors learn of it.
+const MOST_ENDED: usize = 1_000;
+/// A contributor that has not asked for so long does not get its turn, which others get meanwhile.
+const ABSENT: Duration = Duration::from_secs(120);
+/// A contributor that has not asked for so long loses its place in the queue.
+const GONE: Duration = Duration::from_secs(3600);
+/// The least bytes per second of an upload, as for all connections: what has come extends the deadline by as much.
+const RATE: u64 = 16 << 10;
+
+pub(crate) fn millis(time: Duration) -> Time {
+    u64::try_from(time.as_millis()).expect("times here are shorter than ages")
+}
+
+/// The reason why there is no slot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoSlot {
+    #[error("{0}")]
+    Bad(String),
+    #[error("{0}")]
+    NotInvited(String),
+    #[error("{0}")]
+    InUse(String),
+    #[error("{MOST_WAITING} contributors are waiting")]
+    Full,
+}
+
+/// Who may contribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Everybody.
+    Open,
+    /// Whoever has one of these codes, whose digests these are; some are for one name only.
+    Invited(BTreeMap<String, Option<String>>),
+}
+
+impl Admission {
+    /// The digest of the invitation with a code.
+    pub(crate) fn digest(code: &str) -> String {
+        hex::encode(blake3::derive_key("hekaton-v1 ceremony invitation", code.as_bytes()))
+    }
+
+    /// The digest of a valid invitation, or nothing where none is needed.
+    fn check(&self, name: &str, code: Option<&str>) -> Result<Option<String>, NoSlot> {
+        let Self::Invited(invitations) = self else { return Ok(None) };
+        let refused = |why: &str| Err(NoSlot::NotInvited(why.to_owned()));
+        let Some(code) = code else {
+            return refused("contributors need an invitation: pass its code with --invitation");
+        };
+        let digest = Self::digest(code);
+        match invitations.get(&digest) {
+            None => refused("there is no such invitation"),
+            Some(Some(only)) if only != name => {
+                refused("the invitation is for another name: pass that with --name")
+            }
+            Some(_) => Ok(Some(digest)),
+        }
+    }
+}
+
+/// The stages of a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "lowercase")]
+pub(crate) enum Stage {
+    Waiting,
+    Active {
+        until: Time,
+    },
+    /// The upload is complete.
+    Complete,
+    Accepted,
+    Refused {
+        why: String,
+    },
+    Expired,
+}
+
+/// The place of a contributor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Slot {
+    pub(crate) token: String,
+    pub(crate) name: String,
+    pub(crate) chains: Vec<String>,
+    /// The digest of the invitation.
+    pub(crate) invitation: Option<String>,
+    /// When the contributor has last asked, or the slot has ended.
+    pub(crate) seen: Time,
+    #[serde(flatten)]
+    pub(crate) stage: Stage,
+}
+
+impl Slot {
+    fn is_live(&self) -> bool {
+        matches!(self.stage, Stage::Waiting | Stage::Active { .. } | Stage::Complete)
+    }
+
+    /// The parts of the ceremony that one contributor at a time works on: each segment, and both chains of powers together.
+    fn parts(&self) -> HashSet<Chain> {
+        let part = |chain| if chain == Chain::Phi { Chain::Tau } else { chain };
+        self.chains.iter().filter_map(|chain| Chain::named(chain)).map(part).collect()
+    }
+}
+
+/// Something that its operator reads in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Turn { name: String },
+    Expired { name: String },
+    Left { name: String },
+}
+
+/// All slots, in the order in which they were asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Queue {
+    format_version: u32,
+    pub(crate) slots: Vec<Slot>,
+    /// Invitations that were used, with the chain.
+    used: Vec<(String, String)>,
+}
+
+impl Queue {
+    /// The version of the file.
+    pub(crate) const VERSION: u32 = 1;
+
+    pub(crate) fn new() -> Self {
+        Self { format_version: Self::VERSION, ..Self::default() }
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        self.format_version
+    }
+
+    /// After a start of the service nobody has lost time.
+    pub(crate) fn resume(&mut self, now: Time, deadline: Duration) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_live()) {
+            slot.seen = now;
+            if let Stage::Active { until } = &mut slot.stage {
+                *until = now + millis(deadline);
+            }
+        }
+    }
+
+    pub(crate) fn find(&self, token: &str) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.token == token)
+    }
+
+    pub(crate) fn find_mut(&mut self, token: &str) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| slot.token == token)
+    }
+
+    /// The first contribution that waits for its check.
+    pub(crate) fn complete(&self) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.stage == Stage::Complete)
+    }
+
+    /// Gives a contributor a place at the end, or the one that the same token has.
+    pub(crate) fn join(
+        &mut self,
+        now: Time,
+        request: &SlotRequest,
+        admission: &Admission,
+        known: &[Chain],
+    ) -> Result<(), NoSlot> {
+        let SlotRequest { token, name, chains, invitation } = request;
+        let bad = |why: &str| Err(NoSlot::Bad(why.to_owned()));
+        if !is_token(token) {
+            return bad("token: expected 64 hexadecimal digits in lower case");
+        }
+        if !is_name(name) {
+            return bad("name: expected 1 to 128 bytes without invisible characters");
+        }
+        let named: Option<Vec<Chain>> = chains.iter().map(|chain| Chain::named(chain)).collect();
+        let named = named.filter(|named| !named.is_empty() && named.is_sorted_by(|a, b| a < b));
+        let Some(named) = named.filter(|named| named.iter().all(|chain| known.contains(chain)))
+        else {
+            return bad("chains: expected some of those of the ceremony, in their order");
+        };
+        if let Some(slot) = self.find_mut(token) {
+            if slot.name != *name || slot.chains != *chains {
+                return bad("token: has a slot with another name or other chains");
+            }
+            slot.seen = now;
+            return Ok(());
+        }
+        let invitation = admission.check(name, invitation.as_deref())?;
+        if let Some(invitation) = &invitation {
+            let is_used =
+                |chain: &&Chain| self.used.contains(&(invitation.clone(), chain.to_string()));
+            if let Some(chain) = named.iter().find(is_used) {
+                let why = format!("the invitation has served for a contribution to chain {chain}");
+                return Err(NoSlot::NotInvited(why));
+            }
+            let same =
+                |slot: &&Slot| slot.is_live() && slot.invitation.as_ref() == Some(invitation);
+            if let Some(other) = self.slots.iter().find(same) {
+                let why = format!(
+                    "the invitation has a slot already, by the name {}: go on in the folder of that contribution, or wait \
+                     until the slot has expired",
+                    other.name
+                );
+                return Err(NoSlot::InUse(why));
+            }
+        }
+        let waiting = self.slots.iter().filter(|slot| slot.stage == Stage::Waiting).count();
+        if waiting >= MOST_WAITING {
+            return Err(NoSlot::Full);
+        }
+        self.slots.push(Slot {
+            token: token.clone(),
+            name: name.clone(),
+            chains: chains.clone(),
+            invitation,
+            seen: now,
+            stage: Stage::Waiting,
+        });
+        Ok(())
+    }
+
+    /// Ends what has expired, and lets those whose turn it is begin.
+    pub(crate) fn advance(&mut self, now: Time, deadline: Duration) -> Vec<Event> {
+        let mut events = Vec::new();
+        for slot in &mut self.slots {
+            if matches!(slot.stage, Stage::Active { until } if until <= now) {
+                events.push(Event::Expired { name: slot.name.clone() });
+                (slot.stage, slot.seen) = (Stage::Expired, now);
+            }
+        }
+        self.slots.retain(|slot| {
+            let gone = slot.stage == Stage::Waiting && slot.seen + millis(GONE) <= now;
+            if gone {
+                events.push(Event::Left { name: slot.name.clone() });
+            }
+            !gone
+        });
+        let mut ended = self.slots.iter().filter(|slot| !slot.is_live()).count();
+        self.slots.retain(|slot| {
+            let forgotten = !slot.is_live() && ended > MOST_ENDED;
+            ended -= usize::from(forgotten);
+            !forgotten
+        });
+        for at in 0..self.slots.len() {
+            let slot = &self.slots[at];
+            if slot.stage == Stage::Waiting
+                && slot.seen + millis(ABSENT) > now
+                && self.before(at, now) == 0
+            {
+                events.push(Event::Turn { name: slot.name.clone() });
+                self.slots[at].stage = Stage::Active { until: now + millis(deadline) };
+            }
+        }
+        events
+    }
+
+    /// The number of slots that a waiting one has to wait for: those with a part in common that are in use, and those that come first and
+    /// whose contributors are there.
+    fn before(&self, at: usize, now: Time) -> usize {
+        let parts = self.slots[at].parts();
+        let others = self.slots.iter().enumerate().filter(|(other, slot)| {
+            let first = match slot.stage {
+                Stage::Active { .. } | Stage::Complete => true,
+                Stage::Waiting => *other < at && slot.seen + millis(ABSENT) > now,
+                _ => false,
+            };
+            *other != at && first && !slot.parts().is_disjoint(&parts)
+        });
+        others.count()
+    }
+
+    /// More bytes of an upload have come, for which the deadline is extended.
+    pub(crate) fn came(&mut self, token: &str, now: Time, bytes: u64) {
+        if let Some(slot) = self.find_mut(token) {
+            slot.seen = now;
+            if let Stage::Active { until } = &mut slot.stage {
+                *until += bytes * 1_000 / RATE;
+            }
+        }
+    }
+
+    /// A slot has ended.
+    pub(crate) fn end(&mut self, token: &str, now: Time, stage: Stage) {
+        let Some(slot) = self.find_mut(token) else { return };
+        let accepted = stage == Stage::Accepted;
+        (slot.stage, slot.seen) = (stage, now);
+        if let (true, Some(invitation)) = (accepted, slot.invitation.clone()) {
+            let used = slot.chains.clone().into_iter().map(|chain| (invitation.clone(), chain));
+            self.used.extend(used.collect::<Vec<_>>());
+        }
+    }
+
+    /// The answer for a slot; `heads` and `received` count for an active one only.
+    pub(crate) fn body(
+        &self,
+        slot: &Slot,
+        now: Time,
+        heads: BTreeMap<String, String>,
+        received: u64,
+    ) -> SlotBody {
+        match &slot.stage {
+            Stage::Waiting => {
+                let at = self.slots.iter().position(|other| other.token == slot.token);
+                let before = self.before(at.expect("a slot of the queue"), now);
+                // Who is next begins soon after the turn has come.
+                SlotBody::Waiting { before, ask_again: if before > 1 { 20 } else { 2 } }
+            }
+            Stage::Active { until } => {
+                SlotBody::Active { heads, seconds: until.saturating_sub(now) / 1_000, received }
+            }
+            Stage::Complete => SlotBody::Verifying { ask_again: 1, trouble: None },
+            Stage::Accepted => SlotBody::Accepted,
+            Stage::Refused { why } => SlotBody::Refused { why: why.clone() },
+            Stage::Expired => SlotBody::Expired,
+        }
+    }
+}
+
+/// Reports whether a text is a token, and so the name of a file.
+pub(crate) fn is_token(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}

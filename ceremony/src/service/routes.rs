@@ -1,0 +1,210 @@
+//! The paths of the service.
+
+use super::{Handle, Service, now, problem};
+use crate::body::{PIECE, SlotBody, SlotRequest, StatusBody, UploadedBody};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use axum::{Json, Router};
+use hekaton_ceremony::{Chain, Genesis};
+use hekaton_service::{Problem, ProblemKind, check_same_site, is_late};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+use tower_http::services::ServeFile;
+
+/// The longest request that is not a piece of an upload.
+const MOST_REQUEST: usize = 64 << 10;
+
+pub(super) fn router(service: Handle) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/v1/status", get(status))
+        .route("/v1/files/{*name}", get(file))
+        .route("/v1/slots", post(join))
+        .route("/v1/uploads/{token}", put(piece).post(complete).get(slot))
+        .fallback(async || Problem::new(problem::NOT_FOUND, "there is no such path"))
+        .method_not_allowed_fallback(async || {
+            Problem::new(problem::METHOD, "see docs/guide/ceremony.md")
+        })
+        .layer(from_fn(only_programs))
+        .with_state(service)
+}
+
+/// Refuses requests that a page of another site makes in a browser.
+async fn only_programs(request: Request, next: Next) -> Response {
+    match check_same_site(problem::ORIGIN, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Runs what reads or writes the disk, off the threads that answer.
+async fn blocking<T: Send + 'static>(
+    service: Handle,
+    work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(move || work(&service)).await {
+        Ok(done) => done,
+        Err(error) => Err(Problem::hidden(problem::UNAVAILABLE, error)),
+    }
+}
+
+/// Reads a body of at most `most` bytes.
+async fn bytes_of(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
+    let bytes = to_bytes(body, most).await.map_err(|error| {
+        let (kind, why): (ProblemKind, _) = match is_late(&error) {
+            true => (problem::TIMEOUT, "its body came with less than 16 KiB per second".to_owned()),
+            false => {
+                (problem::TOO_LARGE, format!("at most {most} bytes are taken at a time: {error}"))
+            }
+        };
+        Problem::new(kind, why)
+    })?;
+    Ok(bytes.to_vec())
+}
+
+async fn json_of<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+    let bytes = bytes_of(body, MOST_REQUEST).await?;
+    serde_json::from_slice(&bytes).map_err(|error| Problem::new(problem::BAD_REQUEST, error))
+}
+
+async fn status(State(service): State<Handle>) -> Json<StatusBody> {
+    Json(service.status())
+}
+
+async fn join(State(service): State<Handle>, body: Body) -> Result<Json<SlotBody>, Problem> {
+    let request: SlotRequest = json_of(body).await?;
+    let work = move |service: &Service| {
+        let mut shared = service.lock();
+        if service.finished && shared.queue.find(&request.token).is_none() {
+            return Err(Problem::new(problem::FINISHED, "nothing is accepted any more"));
+        }
+        let known = service.genesis.chains();
+        service.change(&mut shared, |queue| {
+            Ok(queue.join(now(), &request, &service.admission, &known)?)
+        })?;
+        service.body(&shared, &request.token)
+    };
+    blocking(service, work).await.map(Json)
+}
+
+async fn slot(
+    State(service): State<Handle>,
+    Path(token): Path<String>,
+) -> Result<Json<SlotBody>, Problem> {
+    let work = move |service: &Service| {
+        let mut shared = service.lock();
+        if let Some(slot) = shared.queue.find_mut(&token) {
+            slot.seen = now();
+        }
+        service.body(&shared, &token)
+    };
+    blocking(service, work).await.map(Json)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct At {
+    at: u64,
+}
+
+async fn piece(
+    State(service): State<Handle>,
+    Path(token): Path<String>,
+    Query(At { at }): Query<At>,
+    body: Body,
+) -> Result<Json<SlotBody>, Problem> {
+    // Before the body is read.
+    service.check_active(&token)?;
+    let bytes = bytes_of(body, PIECE).await?;
+    let work = move |service: &Service| service.append(&service.turn(&token)?, at, &bytes);
+    blocking(service, work).await.map(Json)
+}
+
+async fn complete(
+    State(service): State<Handle>,
+    Path(token): Path<String>,
+    body: Body,
+) -> Result<Json<SlotBody>, Problem> {
+    let UploadedBody { blake3 } = json_of(body).await?;
+    let work = move |service: &Service| {
+        // Asked again, after the answer was lost.
+        if service.check_active(&token).is_err() {
+            let shared = service.lock();
+            return service.body(&shared, &token);
+        }
+        service.complete(&service.turn(&token)?, &blake3)
+    };
+    blocking(service, work).await.map(Json)
+}
+
+/// The file with a name, if it is one of a transcript: nothing else in the directory is for everybody.
+fn public_file(genesis: &Genesis, directory: &std::path::Path, name: &str) -> Option<PathBuf> {
+    let is_log = |chain: &str| {
+        let chain = Chain::named(chain).filter(|chain| genesis.chains().contains(chain));
+        chain.is_some_and(|chain| name == format!("{chain}.log"))
+    };
+    let known = match (name, name.split_once('/')) {
+        ("genesis" | "final.json", _) => true,
+        (_, Some(("sections" | "fixed", digest))) => super::queue::is_token(digest),
+        (_, None) => name.strip_suffix(".log").is_some_and(is_log),
+        _ => false,
+    };
+    known.then(|| directory.join(name))
+}
+
+async fn file(
+    State(service): State<Handle>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let path = public_file(&service.genesis, &service.directory, &name)
+        .ok_or_else(|| Problem::new(problem::NOT_FOUND, "the transcript has no such file"))?;
+    let gone = "the transcript has no such file, or no longer";
+    match ServeFile::new(&path).try_call(request).await {
+        Ok(answer) if answer.status() != StatusCode::NOT_FOUND => Ok(answer.into_response()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Problem::hidden(problem::UNAVAILABLE, error))
+        }
+        _ => Err(Problem::new(problem::NOT_FOUND, gone)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_the_transcript_are_public() {
+        let directory = tempfile::tempdir().unwrap();
+        let powers = hekaton_ceremony::new_powers(&directory.path().join("p"), 2, 1, "", &|_| {});
+        let genesis = powers.unwrap().genesis;
+        let is_public = |name: &str| public_file(&genesis, directory.path(), name).is_some();
+        let digest = "0123456789abcdef".repeat(4);
+        for name in ["genesis", "final.json", "tau.log", "phi.log"] {
+            assert!(is_public(name), "{name}");
+        }
+        assert!(is_public(&format!("sections/{digest}")) && is_public(&format!("fixed/{digest}")));
+        for name in [
+            "",
+            "lock",
+            "1.log",
+            "tau.log/",
+            ".log",
+            "incoming/slots.json",
+            "../genesis",
+            "/etc/passwd",
+            "sections/..",
+            "sections/../genesis",
+            "sections//genesis",
+            "sections",
+        ] {
+            assert!(!is_public(name), "{name}");
+        }
+        assert!(!is_public(&format!("incoming/{digest}")) && !is_public(&digest));
+    }
+}

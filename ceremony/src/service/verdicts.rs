@@ -1,0 +1,107 @@
+//! Verdicts: contributions that are complete are checked, one at a time.
+
+use super::queue::{Slot, Stage};
+use super::{HELD, Service, ends, now};
+use hekaton_ceremony::{CeremonyError, Coordinator, Response};
+use std::time::{Duration, Instant};
+
+/// The time after which a contribution is checked again that the service could not check.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// The end of a check.
+enum Verdict {
+    Accepted,
+    Refused(String),
+    /// The contribution is not to blame.
+    Trouble(String),
+}
+
+impl Service {
+    /// Checks contributions until the service stops.
+    pub(super) fn judge(&self, mut coordinator: Coordinator) {
+        let mut not_before = Instant::now();
+        loop {
+            let slot = {
+                let mut shared = self.lock();
+                loop {
+                    if shared.stopping {
+                        return;
+                    }
+                    let wait = not_before.saturating_duration_since(Instant::now());
+                    match shared.queue.complete() {
+                        Some(slot) if wait.is_zero() => break slot.clone(),
+                        Some(_) => shared = self.work.wait_timeout(shared, wait).expect(HELD).0,
+                        None => shared = self.work.wait(shared).expect(HELD),
+                    }
+                }
+            };
+            let start = Instant::now();
+            let verdict = self.check(&mut coordinator, &slot);
+            let mut shared = self.lock();
+            shared.chains = ends(&coordinator);
+            let seconds = start.elapsed().as_secs_f64();
+            let name = &slot.name;
+            let stage = match verdict {
+                Verdict::Accepted => {
+                    tracing::info!(name, seconds, "a contribution is accepted");
+                    Stage::Accepted
+                }
+                Verdict::Refused(why) => {
+                    tracing::warn!(name, why, "a contribution is refused");
+                    Stage::Refused { why }
+                }
+                Verdict::Trouble(why) => {
+                    tracing::error!(name, why, "a contribution cannot be checked, and waits");
+                    shared.trouble =
+                        Some("the service cannot check it now, and tries again".to_owned());
+                    not_before = Instant::now() + AGAIN;
+                    continue;
+                }
+            };
+            shared.trouble = None;
+            let end = |queue: &mut super::Queue| {
+                queue.end(&slot.token, now(), stage);
+                Ok(())
+            };
+            // If it cannot be written, the contribution is checked again, and found in the transcript.
+            match self.change(&mut shared, end) {
+                Ok(()) => drop(std::fs::remove_file(self.upload(&slot.token))),
+                Err(_) => not_before = Instant::now() + AGAIN,
+            }
+        }
+    }
+
+    fn check(&self, coordinator: &mut Coordinator, slot: &Slot) -> Verdict {
+        let path = self.upload(&slot.token);
+        // The name of the file is of no use to the contributor.
+        let told = |text: String| text.replace(&path.display().to_string(), "the contribution");
+        let blame = |error: CeremonyError| match &error {
+            CeremonyError::Broken(_) | CeremonyError::Foreign(_) => {
+                Verdict::Refused(told(error.to_string()))
+            }
+            CeremonyError::File { path: at, .. } if *at == path => {
+                Verdict::Refused(told(error.to_string()))
+            }
+            _ => Verdict::Trouble(error.to_string()),
+        };
+        let response = match Response::open(&path, &self.genesis) {
+            Ok(response) => response,
+            Err(error) => return blame(error),
+        };
+        let (records, transcript) = (&response.records, &coordinator.transcript);
+        let chains: Vec<String> = records.iter().map(|record| record.chain.to_string()).collect();
+        if chains != slot.chains || records.iter().any(|record| record.name != slot.name) {
+            let why = "the contribution has another name or other chains than its slot";
+            return Verdict::Refused(why.to_owned());
+        }
+        // The service was stopped after it had accepted the contribution.
+        if records.iter().all(|record| transcript.records(record.chain).contains(record)) {
+            return Verdict::Accepted;
+        }
+        let mut say = |step: &str| tracing::info!(name = slot.name, "checking {step}");
+        match coordinator.add(&response, &mut say) {
+            Ok(()) => Verdict::Accepted,
+            Err(error) => blame(error),
+        }
+    }
+}

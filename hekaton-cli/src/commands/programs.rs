@@ -1,0 +1,22 @@
+//! Commands of other programs, which this one runs as cargo and git run theirs.
+
+use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::installation;
+use std::ffi::OsString;
+use std::process::Command;
+
+/// Replaces this process by a program with the same arguments. Returns only if it cannot be started.
+pub(crate) fn run(
+    program: &str,
+    package: &str,
+    purpose: &str,
+    arguments: &[OsString],
+    json: bool,
+) -> Result<(), Failure> {
+    let program = installation::find(program, package, purpose)?;
+    let mut call = Command::new(&program);
+    // --json may stand before the name of the command.
+    call.args(json.then_some("--json")).args(arguments);
+    let error = std::os::unix::process::CommandExt::exec(&mut call);
+    Err(Failure::new(exit::USAGE, format!("cannot run {}: {error}", program.display())))
+}
