@@ -315,7 +315,7 @@ fn requests_are_checked() {
     let (token, slot) = service.join("a", "Alice");
     let (next, waiting) = service.join("b", "Bob");
     assert_eq!((&slot["state"], &slot["received"]), (&json!("active"), &json!(0)), "{slot}");
-    assert_eq!(waiting, json!({ "state": "waiting", "before": 1, "ask_again": 2 }));
+    assert_eq!(waiting, json!({ "state": "waiting", "before": 1, "ask_again": 1 }));
     let path = format!("/v1/uploads/{token}");
     let unknown = format!("/v1/uploads/{}", "c".repeat(64));
     let put =

@@ -72,6 +72,9 @@ pub(crate) fn check(
         steps: vec![Step::start(genesis, chain)],
         heads: vec![first_head(genesis, chain)],
     };
+    // Of a file of others; generators are equal in both groups.
+    let same = same_logarithms(&checked.last().in_both_groups(), &mut random);
+    require(same, Check::Groups, || format!("chain {chain}, at its start"))?;
     for record in records {
         check_next(&checked, record, &mut random)?;
         checked.steps.push(record.step.clone());

@@ -213,7 +213,9 @@ fn contribute_in_frame(
             let mut begin = |section: &Section| {
                 progress(&format!("section '{}'", section.name));
             };
-            let step = multiply(before, &sections, &secrets, &mut file, &temporary, &mut begin)?;
+            let begun = before.heads.len() > 1 || !genesis.begins_with_generators(before.chain);
+            let step =
+                multiply((before, begun), &sections, &secrets, &mut file, &temporary, &mut begin)?;
             made.push((step, secrets));
         }
         file.flush().map_err(io(out))?;
@@ -268,7 +270,7 @@ fn secrets_of(seed: &Seed, before: &Checked, kind: &Kind) -> Zeroizing<Vec<Fr>> 
 
 /// Multiplies all sections of a chain.
 fn multiply(
-    before: &Checked,
+    (before, begun): (&Checked, bool),
     sections: &[Section],
     secrets: &[Fr],
     file: &mut dyn Write,
@@ -279,7 +281,6 @@ fn multiply(
         Step::Powers(step) => {
             begin(&sections[0]);
             let out = Output { file, path, hasher: blake3::Hasher::new() };
-            let begun = before.heads.len() > 1;
             powers::contribute(&sections[0], before.chain, step, begun, secrets, out)
                 .map(Step::Powers)
         }

@@ -43,13 +43,13 @@ pub struct FamilyPlan {
 }
 
 /// A transcript's directory under a temporary name, so that it is there as a whole or not at all.
-struct Beginning {
+pub(crate) struct Beginning {
     directory: tempfile::TempDir,
     path: PathBuf,
 }
 
 impl Beginning {
-    fn new(path: &Path, begun: &dyn Fn(&Path)) -> Result<Self, CeremonyError> {
+    pub(crate) fn new(path: &Path, begun: &dyn Fn(&Path)) -> Result<Self, CeremonyError> {
         if path.exists() && std::fs::read_dir(path).map_err(io(path))?.next().is_some() {
             return Err(file(path, "is not empty: use a new or empty directory"));
         }
@@ -68,8 +68,13 @@ impl Beginning {
         Ok(Self { directory, path })
     }
 
+    /// The directory under its temporary name.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// Writes a file that is named by its digest.
-    fn write_named(
+    pub(crate) fn write_named(
         &self,
         name: fn(&Path, &[u8; 32]) -> PathBuf,
         write: impl FnOnce(Output<'_>) -> Result<[u8; 32], CeremonyError>,
@@ -88,7 +93,11 @@ impl Beginning {
     }
 
     /// Writes genesis and logs, and gives the directory its name.
-    fn publish(self, subject: Subject, beacon: String) -> Result<Transcript, CeremonyError> {
+    pub(crate) fn publish(
+        self,
+        subject: Subject,
+        beacon: String,
+    ) -> Result<Transcript, CeremonyError> {
         let mut nonce = [0; 32];
         getrandom::fill(&mut nonce)?;
         let genesis = Genesis { nonce, beacon, subject };
@@ -129,7 +138,7 @@ pub fn new_powers(
     beacon: &str,
     begun: &dyn Fn(&Path),
 ) -> Result<Transcript, CeremonyError> {
-    let powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2] };
+    let powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2], import: None };
     let genesis = |powers: &PowersGenesis| Genesis {
         nonce: [0; 32],
         beacon: beacon.to_owned(),

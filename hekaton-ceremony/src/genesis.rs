@@ -2,7 +2,7 @@
 
 use crate::check::CeremonyError;
 use crate::sections::{Group, Vector};
-use hekaton_arith::{Domain, G2Point, Group as _};
+use hekaton_arith::{Domain, G1Point, G2Point, Group as _};
 use hekaton_circuit::prover::BusShape;
 use hekaton_circuit::{R1cs, is_type_name};
 use hekaton_core::DecodeError;
@@ -77,6 +77,32 @@ pub struct PowersGenesis {
     pub instances: usize,
     /// The digests of the sections of tau and phi at the start.
     pub starts: [[u8; 32]; 2],
+    /// The file from which the chain of tau begins; with none, it begins with generators.
+    pub import: Option<Box<Import>>,
+}
+
+/// The layouts of files of the `powersoftau` programs of Zcash and Filecoin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// 64 bytes of BLAKE2b, then uncompressed points.
+    Challenge,
+    /// 64 bytes of BLAKE2b, then compressed points and a public key of 1,152 bytes.
+    Response,
+}
+
+/// A file of powers of tau that others have made. Its history is not checked and counts for nobody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The layout.
+    pub layout: Layout,
+    /// The length of the file in bytes.
+    pub bytes: u64,
+    /// The BLAKE2b-512 digest of the file, by which its makers name it.
+    pub blake2b: [u8; 64],
+    /// Tau, alpha and beta, each times the generator of G1.
+    pub in_g1: [G1Point; 3],
+    /// Tau and beta, each times the generator of G2.
+    pub in_g2: [G2Point; 2],
 }
 
 impl PowersGenesis {
@@ -276,6 +302,14 @@ impl Genesis {
         }
     }
 
+    /// Reports whether a chain begins with generators, so that all its secrets are 1 before the first record.
+    pub(crate) fn begins_with_generators(&self, chain: Chain) -> bool {
+        match &self.subject {
+            Subject::Powers(powers) => chain == Chain::Phi || powers.import.is_none(),
+            Subject::Family(_) => false,
+        }
+    }
+
     /// The family, if it is one.
     pub fn family(&self) -> Option<&FamilyGenesis> {
         match &self.subject {
@@ -299,11 +333,18 @@ impl Genesis {
         put_string(&mut out, &self.beacon);
         let long = |out: &mut Vec<u8>, n: usize| out.extend_from_slice(&(n as u64).to_le_bytes());
         match &self.subject {
-            Subject::Powers(PowersGenesis { domain, instances, starts }) => {
+            Subject::Powers(PowersGenesis { domain, instances, starts, import }) => {
                 long(&mut out, *domain);
                 long(&mut out, *instances);
-                // The start: generators.
-                out.push(0);
+                out.push(u8::from(import.is_some()));
+                if let Some(import) = import {
+                    let Import { layout, bytes, blake2b, in_g1, in_g2 } = &**import;
+                    out.push(if *layout == Layout::Challenge { 0 } else { 1 });
+                    out.extend_from_slice(&bytes.to_le_bytes());
+                    out.extend_from_slice(blake2b);
+                    in_g1.iter().for_each(|point| out.extend(point.to_compressed()));
+                    in_g2.iter().for_each(|point| out.extend(point.to_compressed()));
+                }
                 starts.iter().for_each(|digest| out.extend_from_slice(digest));
             }
             Subject::Family(family) => {
@@ -397,12 +438,27 @@ fn flag(reader: &mut Reader<'_>, what: &'static str) -> Result<bool, DecodeError
 
 fn read_powers(reader: &mut Reader<'_>) -> Result<PowersGenesis, DecodeError> {
     let (domain, instances) = (domain(reader, MAX_DOMAIN)?, instances(reader)?);
-    let [other] = reader.array("start")?;
-    if other != 0 {
-        return Err(reader.invalid("start", 1, format!("{other}, expected 0: generators")));
-    }
+    let import = match reader.array("start")? {
+        [0] => None,
+        [1] => Some(Box::new(read_import(reader)?)),
+        [other] => {
+            let why = format!("{other}, expected 0 (generators) or 1 (a file)");
+            return Err(reader.invalid("start", 1, why));
+        }
+    };
     let starts = [reader.array("digest of the start")?, reader.array("digest of the start")?];
-    Ok(PowersGenesis { domain, instances, starts })
+    Ok(PowersGenesis { domain, instances, starts, import })
+}
+
+fn read_import(reader: &mut Reader<'_>) -> Result<Import, DecodeError> {
+    let layout = match flag(reader, "layout")? {
+        false => Layout::Challenge,
+        true => Layout::Response,
+    };
+    let (bytes, blake2b) = (reader.u64("length of the file")?, reader.array("BLAKE2b")?);
+    let in_g1 = [reader.point("tau")?, reader.point("alpha")?, reader.point("beta")?];
+    let in_g2 = [reader.point("tau")?, reader.point("beta")?];
+    Ok(Import { layout, bytes, blake2b, in_g1, in_g2 })
 }
 
 fn read_family(reader: &mut Reader<'_>) -> Result<FamilyGenesis, DecodeError> {

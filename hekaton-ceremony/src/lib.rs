@@ -6,7 +6,7 @@
 //!
 //! | step | function |
 //! |---|---|
-//! | begin | [`new_powers`], [`new_family`] |
+//! | begin | [`new_powers`], [`new_powers_from`], [`new_family`] |
 //! | contribute | [`contribute()`], from a directory or a state file |
 //! | accept | [`Coordinator::add`] |
 //! | verify | [`verify_powers`], [`verify_family`]; the records alone: [`verify_records`] |
@@ -23,6 +23,7 @@ mod coordinator;
 mod cost;
 mod family;
 mod genesis;
+mod import;
 mod lagrange;
 mod log;
 mod membership;
@@ -45,7 +46,10 @@ pub use contribute::{
 };
 pub use coordinator::{Coordinator, FamilyPlan, is_finished, new_family, new_powers};
 pub use cost::seconds_of_chains;
-pub use genesis::{Chain, FamilyGenesis, Genesis, PowersGenesis, Subject, TypeGenesis, domain_for};
+pub use genesis::{
+    Chain, FamilyGenesis, Genesis, Import, Layout, PowersGenesis, Subject, TypeGenesis, domain_for,
+};
+pub use import::{PowersFile, new_powers_from};
 pub use log::{Log, MOST_LOG};
 pub use record::{
     Digests, Kind, LedgerStep, MAX_NAME, PowersStep, Proof, Record, Step, TypeStep, first_head,

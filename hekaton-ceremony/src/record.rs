@@ -149,19 +149,20 @@ impl Step {
         }
     }
 
-    /// The state of a chain before the first record: all secrets are 1. There are no input sums.
+    /// The state of a chain before the first record: all secrets are 1, or those of a file. There are no input sums.
     pub(crate) fn start(genesis: &Genesis, chain: Chain) -> Self {
         let (g, h) = (G1Point::generator(), G2Point::generator());
         let digests = |new: [u8; 32]| Digests { received: [0; 32], new };
         match (&genesis.subject, chain) {
             (Subject::Powers(powers), chain) => {
-                let (secrets, [of_tau, of_phi]) =
-                    (if chain == Chain::Tau { 3 } else { 2 }, powers.starts);
-                Self::Powers(PowersStep {
-                    in_g1: vec![g; secrets],
-                    in_g2: [h; 2],
-                    digests: digests(if chain == Chain::Tau { of_tau } else { of_phi }),
-                })
+                let [of_tau, of_phi] = powers.starts;
+                let (in_g1, in_g2) = match (&powers.import, chain) {
+                    (Some(import), Chain::Tau) => (import.in_g1.to_vec(), import.in_g2),
+                    (None, Chain::Tau) => (vec![g; 3], [h; 2]),
+                    _ => (vec![g; 2], [h; 2]),
+                };
+                let digests = digests(if chain == Chain::Tau { of_tau } else { of_phi });
+                Self::Powers(PowersStep { in_g1, in_g2, digests })
             }
             (Subject::Family(family), Chain::Segment(number)) => {
                 let sums = [G1Point::IDENTITY; 2];

@@ -1,7 +1,7 @@
 //! Transcripts in words: what they are about, who has contributed, and receipts (spec: ceremony#receipts).
 
 use crate::check::CeremonyError;
-use crate::genesis::{Chain, Genesis, Subject};
+use crate::genesis::{Chain, Genesis, Import, Subject};
 use crate::record::{Kind, Record};
 use crate::transcript::Transcript;
 use crate::verify::{Receipt, contributors, includes};
@@ -34,6 +34,14 @@ impl Genesis {
                 family.types.len(),
                 family.instances
             ),
+        }
+    }
+
+    /// The file from which a chain begins.
+    pub(crate) fn import_of(&self, chain: Chain) -> Option<&Import> {
+        match (&self.subject, chain) {
+            (Subject::Powers(powers), Chain::Tau) => powers.import.as_deref(),
+            _ => None,
         }
     }
 
@@ -71,7 +79,11 @@ pub fn chains_text(transcripts: &[&Transcript]) -> String {
         for log in &transcript.logs {
             let names = contributors(&log.records);
             let beacons = log.records.iter().filter(|r| r.kind != Kind::Contribution).count();
-            let shown: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+            let import = transcript.genesis.import_of(log.chain);
+            let import =
+                import.map(|import| format!("import {}..", &hex::encode(import.blake2b)[..8]));
+            let shown = names.iter().map(|name| quoted(name));
+            let shown: Vec<String> = import.into_iter().chain(shown).collect();
             lines += &format!(
                 "  {:<24} {}{}\n",
                 transcript.genesis.title_of(log.chain),
@@ -93,15 +105,19 @@ pub fn chains_text(transcripts: &[&Transcript]) -> String {
 
 /// The chains of some transcripts for programs: contributors and records.
 pub fn chains_json(transcripts: &[&Transcript]) -> Value {
-    let logs = transcripts.iter().flat_map(|transcript| &transcript.logs);
-    logs.map(|log| {
-        let records: Vec<Value> = log.records.iter().map(record_json).collect();
-        json!({
-            "chain": log.chain.to_string(), "contributors": contributors(&log.records),
-            "records": records, "torn": log.torn,
-        })
-    })
-    .collect()
+    let of_transcript = |transcript: &&Transcript| -> Vec<Value> {
+        let genesis = &transcript.genesis;
+        let logs = transcript.logs.iter().map(|log| {
+            let records: Vec<Value> = log.records.iter().map(record_json).collect();
+            json!({
+                "chain": log.chain.to_string(), "contributors": contributors(&log.records),
+                "import": genesis.import_of(log.chain).map(|import| hex::encode(import.blake2b)),
+                "records": records, "torn": log.torn,
+            })
+        });
+        logs.collect()
+    };
+    transcripts.iter().flat_map(of_transcript).collect()
 }
 
 /// A record for programs.

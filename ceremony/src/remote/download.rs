@@ -133,7 +133,7 @@ fn named_file(
             if tenth > said {
                 said = tenth;
                 display.line(&format!(
-                    "  {} of {}",
+                    "  {} of at most {}",
                     output::bytes(bytes),
                     output::bytes(file.most)
                 ));

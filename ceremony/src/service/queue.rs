@@ -313,7 +313,7 @@ impl Queue {
                 let at = self.slots.iter().position(|other| other.token == slot.token);
                 let before = self.before(at.expect("a slot of the queue"), now);
                 // Who is next begins soon after the turn has come.
-                SlotBody::Waiting { before, ask_again: if before > 1 { 20 } else { 2 } }
+                SlotBody::Waiting { before, ask_again: if before > 1 { 5 } else { 1 } }
             }
             Stage::Active { until } => {
                 SlotBody::Active { heads, seconds: until.saturating_sub(now) / 1_000, received }

@@ -76,8 +76,8 @@ fn one_contributor_at_a_time_works_on_powers() {
     }
     assert_eq!(bench.advance().len(), 1);
     assert_eq!(bench.active(), [1]);
-    assert_eq!(bench.body(2), SlotBody::Waiting { before: 1, ask_again: 2 });
-    assert_eq!(bench.body(3), SlotBody::Waiting { before: 2, ask_again: 20 });
+    assert_eq!(bench.body(2), SlotBody::Waiting { before: 1, ask_again: 1 });
+    assert_eq!(bench.body(3), SlotBody::Waiting { before: 2, ask_again: 5 });
     // While a contribution is checked, nobody else begins, and no deadline ends it.
     bench.queue.find_mut(&token(1)).unwrap().stage = Stage::Complete;
     bench.now += 10 * millis(DEADLINE);
@@ -188,7 +188,7 @@ fn whoever_is_absent_is_passed_over() {
     // The second one does not ask any more.
     bench.now += 121 * SECOND;
     bench.ask(&[2]);
-    assert_eq!(bench.body(3), SlotBody::Waiting { before: 1, ask_again: 2 });
+    assert_eq!(bench.body(3), SlotBody::Waiting { before: 1, ask_again: 1 });
     bench.queue.end(&token(1), bench.now, Stage::Accepted);
     bench.advance();
     assert_eq!(bench.active(), [3]);

@@ -2,6 +2,7 @@
 //! then.
 
 mod files;
+mod import;
 mod keys;
 mod powers;
 mod records;

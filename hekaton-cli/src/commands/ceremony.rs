@@ -9,9 +9,9 @@ use crate::machine;
 use crate::options::{Ceremony, CeremonyFinish, CeremonyNew};
 use crate::transcripts::{IN_KEYS, failed, on_threads, open, steps, types_of, types_of_genesis};
 use hekaton_ceremony::{
-    CeremonyError, Coordinator, Family, FamilyPlan, Powers, Subject, Transcript, bytes_of_chains,
-    chains_text, domain_for, is_finished, new_family, new_powers, points_of_chains, verify_family,
-    verify_powers,
+    CeremonyError, Coordinator, Family, FamilyPlan, Powers, PowersFile, Subject, Transcript,
+    bytes_of_chains, chains_text, domain_for, is_finished, new_family, new_powers, new_powers_from,
+    points_of_chains, verify_family, verify_powers,
 };
 use hekaton_circuit::R1cs;
 use hekaton_core::LocalEngine;
@@ -79,9 +79,18 @@ fn begin_powers(command: &CeremonyNew, json: bool) -> Result<Transcript, Failure
         return Err(Failure::new(exit::USAGE, why));
     };
     let domain = domain_for(rows as usize);
+    let display = Display::new();
     on_threads(&command.threads, || {
         let begun = |path: &Path| remove_beginning(path, json);
-        new_powers(&command.out, domain, subcircuits as usize, &command.beacon, &begun)
+        let (out, instances, beacon) = (&command.out, subcircuits as usize, &command.beacon);
+        match &command.powers_from {
+            None => new_powers(out, domain, instances, beacon, &begun),
+            Some(file) => {
+                let import = PowersFile { path: file, expect: command.expect };
+                let mut say = |step: &str| display.line(step);
+                new_powers_from(out, &import, domain, instances, beacon, &begun, &mut say)
+            }
+        }
     })
 }
 

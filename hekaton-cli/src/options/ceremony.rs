@@ -49,6 +49,8 @@ pub(crate) enum Ceremony {
   hekaton ceremony new merkle --up-to 1M --powers powers --out merkle
   hekaton ceremony new vm -p rows=4096 --subcircuits 256 --powers powers --out vm
 
+  hekaton ceremony new --rows 2^18 --subcircuits 4096 --powers-from challenge --out powers
+
 Powers serve all families with domains of up to --rows rows and up to --subcircuits
 subcircuits. A family needs powers of a ceremony that is finished.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
@@ -68,6 +70,13 @@ pub(crate) struct CeremonyNew {
     /// For a family: the directory of the powers, whose ceremony is finished
     #[arg(long, value_name = "DIR")]
     pub(crate) powers: Option<PathBuf>,
+    /// For powers: begin the chain of tau with a file of powers of tau that others have made: a challenge or a response
+    /// of the powersoftau programs of Zcash and Filecoin, which serves 3/4 of its powers
+    #[arg(long, value_name = "FILE", conflicts_with = "powers")]
+    pub(crate) powers_from: Option<PathBuf>,
+    /// Refuse that file unless this is its BLAKE2b-512 digest
+    #[arg(long, value_name = "HEX", value_parser = blake2b, requires = "powers_from")]
+    pub(crate) expect: Option<[u8; 64]>,
     /// For a family whose proofs are not to be zero-knowledge
     #[arg(long, requires = "powers")]
     pub(crate) no_zero_knowledge: bool,
@@ -83,6 +92,11 @@ pub(crate) struct CeremonyNew {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+fn blake2b(text: &str) -> Result<[u8; 64], String> {
+    let bytes = hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "expected 128 hexadecimal digits".to_owned())
 }
 
 #[derive(Debug, Args)]
