@@ -6,6 +6,7 @@ use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::options::Threads;
 use hekaton_terminal::progress::Display;
 use hekaton_terminal::signals::Handling;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The program that records name.
@@ -16,6 +17,7 @@ pub(crate) fn failed(error: &CeremonyError) -> Failure {
     let code = match error {
         _ if error.is_refusal() => exit::REFUSED,
         CeremonyError::Randomness(_) => exit::FAILED,
+        CeremonyError::Io { source, .. } if source.kind() == ErrorKind::StorageFull => exit::FAILED,
         _ => exit::BAD_FILE,
     };
     Failure::new(code, error)

@@ -5,8 +5,8 @@ use crate::common::{
 };
 use crate::options::Contribute;
 use hekaton_ceremony::{
-    Chain, Contributor, Kind, MAX_NAME, Record, Seed, Transcript, bytes_of_chains, contribute,
-    is_finished, is_name, points_of_chains, receipt, seconds_of_chains,
+    Chain, Contributor, Genesis, Kind, MAX_NAME, Record, Seed, Transcript, bytes_of_chains,
+    contribute, is_finished, is_name, points_of_chains, receipt, seconds_of_chains,
 };
 use hekaton_files::{folder_of, is_temporary};
 use hekaton_terminal::exit::{self, Failure, OrFail};
@@ -25,7 +25,7 @@ pub(crate) fn run(command: &Contribute, json: bool) -> Result<(), Failure> {
     let Some(out) = &command.out else {
         return Err(Failure::new(exit::USAGE, "--out is required: the file to write"));
     };
-    if command.invitation.is_some() {
+    if command.invitation()?.is_some() {
         return Err(Failure::new(exit::USAGE, "--invitation is for services"));
     }
     let transcript = open(Path::new(&command.ceremony))?;
@@ -40,7 +40,8 @@ pub(crate) fn run(command: &Contribute, json: bool) -> Result<(), Failure> {
     }
     let unfinished = out.clone();
     on_interrupt(move || remove_unfinished(&unfinished), "interrupted: nothing was written", json)?;
-    let text = ask(command, &transcript, &chains, out)?;
+    let cost = Cost { genesis: &transcript.genesis, chains: &chains, times: 1 };
+    let text = cost.ask(command, out)?;
     let records = compute(command, &transcript, &chains, &text, out)?;
     drop(text);
     let (file, receipt) = write_receipt(command, &transcript, &records, out)?;
@@ -87,53 +88,59 @@ pub(crate) fn remove_unfinished(out: &Path) -> bool {
     !out.exists()
 }
 
-/// Says what a contribution costs and, on a terminal, asks whether to go on and for a text that is mixed into the randomness.
-///
-/// # Errors
-/// If the disk is too full, or the answer is no.
-pub(crate) fn ask(
-    command: &Contribute,
-    transcript: &Transcript,
-    chains: &[Chain],
-    out: &Path,
-) -> Result<Zeroizing<String>, Failure> {
-    // Before anything secret is typed or drawn.
-    protect_memory();
-    let bytes = bytes_of_chains(&transcript.genesis, chains);
-    let points = points_of_chains(&transcript.genesis, chains) as u64;
-    let seconds =
-        on_threads(&command.threads, || Ok(seconds_of_chains(&transcript.genesis, chains)))?;
-    output::say(format_args!(
-        "ceremony {}: {}\n{} points in {}: about {} on this machine",
-        hex::encode(transcript.genesis.digest()),
-        transcript.genesis.title(),
-        output::count(points),
-        output::bytes(bytes),
-        output::seconds_f64(seconds),
-    ));
-    let free = rustix::fs::statvfs(folder_of(out)).or_fail(exit::BAD_FILE)?;
-    let free = free.f_bavail.saturating_mul(free.f_frsize);
-    if free < bytes {
-        let why = format!(
-            "{}: the contribution needs {}, and {} are free",
-            out.display(),
+/// The cost of a contribution.
+pub(crate) struct Cost<'a> {
+    pub(crate) genesis: &'a Genesis,
+    pub(crate) chains: &'a [Chain],
+    /// How often the disk must have room for the points: for those that are written, and for those that are downloaded.
+    pub(crate) times: u64,
+}
+
+impl Cost<'_> {
+    /// Prints the cost and, on a terminal, asks whether to begin and for a text that is mixed into the randomness.
+    ///
+    /// # Errors
+    /// If the disk is too full, or the answer is no.
+    pub(crate) fn ask(
+        &self,
+        command: &Contribute,
+        out: &Path,
+    ) -> Result<Zeroizing<String>, Failure> {
+        let Self { genesis, chains, times } = *self;
+        // Before anything secret is typed or drawn.
+        protect_memory();
+        let bytes = bytes_of_chains(genesis, chains);
+        let seconds = on_threads(&command.threads, || Ok(seconds_of_chains(genesis, chains)))?;
+        output::say(format_args!(
+            "ceremony {}: {}\n{} points in {}: about {} on this machine",
+            hex::encode(genesis.digest()),
+            genesis.title(),
+            output::count(points_of_chains(genesis, chains) as u64),
             output::bytes(bytes),
-            output::bytes(free)
+            output::seconds_f64(seconds),
+        ));
+        let free = rustix::fs::statvfs(folder_of(out)).or_fail(exit::BAD_FILE)?;
+        let free = free.f_bavail.saturating_mul(free.f_frsize);
+        if free < times * bytes {
+            let (bytes, free) = (output::bytes(times * bytes), output::bytes(free));
+            let why = format!("{}: {bytes} are needed, and {free} are free", out.display());
+            return Err(Failure::new(exit::FAILED, why));
+        }
+        let mut text = Zeroizing::new(String::new());
+        if command.yes || !std::io::stdin().is_terminal() {
+            return Ok(text);
+        }
+        output::say(
+            "Type anything to mix it into the randomness, then Enter to begin; Ctrl-C ends.",
         );
-        return Err(Failure::new(exit::FAILED, why));
+        let mut typed = Zeroizing::new(String::new());
+        // The end of the input, Ctrl-D, is a refusal.
+        if std::io::stdin().lock().read_line(&mut typed).or_fail(exit::FAILED)? == 0 {
+            return Err(Failure::new(exit::INTERRUPTED, "nothing was written"));
+        }
+        text.push_str(typed.trim_end());
+        Ok(text)
     }
-    let mut text = Zeroizing::new(String::new());
-    if command.yes || !std::io::stdin().is_terminal() {
-        return Ok(text);
-    }
-    output::say("Type anything to mix it into the randomness, then Enter to begin; Ctrl-C ends.");
-    let mut typed = Zeroizing::new(String::new());
-    // The end of the input, Ctrl-D, is a refusal.
-    if std::io::stdin().lock().read_line(&mut typed).or_fail(exit::FAILED)? == 0 {
-        return Err(Failure::new(exit::INTERRUPTED, "nothing was written"));
-    }
-    text.push_str(typed.trim_end());
-    Ok(text)
 }
 
 /// Makes the contribution.

@@ -2,10 +2,10 @@
 
 use clap::{Args, Parser, Subcommand};
 use hekaton_ceremony::Chain;
-use hekaton_terminal::exit;
+use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::options::{THREADS, Threads};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The codes with which the program exits.
@@ -81,9 +81,8 @@ pub(crate) struct Contribute {
     /// Your name in the record, at most 128 bytes; it is a claim that your receipt supports
     #[arg(long)]
     pub(crate) name: String,
-    /// The code of your invitation, if the service asks for one
-    #[arg(long, value_name = "CODE")]
-    pub(crate) invitation: Option<String>,
+    #[command(flatten)]
+    invitation: Invitation,
     /// Contribute only to these chains: tau, phi, or numbers of segments, separated by commas
     #[arg(long, value_name = "CHAINS", value_delimiter = ',', value_parser = chain)]
     pub(crate) only: Vec<Chain>,
@@ -142,9 +141,46 @@ pub(crate) struct Send {
     pub(crate) contribution: PathBuf,
     /// The address of the service
     pub(crate) url: String,
-    /// The code of your invitation, if the service asks for one
-    #[arg(long, value_name = "CODE")]
-    pub(crate) invitation: Option<String>,
+    #[command(flatten)]
+    invitation: Invitation,
+}
+
+#[derive(Debug, Args)]
+struct Invitation {
+    /// The code of your invitation, if the service asks for one; or @FILE with the code, which other users of
+    /// this machine cannot see
+    #[arg(long, value_name = "CODE|@FILE")]
+    invitation: Option<String>,
+}
+
+impl Invitation {
+    fn code(&self) -> Result<Option<String>, Failure> {
+        let Some(given) = &self.invitation else { return Ok(None) };
+        let Some(path) = given.strip_prefix('@') else { return Ok(Some(given.clone())) };
+        let path = Path::new(path);
+        let text = exit::read_limited(path, 1 << 10, "the limit for an invitation")?;
+        let code = String::from_utf8(text).map_err(|_| format!("{}: is not text", path.display()));
+        // Of a line of the coordinator's file, the name may be there, too.
+        let code = code.or_fail(exit::BAD_FILE)?.split_whitespace().next().map(str::to_owned);
+        match code {
+            Some(code) => Ok(Some(code)),
+            None => Err(Failure::new(exit::BAD_FILE, format!("{}: is empty", path.display()))),
+        }
+    }
+}
+
+impl Contribute {
+    /// The code of the invitation.
+    pub(crate) fn invitation(&self) -> Result<Option<String>, Failure> {
+        self.invitation.code()
+    }
+}
+
+impl Send {
+    /// The code of the invitation.
+    pub(crate) fn invitation(&self) -> Result<Option<String>, Failure> {
+        self.invitation.code()
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! A ceremony by way of its service, as people run it: contributors, cheats, lost connections, kills.
 
-use hekaton_ceremony::{Transcript, contributors, new_powers, verify_powers};
+use hekaton_ceremony::{Coordinator, Transcript, contributors, new_powers, verify_powers};
 use hekaton_testing::Tool;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
@@ -255,7 +255,11 @@ fn contributions_are_sent_for_others() {
         tool().ok(&["contribute", &state, "--name", name, "--out", out]);
     }
     tool().ok(&["send", &alice, &service.address]);
+    // Again, and too late: nobody waits for that.
+    tool().ok(&["send", &alice, &service.address]);
     tool().fails(1, "others have contributed since", &["send", &late, &service.address]);
+    let status = service.json("GET", "/v1/status", b"").1;
+    assert_eq!((&status["active"], &status["waiting"]), (&json!(0), &json!(0)));
     tool().fails(3, "exists", &["fetch", &service.address, "--out", &state]);
     tool().fails(2, "is no address", &["status", "ftp://example"]);
     tool().fails(4, "", &["status", "http://127.0.0.1:1"]);
@@ -349,6 +353,9 @@ fn requests_are_checked() {
     refused(service.json("GET", "/v1/files/..%2flock", b""), 404, "not-found");
     refused(service.json("GET", "/v1/files/final.json", b""), 404, "not-found");
     refused(service.json("GET", "/v2", b""), 404, "not-found");
+    refused(service.json("PUT", &path, b"x"), 400, "bad-request");
+    refused(service.json("GET", "/v1/uploads/%ff", b""), 400, "bad-request");
+    refused(service.json("DELETE", &unknown, b""), 404, "not-found");
     refused(service.json("DELETE", "/v1/slots", b""), 405, "method");
     let page = service.ask("POST", "/v1/slots", &[("origin", "https://example.com")], b"{}");
     assert_eq!(page.0, StatusCode::FORBIDDEN);
@@ -364,6 +371,108 @@ fn requests_are_checked() {
     let behind = service.ask("GET", "/v1/files/genesis", &[("range", &behind)], b"");
     assert_eq!(behind.0, StatusCode::RANGE_NOT_SATISFIABLE);
     assert_eq!(service.ask("GET", "/healthz", &[], b"").0, StatusCode::OK);
+}
+
+/// What is in a folder by mistake, or is damaged there, is not touched or is replaced.
+#[test]
+fn folders_are_checked() {
+    let place = Place::new(8);
+    let service = place.serve(0, &["--open"]);
+    std::fs::create_dir(place.path("mine")).unwrap();
+    std::fs::write(place.path("mine/genesis"), "of the bible").unwrap();
+    let fetch = |out: &str| {
+        let mut command = tool().command(&["fetch", &service.address, "--directory", "--out"]);
+        command.arg(place.text(out));
+        command
+    };
+    fails(&mut fetch("mine"), 3, "neither empty nor a download");
+    fails(&mut fetch("powers"), 3, "neither empty nor a download");
+    assert_eq!(std::fs::read(place.path("mine/genesis")).unwrap(), b"of the bible");
+    let mut alice = place.contribute(&service, "mine", &[]);
+    fails(&mut alice, 3, "is not the folder of a contribution");
+    // A section that was damaged, or is too long, is downloaded again.
+    assert!(fetch("copy").status().unwrap().success());
+    for damage in [&b"short"[..], &[0; 10_000]] {
+        for entry in std::fs::read_dir(place.path("copy/sections")).unwrap() {
+            std::fs::write(entry.unwrap().path(), damage).unwrap();
+        }
+        assert!(fetch("copy").status().unwrap().success());
+        tool().ok(&[
+            "contribute",
+            &place.text("copy"),
+            "--name",
+            "Bob",
+            "--out",
+            &place.text("bob"),
+        ]);
+        std::fs::remove_file(place.path("bob")).unwrap();
+    }
+    // Two processes in one folder.
+    let (_, slot) = service.join("a", "Slow");
+    assert_eq!(slot["state"], "active");
+    let mut first = place.contribute(&service, "Alice", &[]).stderr(Stdio::null()).spawn().unwrap();
+    while !place.path("Alice/slot.json").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fails(
+        &mut place.contribute(&service, "Alice", &[]),
+        3,
+        "another process works on this contribution",
+    );
+    // Whoever gives up keeps nobody waiting.
+    let left = service.json("DELETE", &format!("/v1/uploads/{}", "a".repeat(64)), b"");
+    assert_eq!(left.1["state"], "expired");
+    assert!(first.wait().unwrap().success());
+    // The receipt was lost with the answer: the folder has the contribution, which is in the transcript.
+    service.stop();
+    assert_eq!(place.checked(), [["Alice"], ["Alice"]]);
+}
+
+/// A run that was killed between its contribution and the receipt: the next one has both.
+#[test]
+fn receipts_are_written_again() {
+    let place = Place::new(8);
+    let service = place.serve(0, &["--open"]);
+    let (slow, _) = service.join("a", "Slow");
+    let mut first = place.contribute(&service, "Alice", &[]).stderr(Stdio::null()).spawn().unwrap();
+    while !place.path("Alice/slot.json").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // What the first run would have made, without the receipt.
+    let (state, out) = (place.text("state"), place.text("Alice/contribution"));
+    tool().ok(&["fetch", &service.address, "--out", &state]);
+    tool().ok(&["contribute", &state, "--name", "Alice", "--out", &out]);
+    std::fs::remove_file(format!("{out}.receipt")).unwrap();
+    service.json("DELETE", &format!("/v1/uploads/{slow}"), b"");
+    let said = done(&mut place.contribute(&service, "Alice", &[]));
+    assert!(said["receipt"].as_str().unwrap().contains("name Alice"));
+    service.stop();
+    assert_eq!(place.checked(), [["Alice"], ["Alice"]]);
+}
+
+/// After `finish`, nobody is kept waiting for a turn that cannot end well.
+#[test]
+fn finished_ceremonies_are_for_downloads() {
+    let place = Place::new(8);
+    let service = place.serve(0, &["--open"]);
+    done(&mut place.contribute(&service, "Alice", &[]));
+    let (active, _) = service.join("a", "Bob");
+    let (waiting, _) = service.join("b", "Carol");
+    service.stop();
+    Coordinator::open(&place.path("powers")).unwrap().finish().unwrap();
+    let service = place.serve(0, &["--open"]);
+    for token in [active, waiting] {
+        let slot = service.json("GET", &format!("/v1/uploads/{token}"), b"").1;
+        assert_eq!(slot, json!({ "state": "refused", "why": "the ceremony is finished" }));
+    }
+    assert_eq!(service.join("c", "Dave").1["type"], "urn:hekaton:ceremony:finished");
+    fails(&mut place.contribute(&service, "Eve", &[]), 3, "the ceremony is finished");
+    let copy = place.text("copy");
+    tool().ok(&["fetch", &service.address, "--directory", "--out", &copy]);
+    assert!(Path::new(&copy).join("final.json").exists());
+    done(&mut place.contribute(&service, "Alice", &[]));
 }
 
 /// A deadline that passes: the next one has its turn, and the first one learns of it and can come back.
@@ -409,7 +518,7 @@ fn killed_contributors_go_on() {
     // What is left has no secret, and no product that was not sent.
     let left: Vec<_> =
         std::fs::read_dir(place.path("Alice")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(left.len(), 3, "receipt, slot and lock: {left:?}");
     service.stop();
     assert_eq!(place.checked(), [["Alice"], ["Alice"]]);
     let transcript = Transcript::open(&place.path("powers")).unwrap();
@@ -442,6 +551,7 @@ fn killed_services_go_on() {
     }
     assert!(children.iter_mut().all(|child| child.wait().unwrap().success()));
     service.stop();
+    assert_eq!(std::fs::read_dir(place.path("powers/incoming")).unwrap().count(), 1);
     for mut names in place.checked() {
         names.sort_unstable();
         assert_eq!(names, ["Alice", "Bob", "Carol"]);

@@ -265,13 +265,18 @@ impl Transcript {
         &self.log(chain).records
     }
 
+    /// The head of a chain after its last record.
+    pub fn head(&self, chain: Chain) -> [u8; 32] {
+        let first = || crate::record::first_head(&self.genesis, chain);
+        self.records(chain).last().map_or_else(first, Record::head)
+    }
+
     /// The digest of the whole transcript, which keys name.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 ceremony transcript");
         hasher.update(&self.genesis.digest());
         for log in &self.logs {
-            let first = || crate::record::first_head(&self.genesis, log.chain);
-            let head = log.records.last().map_or_else(first, Record::head);
+            let head = self.head(log.chain);
             hasher.update(&(log.records.len() as u64).to_le_bytes()).update(&head);
         }
         if let Some(family) = self.genesis.family() {

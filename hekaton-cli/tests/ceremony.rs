@@ -141,6 +141,24 @@ fn chains_are_contributed_to_one_by_one() {
     fails(3, "is finished", &["ceremony", "add", &powers, &early]);
 }
 
+/// Powers that begin with a file of others.
+#[test]
+fn powers_begin_with_those_of_others() {
+    let place = Place::new();
+    let (file, powers) = (place.path("challenge"), place.path("powers"));
+    std::fs::copy("../hekaton-ceremony/src/tests/golden/snarkjs.challenge", &file).unwrap();
+    let new = ["ceremony", "new", "--subcircuits", "2", "--out", &powers, "--powers-from", &file];
+    fails(3, "serve domains of up to 12 rows", &[&new[..], &["--rows", "13"]].concat());
+    let zeros = "00".repeat(64);
+    fails(3, "--expect requires 00", &[&new[..], &["--rows", "12", "--expect", &zeros]].concat());
+    fails(2, "128 hexadecimal digits", &[&new[..], &["--rows", "12", "--expect", "00"]].concat());
+    ok(&[&new[..], &["--rows", "12"]].concat());
+    fails(1, "nobody contributed", &["ceremony", "verify", &powers]);
+    place.take_part(&powers, "Alice", &[]);
+    let lines = ok(&["ceremony", "verify", &powers]);
+    assert!(lines.contains("tau, alpha, beta         import ebe86a3c.., Alice\n"), "{lines}");
+}
+
 /// Wrong files, wrong options and damage, each with an error that says what is wrong.
 #[test]
 fn mistakes_are_told() {

@@ -3,7 +3,7 @@
 use crate::body::{PIECE, SlotBody, SlotRequest, StatusBody, UploadedBody};
 use hekaton_service::Problem;
 use hekaton_terminal::exit::{self, Failure};
-use hekaton_terminal::output;
+use hekaton_terminal::output::{self, one_line};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -19,14 +19,24 @@ const MOST_ANSWER: u64 = 1 << 20;
 const SILENCE: Duration = Duration::from_secs(60);
 /// The longest time without an answer: services are restarted, and contributors travel.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const SECOND: Duration = Duration::from_secs(1);
 /// The longest time between two attempts.
 const PAUSE: Duration = Duration::from_secs(30);
+
+/// The longest text of a service that is shown.
+const MOST_TEXT: usize = 400;
+
+/// A text of a service, which could look like lines of this program.
+pub(crate) fn foreign(text: &str) -> String {
+    let cut: String = text.chars().take(MOST_TEXT).collect();
+    one_line(&cut).into_owned()
+}
 
 /// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoAnswer {
     /// The service refuses.
-    #[error("{0}")]
+    #[error("{}", foreign(&.0.to_string()))]
     Problem(Problem),
     /// It does not answer, or with something else: another attempt may help.
     #[error("{0}")]
@@ -56,6 +66,11 @@ impl NoAnswer {
         }
     }
 
+    /// Reports whether there was no answer.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self, Self::Away(_))
+    }
+
     /// Reports whether the service has answered with a status.
     pub(crate) fn is(&self, status: u16) -> bool {
         matches!(self, Self::Problem(problem) if problem.status == status)
@@ -75,7 +90,7 @@ impl Client {
         let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
         let is_one = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
         // Paths are appended to it.
-        if !is_one || address.contains(['?', '#', ' ']) {
+        if !is_one || address.contains(['?', '#', ' ', '@']) {
             let why =
                 format!("'{address}' is no address: expected http://HOST:PORT or https://HOST");
             return Err(Failure::new(exit::USAGE, why));
@@ -97,7 +112,7 @@ impl Client {
         &self,
         mut request: impl FnMut(&Self) -> Result<T, NoAnswer>,
     ) -> Result<T, NoAnswer> {
-        let (start, mut pause) = (Instant::now(), Duration::from_secs(1));
+        let (start, mut pause) = (Instant::now(), SECOND);
         loop {
             match request(self) {
                 Err(why) if why.may_pass() && start.elapsed() < PATIENCE => {
@@ -105,7 +120,7 @@ impl Client {
                         NoAnswer::Problem(problem) => problem.wait(),
                         _ => None,
                     };
-                    let wait = asked.unwrap_or(pause).min(PAUSE);
+                    let wait = asked.unwrap_or(pause).clamp(SECOND, PAUSE);
                     output::say(format_args!("{why}; trying again in {} s", wait.as_secs()));
                     std::thread::sleep(wait);
                     pause = (2 * pause).min(PAUSE);
@@ -115,6 +130,11 @@ impl Client {
         }
     }
 
+    /// An error that names the service, and not the path, which may have a token.
+    fn away(&self, why: &dyn std::fmt::Display) -> NoAnswer {
+        NoAnswer::Away(format!("{}: {}", self.address, foreign(&why.to_string())))
+    }
+
     fn url(&self, path: &str) -> String {
         format!("{}{path}", self.address)
     }
@@ -122,14 +142,14 @@ impl Client {
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, NoAnswer> {
         let url = self.url(path);
         let answer = self.agent.get(&url).config().timeout_global(Some(SILENCE)).build().call();
-        read(&url, answer)
+        self.read(answer)
     }
 
     fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, NoAnswer> {
         let url = self.url(path);
         let body = serde_json::to_vec(body).expect("bodies have texts and numbers");
         let request = self.agent.post(&url).config().timeout_global(Some(SILENCE)).build();
-        read(&url, request.header("content-type", "application/json").send(&body[..]))
+        self.read(request.header("content-type", "application/json").send(&body[..]))
     }
 
     pub(crate) fn status(&self) -> Result<StatusBody, NoAnswer> {
@@ -149,7 +169,13 @@ impl Client {
         let url = self.url(&format!("/v1/uploads/{token}?at={at}"));
         let limit = Some(time_of(piece.len()));
         let request = self.agent.put(&url).config().timeout_global(limit).build();
-        read(&url, request.header("content-type", "application/octet-stream").send(piece))
+        self.read(request.header("content-type", "application/octet-stream").send(piece))
+    }
+
+    /// Gives a slot up, so that others do not wait for it.
+    pub(crate) fn leave(&self, token: &str) -> Result<SlotBody, NoAnswer> {
+        let url = self.url(&format!("/v1/uploads/{token}"));
+        self.read(self.agent.delete(&url).config().timeout_global(Some(SILENCE)).build().call())
     }
 
     pub(crate) fn complete(&self, token: &str, blake3: String) -> Result<SlotBody, NoAnswer> {
@@ -169,11 +195,14 @@ impl Client {
         let mut file = File::options().create(true).append(true).open(to).map_err(broken)?;
         let mut length = file.metadata().map_err(broken)?.len();
         loop {
-            let piece = self.part_of_file(name, length)?;
+            let piece = self.patiently(|client| client.part_of_file(name, length))?;
             length += piece.len() as u64;
             if length > most {
-                let why =
-                    format!("{name} has more than {most} bytes, so it is not of this ceremony");
+                drop(file);
+                std::fs::remove_file(to).map_err(broken)?;
+                let why = format!(
+                    "{name} has more than {most} bytes, which is too long for this ceremony"
+                );
                 return Err(NoAnswer::File(why));
             }
             file.write_all(&piece).map_err(broken)?;
@@ -187,7 +216,7 @@ impl Client {
     /// A piece of a file from an offset on: shorter than [`PIECE`] at its end, and empty behind it.
     fn part_of_file(&self, name: &str, at: u64) -> Result<Vec<u8>, NoAnswer> {
         let url = self.url(&format!("/v1/files/{name}"));
-        let away = |why: &dyn std::fmt::Display| NoAnswer::Away(format!("{url}: {why}"));
+        let away = |why: &dyn std::fmt::Display| self.away(why);
         let range = format!("bytes={at}-{}", at + PIECE as u64 - 1);
         let request = self.agent.get(&url).header("range", range);
         let mut answer = request
@@ -203,10 +232,30 @@ impl Client {
             }
             StatusCode::RANGE_NOT_SATISFIABLE => Ok(Vec::new()),
             status if status.is_success() => Err(away(&"it does not send parts of files")),
-            _ => match read::<()>(&url, Ok(answer)) {
+            _ => match self.read::<()>(Ok(answer)) {
                 Err(refused) => Err(refused),
                 Ok(()) => Err(away(&"an answer that is none of a ceremony's service")),
             },
+        }
+    }
+
+    /// Reads an answer, or the problem that the service reports.
+    fn read<T: DeserializeOwned>(
+        &self,
+        answer: Result<Response<Body>, ureq::Error>,
+    ) -> Result<T, NoAnswer> {
+        let away = |why: &dyn std::fmt::Display| self.away(why);
+        let mut answer = answer.map_err(|e| away(&e))?;
+        let status = answer.status();
+        let bytes = answer.body_mut().with_config().limit(MOST_ANSWER).read_to_vec();
+        let bytes = bytes.map_err(|e| away(&e))?;
+        if status.is_success() {
+            return serde_json::from_slice(&bytes)
+                .map_err(|e| away(&format!("the answer is none of a ceremony's service: {e}")));
+        }
+        match serde_json::from_slice::<Problem>(&bytes) {
+            Ok(problem) => Err(NoAnswer::Problem(problem)),
+            Err(_) => Err(away(&format!("status {status}, which is none of a ceremony's service"))),
         }
     }
 }
@@ -214,24 +263,4 @@ impl Client {
 /// The longest time for the transfer of this many bytes: that of the slowest connection that a service bears.
 fn time_of(bytes: usize) -> Duration {
     SILENCE + Duration::from_secs(bytes as u64 >> 14)
-}
-
-/// Reads an answer, or the problem that the service reports.
-fn read<T: DeserializeOwned>(
-    url: &str,
-    answer: Result<Response<Body>, ureq::Error>,
-) -> Result<T, NoAnswer> {
-    let away = |why: &dyn std::fmt::Display| NoAnswer::Away(format!("{url}: {why}"));
-    let mut answer = answer.map_err(|e| away(&e))?;
-    let status = answer.status();
-    let bytes = answer.body_mut().with_config().limit(MOST_ANSWER).read_to_vec();
-    let bytes = bytes.map_err(|e| away(&e))?;
-    if status.is_success() {
-        return serde_json::from_slice(&bytes)
-            .map_err(|e| away(&format!("the answer is none of a ceremony's service: {e}")));
-    }
-    match serde_json::from_slice::<Problem>(&bytes) {
-        Ok(problem) => Err(NoAnswer::Problem(problem)),
-        Err(_) => Err(away(&format!("status {status}, which is none of a ceremony's service"))),
-    }
 }

@@ -2,14 +2,19 @@
 
 use super::client::{Client, NoAnswer};
 use crate::common::{check_expected, failed, open};
-use hekaton_ceremony::{Chain, MOST_GENESIS, MOST_LOG, NamedFile, Transcript};
+use hekaton_ceremony::{Chain, Genesis, MOST_GENESIS, MOST_LOG, NamedFile, Transcript};
+use hekaton_files::{read_at_most, sync_folder_of};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// The number of times that a download begins again because the ceremony has advanced meanwhile.
 const ATTEMPTS: usize = 5;
+
+/// The file that tells a download from a coordinator's directory.
+const MARK: &str = "download";
 
 /// The part of a transcript that is downloaded, besides its genesis and logs.
 #[derive(Clone, Copy)]
@@ -30,12 +35,7 @@ pub(crate) fn transcript(
     expect: Option<[u8; 32]>,
     wanted: Wanted<'_>,
 ) -> Result<Transcript, Failure> {
-    for folder in ["sections", "fixed"] {
-        let path = directory.join(folder);
-        std::fs::create_dir_all(&path)
-            .map_err(|e| format!("{}: {e}", path.display()))
-            .or_fail(exit::BAD_FILE)?;
-    }
+    begin(directory)?;
     let display = Display::new();
     for _ in 0..ATTEMPTS {
         let transcript = records(client, directory, expect)?;
@@ -52,7 +52,10 @@ pub(crate) fn transcript(
         if complete {
             remove_others(directory, &files);
             if matches!(wanted, Wanted::Everything) {
-                fresh(client, directory, "final.json", 1 << 20, true)?;
+                match fresh(client, directory, "final.json", 1 << 20) {
+                    Err(why) if why.is(404) => {}
+                    part => rename(&part?, &directory.join("final.json"))?,
+                }
             }
             return Ok(transcript);
         }
@@ -62,53 +65,105 @@ pub(crate) fn transcript(
     Err(Failure::new(exit::FAILED, why))
 }
 
+/// Makes a directory, or continues in one that this program has made. A coordinator's own is not touched.
+fn begin(directory: &Path) -> Result<(), Failure> {
+    let mark = directory.join(MARK);
+    let is_empty = match std::fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(e) if e.kind() == ErrorKind::NotFound => true,
+        Err(e) => return Err(on_disk(directory)(e)),
+    };
+    if !is_empty && !mark.exists() {
+        let why = format!(
+            "{}: is neither empty nor a download: choose another directory",
+            directory.display()
+        );
+        return Err(Failure::new(exit::BAD_FILE, why));
+    }
+    for folder in ["sections", "fixed"] {
+        let path = directory.join(folder);
+        std::fs::create_dir_all(&path).map_err(on_disk(&path))?;
+    }
+    std::fs::write(&mark, "downloaded by hekaton-ceremony\n").map_err(on_disk(&mark))
+}
+
 /// Downloads genesis and logs.
 pub(crate) fn records(
     client: &Client,
     directory: &Path,
     expect: Option<[u8; 32]>,
 ) -> Result<Transcript, Failure> {
-    fresh(client, directory, "genesis", MOST_GENESIS, false)?;
-    let genesis = directory.join("genesis");
-    let bytes = hekaton_files::read_at_most(&genesis, MOST_GENESIS).or_fail(exit::BAD_FILE)?;
-    let genesis = hekaton_ceremony::Genesis::from_bytes(&bytes)
-        .map_err(|e| format!("{}: its genesis: {e}", client.address()))
-        .or_fail(exit::BAD_FILE)?;
-    check_expected(&genesis.digest(), expect)?;
+    let genesis = genesis(client, directory, expect)?;
     for chain in genesis.chains() {
-        fresh(client, directory, &format!("{chain}.log"), MOST_LOG, false)?;
+        let name = format!("{chain}.log");
+        let part = fresh(client, directory, &name, MOST_LOG)?;
+        rename(&part, &directory.join(name))?;
     }
     open(directory)
 }
 
-/// Downloads a file that may have changed since the last time.
-fn fresh(
+/// Downloads the genesis. Another one that is there stays.
+pub(crate) fn genesis(
     client: &Client,
     directory: &Path,
-    name: &str,
-    most: u64,
-    optional: bool,
-) -> Result<(), Failure> {
-    let (path, part) = (directory.join(name), directory.join(format!("{name}.part")));
-    let got = client.patiently(|client| {
-        match std::fs::remove_file(&part) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(NoAnswer::File(format!("{}: {e}", part.display())));
-            }
-            _ => {}
+    expect: Option<[u8; 32]>,
+) -> Result<Genesis, Failure> {
+    let part = fresh(client, directory, "genesis", MOST_GENESIS)?;
+    let bytes = read_at_most(&part, MOST_GENESIS).or_fail(exit::BAD_FILE)?;
+    let genesis = Genesis::from_bytes(&bytes)
+        .map_err(|e| format!("{}: its genesis: {e}", client.address()))
+        .or_fail(exit::BAD_FILE)?;
+    check_expected(&genesis.digest(), expect)?;
+    let place = directory.join("genesis");
+    match read_at_most(&place, MOST_GENESIS) {
+        Ok(found) if found != bytes => {
+            let why =
+                format!("{}: is of another ceremony: choose another directory", place.display());
+            return Err(Failure::new(exit::BAD_FILE, why));
         }
-        client.download(name, &part, most, &mut |_| {})
-    });
-    match got {
-        Err(why) if optional && why.is(404) => {
-            let _ = std::fs::remove_file(&part);
-            Ok(())
-        }
-        Err(why) => Err(why.into()),
-        Ok(()) => std::fs::rename(&part, &path)
-            .map_err(|e| format!("{}: {e}", path.display()))
-            .or_fail(exit::BAD_FILE),
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(on_disk(&place)(e)),
+        _ => {}
     }
+    rename(&part, &place)?;
+    Ok(genesis)
+}
+
+fn on_disk(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
+    move |error| Failure::new(exit::BAD_FILE, format!("{}: {error}", path.display()))
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
+    std::fs::rename(from, to).and_then(|()| sync_folder_of(to)).map_err(on_disk(to))
+}
+
+/// Downloads a file that may have changed since the last time, beside the one that is there.
+fn fresh(client: &Client, directory: &Path, name: &str, most: u64) -> Result<PathBuf, NoAnswer> {
+    let part = directory.join(format!("{name}.part"));
+    match std::fs::remove_file(&part) {
+        Err(e) if e.kind() != ErrorKind::NotFound => {
+            return Err(NoAnswer::File(format!("{}: {e}", part.display())));
+        }
+        _ => {}
+    }
+    match client.download(name, &part, most, &mut |_| {}) {
+        Ok(()) => Ok(part),
+        Err(why) => {
+            // Nothing was written, or a part that is of no use.
+            let _ = std::fs::remove_file(&part);
+            Err(why)
+        }
+    }
+}
+
+/// Reports whether a file has this digest; `false` if there is none.
+fn has_digest(path: &Path, digest: &[u8; 32]) -> Result<bool, Failure> {
+    let file = match std::fs::File::open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        other => other.map_err(on_disk(path))?,
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file).map_err(on_disk(path))?;
+    Ok(hasher.finalize().as_bytes() == digest)
 }
 
 /// Downloads a file that is named by its digest, and checks it. Returns `false` if the service no longer has it.
@@ -119,12 +174,10 @@ fn named_file(
     display: &Display,
 ) -> Result<bool, Failure> {
     let path = directory.join(&file.name);
-    if path.exists() {
+    if has_digest(&path, &file.digest)? {
         return Ok(true);
     }
     let part = directory.join(format!("{}.part", file.name));
-    let on_disk =
-        |e: std::io::Error| Failure::new(exit::BAD_FILE, format!("{}: {e}", part.display()));
     for _ in 0..2 {
         display.line(&format!("downloading {}", file.name));
         let mut said = 0;
@@ -132,26 +185,19 @@ fn named_file(
             let tenth = bytes * 10 / file.most.max(1);
             if tenth > said {
                 said = tenth;
-                display.line(&format!(
-                    "  {} of at most {}",
-                    output::bytes(bytes),
-                    output::bytes(file.most)
-                ));
+                let (bytes, most) = (output::bytes(bytes), output::bytes(file.most));
+                display.line(&format!("  {bytes} of at most {most}"));
             }
         };
-        match client.patiently(|client| client.download(&file.name, &part, file.most, &mut came)) {
+        match client.download(&file.name, &part, file.most, &mut came) {
             Err(why) if why.is(404) => return Ok(false),
             other => other?,
         }
-        let mut hasher = blake3::Hasher::new();
-        let opened = std::fs::File::open(&part).map_err(on_disk)?;
-        hasher.update_reader(opened).map_err(on_disk)?;
-        if *hasher.finalize().as_bytes() == file.digest {
-            std::fs::rename(&part, &path).map_err(on_disk)?;
-            hekaton_files::sync_folder_of(&path).map_err(on_disk)?;
+        if has_digest(&part, &file.digest)? {
+            rename(&part, &path)?;
             return Ok(true);
         }
-        std::fs::remove_file(&part).map_err(on_disk)?;
+        std::fs::remove_file(&part).map_err(on_disk(&part))?;
     }
     let why = format!("{}: {} does not have this digest", client.address(), file.name);
     Err(Failure::new(exit::BAD_FILE, why))
@@ -161,8 +207,10 @@ fn named_file(
 fn remove_others(directory: &Path, files: &[NamedFile]) {
     let folder = directory.join("sections");
     for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-        let name = format!("sections/{}", entry.file_name().to_string_lossy());
-        if files.iter().all(|file| file.name != name) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let digest = name.trim_end_matches(".part");
+        let is_section = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_section && files.iter().all(|file| file.name != format!("sections/{name}")) {
             // What cannot be removed takes space, and does no harm.
             let _ = std::fs::remove_file(entry.path());
         }

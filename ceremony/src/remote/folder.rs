@@ -1,9 +1,10 @@
 //! The folder of a contribution: what the same command needs to go on. It has no secret of the contribution.
 
 use hekaton_ceremony::Chain;
-use hekaton_files::{NewFile, SECRET, read_at_most};
+use hekaton_files::{NewFile, SECRET, is_temporary, read_at_most};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -22,11 +23,12 @@ pub(crate) struct SlotFile {
     pub(crate) chains: Vec<String>,
 }
 
-/// The folder of a contribution.
+/// The folder of a contribution, which one process at a time has.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     pub(crate) slot: SlotFile,
+    _lock: File,
 }
 
 /// A token for a slot.
@@ -57,17 +59,30 @@ impl Folder {
         let bad = |why: &dyn std::fmt::Display| {
             Failure::new(exit::BAD_FILE, format!("{}: {why}", place.display()))
         };
+        std::fs::create_dir_all(path).map_err(|e| bad(&e))?;
+        let foreign = std::fs::read_dir(path).map_err(|e| bad(&e))?.flatten().any(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name != "lock" && !is_temporary(&name)
+        });
+        if foreign && !place.exists() {
+            let why = format!(
+                "{}: is not the folder of a contribution: choose another one with --out",
+                path.display()
+            );
+            return Err(Failure::new(exit::BAD_FILE, why));
+        }
+        let lock = File::options().create(true).append(true).open(path.join("lock"));
+        let lock = lock.map_err(|e| bad(&e))?;
+        lock.try_lock().map_err(|e| match e {
+            TryLockError::WouldBlock => {
+                let why = format!("{}: another process works on this contribution", path.display());
+                Failure::new(exit::BAD_FILE, why)
+            }
+            TryLockError::Error(e) => bad(&e),
+        })?;
         let bytes = match read_at_most(&place, LIMIT) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                if path.exists() && std::fs::read_dir(path).map_err(|e| bad(&e))?.next().is_some() {
-                    let why = format!(
-                        "{}: is not the folder of a contribution: choose another one",
-                        path.display()
-                    );
-                    return Err(Failure::new(exit::BAD_FILE, why));
-                }
-                std::fs::create_dir_all(path).map_err(|e| bad(&e))?;
-                let folder = Self { path: path.to_owned(), slot: wanted };
+                let folder = Self { path: path.to_owned(), slot: wanted, _lock: lock };
                 folder.write()?;
                 return Ok(folder);
             }
@@ -93,7 +108,8 @@ impl Folder {
             );
             return Err(bad(&why));
         }
-        Ok(Self { path: path.to_owned(), slot: SlotFile { service: wanted.service, ..slot } })
+        let slot = SlotFile { service: wanted.service, ..slot };
+        Ok(Self { path: path.to_owned(), slot, _lock: lock })
     }
 
     /// Begins again with a new slot.

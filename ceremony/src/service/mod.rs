@@ -16,7 +16,7 @@ mod verdicts;
 pub(crate) use serve::run;
 
 use crate::body::{ChainBody, SlotBody, StatusBody};
-use hekaton_ceremony::{Coordinator, Genesis, Record, first_head};
+use hekaton_ceremony::{Coordinator, Genesis};
 use hekaton_files::{NewFile, SECRET, read_at_most};
 use hekaton_service::Problem;
 use hekaton_terminal::exit::{self, Failure, OrFail};
@@ -24,7 +24,7 @@ use queue::{Admission, Event, Queue, Stage, Time, millis};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// The largest file of a queue that is read.
@@ -45,7 +45,7 @@ pub(crate) struct Service {
     shared: Mutex<Shared>,
     /// Wakes the thread of verdicts.
     work: Condvar,
-    /// The tokens of uploads that a request works on.
+    /// The tokens of uploads that a request works on: one at a time.
     uploading: Mutex<HashSet<String>>,
 }
 
@@ -53,8 +53,10 @@ pub(crate) struct Service {
 struct Shared {
     queue: Queue,
     chains: Vec<ChainBody>,
-    /// The reason why the contribution that waits cannot be checked now.
-    trouble: Option<String>,
+    /// The tokens of contributions that could not be checked, for a reason of the service's own.
+    troubled: HashSet<String>,
+    /// `true` while the queue cannot be written, which is logged once.
+    failing: bool,
     stopping: bool,
 }
 
@@ -66,16 +68,12 @@ pub(crate) fn now() -> Time {
 /// The ends of all chains.
 fn ends(coordinator: &Coordinator) -> Vec<ChainBody> {
     let transcript = &coordinator.transcript;
-    let end = |log: &hekaton_ceremony::Log| {
-        let start = || first_head(&transcript.genesis, log.chain);
-        let head = log.records.last().map_or_else(start, Record::head);
-        ChainBody {
-            chain: log.chain.to_string(),
-            records: log.records.len(),
-            head: hex::encode(head),
-        }
-    };
-    transcript.logs.iter().map(end).collect()
+    let ends = transcript.logs.iter().map(|log| ChainBody {
+        chain: log.chain.to_string(),
+        records: log.records.len(),
+        head: hex::encode(transcript.head(log.chain)),
+    });
+    ends.collect()
 }
 
 /// The file of the queue.
@@ -90,7 +88,7 @@ fn read_queue(path: &Path) -> Result<Queue, Failure> {
     };
     let bad = |why: &dyn std::fmt::Display| {
         let why = format!(
-            "{}: {why}; without this file, contributors have to queue again",
+            "{}: {why}; without this file, contributors have to queue again, and invitations that were used are valid again",
             path.display()
         );
         Failure::new(exit::BAD_FILE, why)
@@ -125,7 +123,16 @@ impl Service {
         std::fs::create_dir_all(&incoming).map_err(in_incoming).or_fail(exit::BAD_FILE)?;
         let mut queue = read_queue(&queue_path(&directory))?;
         queue.resume(now(), deadline);
-        let shared = Shared { queue, chains: ends(coordinator), trouble: None, stopping: false };
+        if coordinator.is_finished() {
+            queue.close();
+        }
+        let shared = Shared {
+            queue,
+            chains: ends(coordinator),
+            troubled: HashSet::new(),
+            failing: false,
+            stopping: false,
+        };
         let service = Self {
             directory,
             genesis: coordinator.transcript.genesis.clone(),
@@ -136,18 +143,22 @@ impl Service {
             work: Condvar::new(),
             uploading: Mutex::default(),
         };
-        service.remove_uploads(&incoming).map_err(in_incoming).or_fail(exit::BAD_FILE)?;
+        service.remove_uploads(&service.lock()).map_err(in_incoming).or_fail(exit::BAD_FILE)?;
         Ok(service)
     }
 
-    /// Removes uploads whose slot has ended.
-    fn remove_uploads(&self, incoming: &Path) -> std::io::Result<()> {
-        let shared = self.lock();
+    /// Removes uploads whose slot has ended, or whose deadline has passed.
+    fn remove_uploads(&self, shared: &Shared) -> std::io::Result<()> {
+        let incoming = self.directory.join("incoming");
+        let now = now();
         for entry in std::fs::read_dir(incoming)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let live = shared.queue.find(&name).map(|slot| &slot.stage);
-            let wanted = matches!(live, Some(Stage::Active { .. } | Stage::Complete));
+            let wanted = match shared.queue.find(&name).map(|slot| &slot.stage) {
+                Some(Stage::Active { until }) => *until > now,
+                Some(Stage::Complete) => true,
+                _ => false,
+            };
             if queue::is_token(&name) && !wanted || hekaton_files::is_temporary(&name) {
                 std::fs::remove_file(entry.path())?;
             }
@@ -174,8 +185,15 @@ impl Service {
         let changed = change(&mut queue)?;
         let events = queue.advance(now(), self.deadline);
         if queue != shared.queue {
-            write_queue(&queue_path(&self.directory), &queue)
-                .map_err(|e| Problem::hidden(problem::UNAVAILABLE, e))?;
+            if let Err(error) = write_queue(&queue_path(&self.directory), &queue) {
+                if !shared.failing {
+                    tracing::error!(%error, "the queue cannot be written");
+                }
+                shared.failing = true;
+                let why = "its queue cannot be written; the log of the service says why";
+                return Err(Problem::new(problem::UNAVAILABLE, why));
+            }
+            shared.failing = false;
             shared.queue = queue;
         }
         for event in events {
@@ -191,25 +209,13 @@ impl Service {
         Ok(changed)
     }
 
-    /// Ends what has expired. Its upload is of no use any more.
+    /// Ends what has expired, and removes its upload.
     fn tick(&self) {
         let mut shared = self.lock();
-        let live = |shared: &Shared| -> HashSet<String> {
-            let slots = shared.queue.slots.iter();
-            let active = slots.filter(|slot| matches!(slot.stage, Stage::Active { .. }));
-            active.map(|slot| slot.token.clone()).collect()
-        };
-        let before = live(&shared);
-        // The reason is in the log, and the next tick tries again.
-        if self.change(&mut shared, |_| Ok(())).is_err() {
-            return;
-        }
-        for token in &before - &live(&shared) {
-            if shared.queue.find(&token).is_none_or(|slot| slot.stage == Stage::Expired) {
-                // What cannot be removed takes space until the next start.
-                let _ = std::fs::remove_file(self.upload(&token));
-            }
-        }
+        // First, since the queue may not be written because uploads fill the disk. What cannot be removed now can be later.
+        let _ = self.remove_uploads(&shared);
+        // The log has the reason, and the next tick tries again.
+        let _ = self.change(&mut shared, |_| Ok(()));
     }
 
     /// The answer for a slot.
@@ -228,8 +234,9 @@ impl Service {
         };
         let body = shared.queue.body(slot, now(), heads, received);
         Ok(match body {
-            SlotBody::Verifying { ask_again, .. } => {
-                SlotBody::Verifying { ask_again, trouble: shared.trouble.clone() }
+            SlotBody::Verifying { ask_again, .. } if shared.troubled.contains(token) => {
+                let trouble = "the service cannot check it now, and will try again";
+                SlotBody::Verifying { ask_again, trouble: Some(trouble.to_owned()) }
             }
             other => other,
         })
@@ -254,7 +261,8 @@ impl Service {
 
     /// Wakes the thread of verdicts, which ends.
     fn stop(&self) {
-        self.lock().stopping = true;
+        // Also if a thread has failed while it had the lock: the others must end.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).stopping = true;
         self.work.notify_all();
     }
 }

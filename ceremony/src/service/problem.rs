@@ -24,6 +24,7 @@ kinds! {
     DAMAGED = 422, "damaged", "The upload is not what was sent";
     TOO_LARGE = 413, "too-large", "The request is too large";
     FULL = 429, "full", "The queue is full", after 60;
+    BUSY = 503, "busy", "The service works on that", after 1;
     UNAVAILABLE = 503, "unavailable", "The service cannot do that now", after 10;
 }
 

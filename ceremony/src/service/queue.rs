@@ -3,7 +3,7 @@
 use crate::body::{SlotBody, SlotRequest};
 use hekaton_ceremony::{Chain, is_name};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Milliseconds since 1970.
@@ -97,6 +97,8 @@ pub(crate) struct Slot {
     pub(crate) invitation: Option<String>,
     /// When the contributor has last asked, or the slot has ended.
     pub(crate) seen: Time,
+    /// The bytes of the upload for which the deadline was extended: each byte extends it once.
+    credited: u64,
     #[serde(flatten)]
     pub(crate) stage: Stage,
 }
@@ -107,9 +109,40 @@ impl Slot {
     }
 
     /// The parts of the ceremony that one contributor at a time works on: each segment, and both chains of powers together.
-    fn parts(&self) -> HashSet<Chain> {
-        let part = |chain| if chain == Chain::Phi { Chain::Tau } else { chain };
-        self.chains.iter().filter_map(|chain| Chain::named(chain)).map(part).collect()
+    fn parts(&self) -> Parts {
+        let mut parts = Parts::default();
+        for chain in self.chains.iter().filter_map(|chain| Chain::named(chain)) {
+            let part = match chain {
+                Chain::Tau | Chain::Phi => 0,
+                Chain::Segment(number) => usize::from(number),
+            };
+            parts.0[part / 64] |= 1 << (part % 64);
+        }
+        parts
+    }
+
+    /// Reports whether its contributor is there to begin.
+    fn waits(&self, now: Time) -> bool {
+        self.stage == Stage::Waiting && self.seen + millis(ABSENT) > now
+    }
+
+    /// Reports whether it has its parts for itself.
+    fn works(&self) -> bool {
+        matches!(self.stage, Stage::Active { .. } | Stage::Complete)
+    }
+}
+
+/// A set of parts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts([u64; 4]);
+
+impl Parts {
+    fn add(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own |= other);
+    }
+
+    fn meets(self, other: Self) -> bool {
+        self.0.iter().zip(other.0).any(|(own, other)| own & other != 0)
     }
 }
 
@@ -148,8 +181,16 @@ impl Queue {
         for slot in self.slots.iter_mut().filter(|slot| slot.is_live()) {
             slot.seen = now;
             if let Stage::Active { until } = &mut slot.stage {
-                *until = now + millis(deadline);
+                *until = (*until).max(now + millis(deadline));
             }
+        }
+    }
+
+    /// Nothing is accepted any more: refuses all who have not uploaded their contribution.
+    pub(crate) fn close(&mut self) {
+        let open = |slot: &&mut Slot| matches!(slot.stage, Stage::Waiting | Stage::Active { .. });
+        for slot in self.slots.iter_mut().filter(open) {
+            slot.stage = Stage::Refused { why: "the ceremony is finished".to_owned() };
         }
     }
 
@@ -161,9 +202,9 @@ impl Queue {
         self.slots.iter_mut().find(|slot| slot.token == token)
     }
 
-    /// The first contribution that waits for its check.
-    pub(crate) fn complete(&self) -> Option<&Slot> {
-        self.slots.iter().find(|slot| slot.stage == Stage::Complete)
+    /// The contributions that wait for their check.
+    pub(crate) fn complete(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.stage == Stage::Complete)
     }
 
     /// Gives a contributor a place at the end, or the one that the same token has.
@@ -216,7 +257,14 @@ impl Queue {
         }
         let waiting = self.slots.iter().filter(|slot| slot.stage == Stage::Waiting).count();
         if waiting >= MOST_WAITING {
-            return Err(NoSlot::Full);
+            // Who has been away for longest makes room.
+            let absent = self
+                .slots
+                .iter()
+                .enumerate()
+                .filter(|(_, slot)| slot.stage == Stage::Waiting && !slot.waits(now));
+            let (at, _) = absent.min_by_key(|(_, slot)| slot.seen).ok_or(NoSlot::Full)?;
+            self.slots.remove(at);
         }
         self.slots.push(Slot {
             token: token.clone(),
@@ -224,6 +272,7 @@ impl Queue {
             chains: chains.clone(),
             invitation,
             seen: now,
+            credited: 0,
             stage: Stage::Waiting,
         });
         Ok(())
@@ -251,15 +300,16 @@ impl Queue {
             ended -= usize::from(forgotten);
             !forgotten
         });
-        for at in 0..self.slots.len() {
-            let slot = &self.slots[at];
-            if slot.stage == Stage::Waiting
-                && slot.seen + millis(ABSENT) > now
-                && self.before(at, now) == 0
-            {
+        // The parts that are in use, or that somebody waits for who comes first.
+        let mut taken = Parts::default();
+        self.slots.iter().filter(|slot| slot.works()).for_each(|slot| taken.add(slot.parts()));
+        for slot in self.slots.iter_mut().filter(|slot| slot.waits(now)) {
+            let parts = slot.parts();
+            if !taken.meets(parts) {
                 events.push(Event::Turn { name: slot.name.clone() });
-                self.slots[at].stage = Stage::Active { until: now + millis(deadline) };
+                slot.stage = Stage::Active { until: now + millis(deadline) };
             }
+            taken.add(parts);
         }
         events
     }
@@ -269,23 +319,28 @@ impl Queue {
     fn before(&self, at: usize, now: Time) -> usize {
         let parts = self.slots[at].parts();
         let others = self.slots.iter().enumerate().filter(|(other, slot)| {
-            let first = match slot.stage {
-                Stage::Active { .. } | Stage::Complete => true,
-                Stage::Waiting => *other < at && slot.seen + millis(ABSENT) > now,
-                _ => false,
-            };
-            *other != at && first && !slot.parts().is_disjoint(&parts)
+            let first = slot.works() || *other < at && slot.waits(now);
+            *other != at && first && slot.parts().meets(parts)
         });
         others.count()
     }
 
-    /// More bytes of an upload have come, for which the deadline is extended.
+    /// An upload has this many bytes by now, for which the deadline is extended: once for each of them, also if it begins again.
     pub(crate) fn came(&mut self, token: &str, now: Time, bytes: u64) {
         if let Some(slot) = self.find_mut(token) {
             slot.seen = now;
             if let Stage::Active { until } = &mut slot.stage {
-                *until += bytes * 1_000 / RATE;
+                *until += bytes.saturating_sub(slot.credited) * 1_000 / RATE;
+                slot.credited = slot.credited.max(bytes);
             }
+        }
+    }
+
+    /// A contributor gives its slot up, unless the contribution is here.
+    pub(crate) fn leave(&mut self, token: &str, now: Time) {
+        let open = |slot: &&mut Slot| matches!(slot.stage, Stage::Waiting | Stage::Active { .. });
+        if let Some(slot) = self.find_mut(token).filter(open) {
+            (slot.stage, slot.seen) = (Stage::Expired, now);
         }
     }
 

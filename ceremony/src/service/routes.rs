@@ -2,18 +2,22 @@
 
 use super::{Handle, Service, now, problem};
 use crate::body::{PIECE, SlotBody, SlotRequest, StatusBody, UploadedBody};
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use futures_util::StreamExt;
 use hekaton_ceremony::{Chain, Genesis};
-use hekaton_service::{Problem, ProblemKind, check_same_site, is_late};
+use hekaton_service::{Problem, check_same_site, is_late};
+use http_body_util::LengthLimitError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tower_http::services::ServeFile;
 
 /// The longest request that is not a piece of an upload.
@@ -25,10 +29,10 @@ pub(super) fn router(service: Handle) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/files/{*name}", get(file))
         .route("/v1/slots", post(join))
-        .route("/v1/uploads/{token}", put(piece).post(complete).get(slot))
+        .route("/v1/uploads/{token}", put(piece).post(complete).get(slot).delete(leave))
         .fallback(async || Problem::new(problem::NOT_FOUND, "there is no such path"))
         .method_not_allowed_fallback(async || {
-            Problem::new(problem::METHOD, "see docs/guide/ceremony.md")
+            Problem::new(problem::METHOD, "docs/spec/13-ceremony.md lists the methods")
         })
         .layer(from_fn(only_programs))
         .with_state(service)
@@ -54,17 +58,31 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Reads a body of at most `most` bytes.
-async fn bytes_of(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
-    let bytes = to_bytes(body, most).await.map_err(|error| {
-        let (kind, why): (ProblemKind, _) = match is_late(&error) {
-            true => (problem::TIMEOUT, "its body came with less than 16 KiB per second".to_owned()),
-            false => {
-                (problem::TOO_LARGE, format!("at most {most} bytes are taken at a time: {error}"))
-            }
-        };
-        Problem::new(kind, why)
-    })?;
-    Ok(bytes.to_vec())
+async fn bytes_of(body: Body, most: usize) -> Result<Bytes, Problem> {
+    to_bytes(body, most).await.map_err(|error| {
+        if is_late(&error) {
+            return Problem::new(problem::TIMEOUT, "less than 16 KiB of it came per second");
+        }
+        match error.into_inner().is::<LengthLimitError>() {
+            true => Problem::new(
+                problem::TOO_LARGE,
+                format!("at most {most} bytes are taken at a time"),
+            ),
+            false => Problem::new(problem::BAD_REQUEST, "its body broke off"),
+        }
+    })
+}
+
+/// Takes a body of which nothing is kept: while it is sent, clients do not read the answer.
+async fn discard(body: Body) {
+    let mut left = PIECE;
+    let mut body = body.into_data_stream();
+    while let Some(Ok(bytes)) = body.next().await {
+        match left.checked_sub(bytes.len()) {
+            Some(less) => left = less,
+            None => return,
+        }
+    }
 }
 
 async fn json_of<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
@@ -72,8 +90,8 @@ async fn json_of<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
     serde_json::from_slice(&bytes).map_err(|error| Problem::new(problem::BAD_REQUEST, error))
 }
 
-async fn status(State(service): State<Handle>) -> Json<StatusBody> {
-    Json(service.status())
+async fn status(State(service): State<Handle>) -> Result<Json<StatusBody>, Problem> {
+    blocking(service, |service| Ok(service.status())).await.map(Json)
 }
 
 async fn join(State(service): State<Handle>, body: Body) -> Result<Json<SlotBody>, Problem> {
@@ -92,15 +110,35 @@ async fn join(State(service): State<Handle>, body: Body) -> Result<Json<SlotBody
     blocking(service, work).await.map(Json)
 }
 
-async fn slot(
-    State(service): State<Handle>,
-    Path(token): Path<String>,
-) -> Result<Json<SlotBody>, Problem> {
+/// The name in a path.
+type Name = Result<Path<String>, PathRejection>;
+
+fn name_of(name: Name) -> Result<String, Problem> {
+    let bad = |error: PathRejection| Problem::new(problem::BAD_REQUEST, error.body_text());
+    name.map(|Path(name)| name).map_err(bad)
+}
+
+async fn slot(State(service): State<Handle>, name: Name) -> Result<Json<SlotBody>, Problem> {
+    let token = name_of(name)?;
     let work = move |service: &Service| {
         let mut shared = service.lock();
         if let Some(slot) = shared.queue.find_mut(&token) {
             slot.seen = now();
         }
+        service.body(&shared, &token)
+    };
+    blocking(service, work).await.map(Json)
+}
+
+/// Gives a slot up.
+async fn leave(State(service): State<Handle>, name: Name) -> Result<Json<SlotBody>, Problem> {
+    let token = name_of(name)?;
+    let work = move |service: &Service| {
+        let mut shared = service.lock();
+        service.change(&mut shared, |queue| {
+            queue.leave(&token, now());
+            Ok(())
+        })?;
         service.body(&shared, &token)
     };
     blocking(service, work).await.map(Json)
@@ -114,30 +152,45 @@ struct At {
 
 async fn piece(
     State(service): State<Handle>,
-    Path(token): Path<String>,
-    Query(At { at }): Query<At>,
+    name: Name,
+    at: Result<Query<At>, QueryRejection>,
     body: Body,
 ) -> Result<Json<SlotBody>, Problem> {
-    // Before the body is read.
-    service.check_active(&token)?;
+    let begun = match (name_of(name), at) {
+        (Ok(token), Ok(Query(At { at }))) => {
+            let begin = Arc::clone(&service);
+            // Before the body is read, of which the service has one at a time for each upload.
+            blocking(Arc::clone(&service), move |_| begin.turn(&token)).await.map(|turn| (turn, at))
+        }
+        (Err(problem), _) => Err(problem),
+        (_, Err(error)) => Err(Problem::new(problem::BAD_REQUEST, error.body_text())),
+    };
+    let (turn, at) = match begun {
+        Ok(begun) => begun,
+        Err(problem) => {
+            discard(body).await;
+            return Err(problem);
+        }
+    };
     let bytes = bytes_of(body, PIECE).await?;
-    let work = move |service: &Service| service.append(&service.turn(&token)?, at, &bytes);
-    blocking(service, work).await.map(Json)
+    blocking(service, move |service| service.append(&turn, at, &bytes)).await.map(Json)
 }
 
 async fn complete(
     State(service): State<Handle>,
-    Path(token): Path<String>,
+    name: Name,
     body: Body,
 ) -> Result<Json<SlotBody>, Problem> {
+    let token = name_of(name)?;
     let UploadedBody { blake3 } = json_of(body).await?;
-    let work = move |service: &Service| {
+    let begin = Arc::clone(&service);
+    let work = move |service: &Service| match begin.turn(&token) {
+        Ok(turn) => service.complete(&turn, &blake3),
         // Asked again, after the answer was lost.
-        if service.check_active(&token).is_err() {
-            let shared = service.lock();
-            return service.body(&shared, &token);
+        Err(problem) if problem.kind == problem::CONFLICT.uri => {
+            service.body(&service.lock(), &token)
         }
-        service.complete(&service.turn(&token)?, &blake3)
+        Err(problem) => Err(problem),
     };
     blocking(service, work).await.map(Json)
 }
@@ -159,9 +212,10 @@ fn public_file(genesis: &Genesis, directory: &std::path::Path, name: &str) -> Op
 
 async fn file(
     State(service): State<Handle>,
-    Path(name): Path<String>,
+    name: Name,
     request: Request,
 ) -> Result<Response, Problem> {
+    let name = name_of(name)?;
     let path = public_file(&service.genesis, &service.directory, &name)
         .ok_or_else(|| Problem::new(problem::NOT_FOUND, "the transcript has no such file"))?;
     let gone = "the transcript has no such file, or no longer";

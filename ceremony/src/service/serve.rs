@@ -67,10 +67,11 @@ pub(crate) fn run(command: &Serve, json: bool) -> Result<(), Failure> {
     let runtime = runtime.or_fail(exit::FAILED)?;
     std::thread::scope(|scope| {
         let judge = scope.spawn(|| engine.install(|| service.judge(coordinator)));
-        let served = runtime.block_on(answer(&service, listener, &cancellation));
+        let alive = || !judge.is_finished() && !cancellation.is_cancelled();
+        let served = runtime.block_on(answer(&service, listener, alive));
         // Also if serving has failed.
         service.stop();
-        if service.lock().queue.complete().is_some() {
+        if !judge.is_finished() && service.lock().queue.complete().next().is_some() {
             output::say("stopping: a contribution is being checked; a second signal ends at once");
         }
         judge
@@ -81,18 +82,18 @@ pub(crate) fn run(command: &Serve, json: bool) -> Result<(), Failure> {
     })
 }
 
-/// Answers requests until the service is asked to stop.
+/// Answers requests while `alive` returns `true`.
 async fn answer(
     service: &Arc<Service>,
     listener: TcpListener,
-    cancellation: &Cancellation,
+    alive: impl Fn() -> bool,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let (ended, end) = tokio::sync::watch::channel(false);
     let limits = Limits::new(CONNECTIONS, LIFE);
     let router = router(Arc::clone(service));
     let answers = tokio::spawn(hekaton_service::accept(router, listener, limits, end));
-    while !cancellation.is_cancelled() {
+    while alive() {
         tokio::time::sleep(TICK).await;
         let service = Arc::clone(service);
         tokio::task::spawn_blocking(move || service.tick()).await.map_err(std::io::Error::other)?;

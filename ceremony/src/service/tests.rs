@@ -161,7 +161,9 @@ fn deadlines_end_turns_and_uploads_extend_them() {
     bench.now += millis(DEADLINE) - SECOND;
     bench.ask(&[]);
     assert_eq!(bench.advance(), []);
-    // 16 KiB for each second, and no more.
+    // 16 KiB for each second, and no more: not if the upload begins again.
+    bench.queue.came(&token(1), bench.now, 160 << 10);
+    bench.queue.came(&token(1), bench.now, 16 << 10);
     bench.queue.came(&token(1), bench.now, 160 << 10);
     let SlotBody::Active { seconds, .. } = bench.body(1) else { panic!("it is its turn") };
     assert_eq!(seconds, 11);
@@ -270,8 +272,14 @@ fn queues_are_bounded_and_survive_a_restart() {
         bench.join(&request(number, &["tau"])).unwrap();
     }
     assert_eq!(bench.join(&request(1_000, &["tau"])), Err(NoSlot::Full));
-    bench.advance();
+    // Who is away for longest makes room.
+    bench.now += 121 * SECOND;
+    bench.ask(&[7]);
     bench.join(&request(1_000, &["tau"])).unwrap();
+    assert!(bench.queue.find(&token(7)).is_none());
+    bench.join(&request(7, &["tau"])).unwrap_err();
+    bench.advance();
+    bench.join(&request(7, &["tau"])).unwrap();
     // Of those that have ended, the last thousand are remembered.
     for number in 0..=1_000 {
         bench.queue.end(&token(number), bench.now, Stage::Expired);

@@ -1,7 +1,7 @@
 //! Uploads, which grow piece by piece.
 
 use super::queue::Stage;
-use super::{HELD, Service, now, problem};
+use super::{HELD, Handle, Service, now, problem};
 use crate::body::SlotBody;
 use hekaton_ceremony::{Chain, most_response_bytes};
 use hekaton_files::SECRET;
@@ -9,14 +9,15 @@ use hekaton_service::Problem;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
 
 /// The right to work on an upload, which one request at a time has.
-pub(super) struct Turn<'a> {
-    service: &'a Service,
-    token: String,
+pub(super) struct Turn {
+    service: Handle,
+    pub(super) token: String,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Turn {
     fn drop(&mut self) {
         let mut uploading = self.service.uploading.lock().expect(HELD);
         uploading.remove(&self.token);
@@ -28,12 +29,13 @@ fn conflict(why: &str) -> Problem {
 }
 
 impl Service {
-    /// Begins to work on an upload.
-    pub(super) fn turn(&self, token: &str) -> Result<Turn<'_>, Problem> {
+    /// Begins to work on an upload, whose contributor has the turn.
+    pub(super) fn turn(self: &Handle, token: &str) -> Result<Turn, Problem> {
+        self.check_active(token)?;
         let mut uploading = self.uploading.lock().expect(HELD);
         match uploading.insert(token.to_owned()) {
-            true => Ok(Turn { service: self, token: token.to_owned() }),
-            false => Err(conflict("another request works on this upload").after(1.0)),
+            true => Ok(Turn { service: Arc::clone(self), token: token.to_owned() }),
+            false => Err(Problem::new(problem::BUSY, "another request works on this upload")),
         }
     }
 
@@ -54,7 +56,7 @@ impl Service {
     /// Appends a piece.
     pub(super) fn append(
         &self,
-        turn: &Turn<'_>,
+        turn: &Turn,
         offset: u64,
         piece: &[u8],
     ) -> Result<SlotBody, Problem> {
@@ -80,14 +82,13 @@ impl Service {
             return Err(broken(error));
         }
         let mut shared = self.lock();
-        shared.queue.came(token, now(), piece.len() as u64);
+        shared.queue.came(token, now(), length + piece.len() as u64);
         self.body(&shared, token)
     }
 
     /// The whole upload is here: from now on it will be checked, whatever happens.
-    pub(super) fn complete(&self, turn: &Turn<'_>, blake3: &str) -> Result<SlotBody, Problem> {
+    pub(super) fn complete(&self, turn: &Turn, blake3: &str) -> Result<SlotBody, Problem> {
         let token = &turn.token;
-        self.check_active(token)?;
         let broken = |e: std::io::Error| Problem::hidden(problem::UNAVAILABLE, e);
         let path = self.upload(token);
         let file = match File::open(&path) {

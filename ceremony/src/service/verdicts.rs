@@ -3,6 +3,8 @@
 use super::queue::{Slot, Stage};
 use super::{HELD, Service, ends, now};
 use hekaton_ceremony::{CeremonyError, Coordinator, Response};
+use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 /// The time after which a contribution is checked again that the service could not check.
@@ -19,7 +21,8 @@ enum Verdict {
 impl Service {
     /// Checks contributions until the service stops.
     pub(super) fn judge(&self, mut coordinator: Coordinator) {
-        let mut not_before = Instant::now();
+        // The contributions that could not be checked, and when to try again.
+        let mut later: HashMap<String, Instant> = HashMap::new();
         loop {
             let slot = {
                 let mut shared = self.lock();
@@ -27,14 +30,19 @@ impl Service {
                     if shared.stopping {
                         return;
                     }
-                    let wait = not_before.saturating_duration_since(Instant::now());
-                    match shared.queue.complete() {
-                        Some(slot) if wait.is_zero() => break slot.clone(),
-                        Some(_) => shared = self.work.wait_timeout(shared, wait).expect(HELD).0,
-                        None => shared = self.work.wait(shared).expect(HELD),
+                    let now = Instant::now();
+                    let ready = |slot: &&Slot| later.get(&slot.token).is_none_or(|at| *at <= now);
+                    if let Some(slot) = shared.queue.complete().find(ready) {
+                        break slot.clone();
                     }
+                    let next = later.values().map(|at| at.saturating_duration_since(now)).min();
+                    shared = match next {
+                        Some(wait) => self.work.wait_timeout(shared, wait).expect(HELD).0,
+                        None => self.work.wait(shared).expect(HELD),
+                    };
                 }
             };
+            later.remove(&slot.token);
             let start = Instant::now();
             let verdict = self.check(&mut coordinator, &slot);
             let mut shared = self.lock();
@@ -52,22 +60,22 @@ impl Service {
                 }
                 Verdict::Trouble(why) => {
                     tracing::error!(name, why, "a contribution cannot be checked, and waits");
-                    shared.trouble =
-                        Some("the service cannot check it now, and tries again".to_owned());
-                    not_before = Instant::now() + AGAIN;
+                    shared.troubled.insert(slot.token.clone());
+                    later.insert(slot.token, Instant::now() + AGAIN);
                     continue;
                 }
             };
-            shared.trouble = None;
+            shared.troubled.remove(&slot.token);
             let end = |queue: &mut super::Queue| {
                 queue.end(&slot.token, now(), stage);
                 Ok(())
             };
             // If it cannot be written, the contribution is checked again, and found in the transcript.
-            match self.change(&mut shared, end) {
-                Ok(()) => drop(std::fs::remove_file(self.upload(&slot.token))),
-                Err(_) => not_before = Instant::now() + AGAIN,
+            if self.change(&mut shared, end).is_err() {
+                later.insert(slot.token.clone(), Instant::now() + AGAIN);
             }
+            // What cannot be removed now is removed by the next tick.
+            let _ = self.remove_uploads(&shared);
         }
     }
 
@@ -78,6 +86,11 @@ impl Service {
         let blame = |error: CeremonyError| match &error {
             CeremonyError::Broken(_) | CeremonyError::Foreign(_) => {
                 Verdict::Refused(told(error.to_string()))
+            }
+            CeremonyError::Io { path: at, source }
+                if *at == path && source.kind() == ErrorKind::NotFound =>
+            {
+                Verdict::Refused("the service has lost the upload: contribute again".to_owned())
             }
             CeremonyError::File { path: at, .. } if *at == path => {
                 Verdict::Refused(told(error.to_string()))
