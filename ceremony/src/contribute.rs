@@ -92,7 +92,7 @@ pub(crate) fn remove_unfinished(out: &Path) -> bool {
 pub(crate) struct Cost<'a> {
     pub(crate) genesis: &'a Genesis,
     pub(crate) chains: &'a [Chain],
-    /// How often the disk must have room for the points: for those that are written, and for those that are downloaded.
+    /// The number of copies of the points for which the disk must have room: what is written, and what is downloaded.
     pub(crate) times: u64,
 }
 

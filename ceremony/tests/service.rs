@@ -373,7 +373,7 @@ fn requests_are_checked() {
     assert_eq!(service.ask("GET", "/healthz", &[], b"").0, StatusCode::OK);
 }
 
-/// What is in a folder by mistake, or is damaged there, is not touched or is replaced.
+/// Folders of others are not touched, and what is damaged in a download is replaced.
 #[test]
 fn folders_are_checked() {
     let place = Place::new(8);

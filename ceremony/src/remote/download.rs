@@ -2,7 +2,7 @@
 
 use super::client::{Client, NoAnswer};
 use crate::common::{check_expected, failed, open};
-use hekaton_ceremony::{Chain, Genesis, MOST_GENESIS, MOST_LOG, NamedFile, Transcript};
+use hekaton_ceremony::{Chain, Genesis, MOST_GENESIS, MOST_LOG, NamedFile, Response, Transcript};
 use hekaton_files::{read_at_most, sync_folder_of};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
@@ -220,4 +220,20 @@ fn remove_others(directory: &Path, files: &[NamedFile]) {
 /// The check of all records, as a failure.
 pub(crate) fn check(transcript: &Transcript) -> Result<(), Failure> {
     transcript.check().map(drop).map_err(|e| failed(&e))
+}
+
+/// A directory that is removed in the end.
+pub(crate) fn temporary(parent: &Path) -> Result<tempfile::TempDir, Failure> {
+    let made = tempfile::Builder::new().prefix(".hekaton-ceremony-").tempdir_in(parent);
+    made.map_err(|e| format!("{}: {e}", parent.display())).or_fail(exit::BAD_FILE)
+}
+
+/// Reports whether a contribution continues the chains of a transcript.
+pub(crate) fn follows(transcript: &Transcript, response: &Response) -> bool {
+    response.records.iter().all(|record| record.before == transcript.head(record.chain))
+}
+
+/// Reports whether the records of a contribution are in a transcript.
+pub(crate) fn is_included(transcript: &Transcript, response: &Response) -> bool {
+    response.records.iter().all(|record| transcript.records(record.chain).contains(record))
 }

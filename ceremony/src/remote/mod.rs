@@ -10,15 +10,15 @@ use crate::common::{chains_of, failed, in_the_way, on_interrupt};
 use crate::contribute::{Cost, check_name, remove_unfinished};
 use crate::options::{Contribute, Fetch, Send};
 use client::{Client, foreign};
-use download::Wanted;
+use download::{Wanted, follows, is_included, temporary};
 use folder::Folder;
-use hekaton_ceremony::{Response, Transcript};
+use hekaton_ceremony::Response;
 use hekaton_files::folder_of;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use serde_json::json;
 use slot::{Remote, upload, wait};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) fn status(url: &str, json: bool) -> Result<(), Failure> {
@@ -68,11 +68,6 @@ pub(crate) fn fetch(command: &Fetch, json: bool) -> Result<(), Failure> {
     let transcript = download::transcript(&client, place.path(), command.expect, Wanted::State)?;
     transcript.write_state(&command.out).map_err(|e| failed(&e))?;
     crate::files::fetched(&command.out, &transcript.genesis.digest(), json)
-}
-
-fn temporary(parent: &Path) -> Result<tempfile::TempDir, Failure> {
-    let made = tempfile::Builder::new().prefix(".hekaton-ceremony-").tempdir_in(parent);
-    made.map_err(|e| format!("{}: {e}", parent.display())).or_fail(exit::BAD_FILE)
 }
 
 /// The digest of a service's ceremony.
@@ -193,14 +188,4 @@ fn send_to(client: &Client, command: &Send, response: &Response) -> Result<(), F
             waiting => wait(client, &request.token, waiting)?,
         };
     }
-}
-
-/// Reports whether a contribution continues the chains of a transcript.
-fn follows(transcript: &Transcript, response: &Response) -> bool {
-    response.records.iter().all(|record| record.before == transcript.head(record.chain))
-}
-
-/// Reports whether the records of a contribution are in a transcript.
-fn is_included(transcript: &Transcript, response: &Response) -> bool {
-    response.records.iter().all(|record| transcript.records(record.chain).contains(record))
 }

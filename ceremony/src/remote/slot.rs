@@ -1,9 +1,8 @@
 //! A contribution by way of a service: its turn, its upload and its verdict.
 
 use super::client::{Client, NoAnswer, foreign};
-use super::download::{self, Wanted};
+use super::download::{self, Wanted, follows, temporary};
 use super::folder::Folder;
-use super::{follows, temporary};
 use crate::body::{PIECE, SlotBody, SlotRequest};
 use crate::common::failed;
 use crate::contribute::{compute, remove_unfinished, write_receipt};
