@@ -45,7 +45,7 @@ pub use contribute::{
     Contributor, Response, bytes_of_chains, contribute, most_response_bytes, points_of_chains,
 };
 pub use coordinator::{Coordinator, FamilyPlan, is_finished, new_family, new_powers};
-pub use cost::seconds_of_chains;
+pub use cost::{CeremonyCost, Rates, StepCost, TypeCost, ceremony_cost, seconds_of_chains};
 pub use genesis::{
     Chain, FamilyGenesis, Genesis, Import, Layout, PowersGenesis, Subject, TypeGenesis, domain_for,
 };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The number of points that are read at a time.
 pub(crate) const PIECE: usize = 1 << 16;
 /// The number of points that a thread multiplies at a time.
-const CHUNK: usize = 1 << 11;
+pub(crate) const CHUNK: usize = 1 << 11;
 
 /// A source group of the pairing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

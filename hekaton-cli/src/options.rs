@@ -383,6 +383,15 @@ pub(crate) struct Estimate {
     /// Also say what fits on a GPU with this much memory, for example 24G, and how many cores like these keep it busy
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) gpu: Option<u64>,
+    /// Also say what a setup ceremony for these keys takes, for contributors and for the coordinator
+    #[arg(long)]
+    pub(crate) ceremony: bool,
+    /// The number of contributors, one after another
+    #[arg(long, value_name = "K", default_value_t = 10, requires = "ceremony")]
+    pub(crate) contributors: u32,
+    /// The bytes per second that contributors download and upload, for example 20M (of 2^20 bytes)
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "20M", requires = "ceremony")]
+    pub(crate) bandwidth: u64,
     #[command(flatten)]
     pub(crate) prediction: PredictionOptions,
     #[command(flatten)]

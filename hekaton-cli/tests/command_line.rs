@@ -428,6 +428,11 @@ fn estimates() {
             && found["peak_memory_bytes"].as_u64().unwrap() > 1 << 20
     );
     // without a file, from the parameters alone
+    let merkle = ["estimate", "merkle", "-p", "leaf-bytes=20", "-p", "leaves=5"];
+    let text = ok(&[&merkle[..], &["--ceremony", "--contributors", "3"]].concat());
+    assert!(text.contains("powers with --rows 65536 --subcircuits "), "{text}");
+    assert!(text.contains("3 contributors one after another"), "{text}");
+    fails(2, "--ceremony", &[&merkle[..], &["--bandwidth", "1M"]].concat());
     let text = ok(&["estimate", "merkle", "-p", "leaf-bytes=20", "-p", "leaves=5", "--gpu", "24G"]);
     for part in ["peak memory", "prove round", "12", "synthesize as quickly as an H200"] {
         assert!(text.contains(part), "{part} in {text}");

@@ -10,6 +10,30 @@ fn bench() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
+/// Estimates have the numbers of the ceremonies that they are for.
+#[test]
+fn estimates_count_all_points() {
+    let bench = Bench::new(&Squarings, true, None);
+    let rates = crate::Rates { g1: 1e-5, g2: 2e-5 };
+    let cost = crate::ceremony_cost(&bench.types, 5, &rates);
+    let family = open(&bench.path()).genesis;
+    let chains = family.chains();
+    assert_eq!(cost.family.bytes, crate::bytes_of_chains(&family, &chains));
+    assert_eq!(cost.family.points, [crate::points_of_chains(&family, &chains), 0]);
+    let (kind, of_genesis) = (&cost.types[0], &family.family().unwrap().types[0]);
+    assert_eq!((kind.points, kind.domain), (of_genesis.points, of_genesis.domain));
+    // Powers of just the size that the family needs.
+    let path = powers_of(&bench.directory.path().join("small"), cost.domain, 5, &[]);
+    let powers = open(&path).genesis;
+    let chains = powers.chains();
+    assert_eq!(cost.powers.bytes, crate::bytes_of_chains(&powers, &chains));
+    assert_eq!(cost.powers.points.iter().sum::<usize>(), crate::points_of_chains(&powers, &chains));
+    // 4N + 2M points in G1 and N + 2M in G2, M = 8; 25 % for checks.
+    let (n, m) = (cost.domain as f64, 8.0);
+    let products = (4.0 * n + 2.0 * m - 1.0) * 1e-5 + (n + 2.0 * m - 1.0) * 2e-5;
+    assert!((cost.powers.contribute - 1.25 * products).abs() < 1e-9);
+}
+
 /// A record that was not written whole is not there, for readers; the next writer cuts it off.
 #[test]
 fn torn_ends_of_logs_are_cut() {

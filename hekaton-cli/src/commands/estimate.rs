@@ -1,10 +1,13 @@
 //! `hekaton estimate`.
 
+use super::ceremony_estimate::CeremonyEstimate;
 use super::gpu_estimate::GpuEstimate;
 use super::predict::PredictionInputs;
 use crate::app::App;
 use crate::imported;
 use crate::options;
+use crate::transcripts::types_of;
+use hekaton_ceremony::{Rates, ceremony_cost};
 use hekaton_circuit::Masking;
 use hekaton_core::events::Phase;
 use hekaton_core::{LocalEngine, Pool};
@@ -60,6 +63,14 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
         let gpu = GpuEstimate::new(&found.types, memory);
         object["gpu"] = gpu.object();
         text += &gpu.table();
+    }
+    if command.ceremony {
+        let (types, _) = types_of(&*circuit, !command.no_zero_knowledge)?;
+        let instances = usize::try_from(found.subcircuits).or_fail(exit::FAILED)?;
+        let cost = engine.install(|| ceremony_cost(&types, instances, &Rates::measure()));
+        let ceremony = CeremonyEstimate::new(cost, command.contributors, command.bandwidth.max(1));
+        object["ceremony"] = ceremony.object();
+        text += &ceremony.table();
     }
     if let Some(inputs) = prediction {
         let predicted = inputs.predict(&found, masking)?;
