@@ -5,11 +5,13 @@
 //! that changes a valid file. `scripts/fuzz` runs the functions under libFuzzer with the seeds in
 //! `fuzz/seeds`; `tests/` runs them with proptest.
 
+mod ceremony;
 mod circuit_directory;
 pub mod directory;
 mod intake;
 mod program;
 
+pub use ceremony::ceremony;
 pub use circuit_directory::circuit_directory;
 pub use intake::intake;
 pub use program::Program;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 15] = [
+const TARGETS: [(&str, Target); 16] = [
     ("proof", hekaton_fuzzing::proof),
     ("verifying_key", hekaton_fuzzing::verifying_key),
     ("manifest", hekaton_fuzzing::manifest),
@@ -25,6 +25,7 @@ const TARGETS: [(&str, Target); 15] = [
     ("claim", hekaton_fuzzing::claim),
     ("directory_answer", hekaton_fuzzing::directory_answer),
     ("intake", hekaton_fuzzing::intake),
+    ("ceremony", hekaton_fuzzing::ceremony),
 ];
 
 /// Mostly short programs, and some files.
@@ -48,7 +49,7 @@ macro_rules! properties {
     };
 }
 
-properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory program_file claim directory_answer intake }
+properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory program_file claim directory_answer intake ceremony }
 
 fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)
