@@ -300,6 +300,17 @@ impl Proof {
         Ok(Self { t, z })
     }
 
+    /// The challenge of the proof for a secret.
+    pub(crate) fn challenge(
+        &self,
+        body: &[u8],
+        number: usize,
+        before: &G1Point,
+        after: &G1Point,
+    ) -> Fr {
+        challenge(&statement(body, number, before, after), &self.t)
+    }
+
     pub(crate) fn holds(
         &self,
         body: &[u8],
@@ -307,7 +318,7 @@ impl Proof {
         before: &G1Point,
         after: &G1Point,
     ) -> bool {
-        let c = challenge(&statement(body, number, before, after), &self.t);
+        let c = self.challenge(body, number, before, after);
         before.mul(&self.z) == self.t.add(&after.mul(&c))
     }
 }

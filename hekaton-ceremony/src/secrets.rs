@@ -38,6 +38,12 @@ impl Seed {
         Self(seed)
     }
 
+    /// The bytes, for a search of memory.
+    #[cfg(test)]
+    pub(crate) fn key(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Test double: a seed that is known.
     #[cfg(any(test, feature = "testing"))]
     pub fn known(number: u64) -> Self {

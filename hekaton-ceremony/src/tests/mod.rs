@@ -4,6 +4,8 @@
 mod files;
 mod import;
 mod keys;
+#[cfg(target_os = "linux")]
+mod memory;
 mod powers;
 mod records;
 mod segments;
