@@ -10,11 +10,12 @@ use hekaton_ceremony::{
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, R1cs};
 use hekaton_core::{FamilyKey, LocalEngine, Trust};
+use hekaton_storage::FamilyStore;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::options::Threads;
 use hekaton_terminal::output::one_line;
 use hekaton_terminal::progress::Display;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// The folder of a family's keys with the logs of its ceremony.
@@ -64,6 +65,14 @@ pub(crate) fn types_of(
 
 /// The types of the circuit that a genesis names.
 pub(crate) fn types_of_genesis(genesis: &FamilyGenesis, app: &App) -> Result<Vec<R1cs>, Failure> {
+    Ok(types_of(&*circuit_of_genesis(genesis, app)?, genesis.zero_knowledge)?.0)
+}
+
+/// The circuit that a genesis names.
+pub(crate) fn circuit_of_genesis(
+    genesis: &FamilyGenesis,
+    app: &App,
+) -> Result<Box<dyn OpenCircuit>, Failure> {
     let parameters: ParameterMap =
         serde_json::from_str(&genesis.parameters).or_fail(exit::BAD_FILE)?;
     let application = app.get(&genesis.circuit).ok_or_else(|| {
@@ -76,11 +85,24 @@ pub(crate) fn types_of_genesis(genesis: &FamilyGenesis, app: &App) -> Result<Vec
     // Types do not depend on the size of inputs.
     let family = application.family(&parameters, 0).map_err(|e| explain(&*e));
     let (family, _) = family.or_fail(exit::BAD_FILE)?;
-    Ok(types_of(&*family.circuit, genesis.zero_knowledge)?.0)
+    Ok(family.circuit)
+}
+
+/// The ceremony of verified keys, for a verdict: the transcript digest, and the contributors where the family at `path` is at hand.
+pub(crate) fn for_verdict(path: &Path, trust: Trust) -> Result<(Value, String), Failure> {
+    let Trust::Ceremony(digest) = trust else { return Ok((Value::Null, String::new())) };
+    let mut object = json!({ "transcript": hex::encode(digest), "chains": null });
+    if !FamilyStore::is_one(path) {
+        return Ok((object, String::new()));
+    }
+    let (_, family) = FamilyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let Some((chains, lines)) = about(path, &family)? else { return Ok((object, String::new())) };
+    object["chains"] = chains;
+    Ok((object, format!("\n{lines}")))
 }
 
 /// The contributors to the keys of a family, from the logs beside them, after a check of the records and that the keys end
-/// with their points: for `inspect` and `keys verify`. Nothing, if the keys do not come from a ceremony.
+/// with their points: for `inspect`, `keys verify` and verdicts. Nothing, if the keys do not come from a ceremony.
 pub(crate) fn about(path: &Path, family: &FamilyKey) -> Result<Option<(Value, String)>, Failure> {
     let Trust::Ceremony(_) = family.header().trust else { return Ok(None) };
     let folder = path.join(IN_KEYS);

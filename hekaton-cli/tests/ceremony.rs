@@ -97,6 +97,12 @@ fn a_ceremony_makes_keys() {
     let verify = ["vm", "verify", &proof, "--program", &program, "--keys", &keys];
     let lines = ok(&[&verify[..], &["--exit-code", "42"]].concat());
     assert!(lines.contains("keys from a ceremony (transcript "), "{lines}");
+    assert!(lines.contains("in all of these chains:  Bob"), "{lines}");
+    let object = json(&ok(&[&["--json"], &verify[..], &["--exit-code", "42"]].concat()));
+    assert_eq!(
+        object["ceremony"]["chains"][1]["contributors"],
+        serde_json::json!(["Bob", "Alice"])
+    );
     for command in [vec!["inspect", &keys], vec!["keys", "verify", &keys]] {
         let lines = ok(&command);
         assert!(lines.contains("in all of these chains:  Bob"), "{lines}");

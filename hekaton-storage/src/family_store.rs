@@ -113,6 +113,16 @@ impl FamilyStore {
     /// # Errors
     /// If something cannot be written.
     pub fn finish(mut self, family: &FamilyKey) -> Result<FamilyManifest, KeyStoreError> {
+        let manifest = self.complete(family)?;
+        self.publish()?;
+        Ok(manifest)
+    }
+
+    /// Writes the family key and the manifest. Then the directory opens under its temporary name, until it is made visible.
+    ///
+    /// # Errors
+    /// If something cannot be written.
+    pub fn complete(&mut self, family: &FamilyKey) -> Result<FamilyManifest, KeyStoreError> {
         let (header, directory) = (family.header(), self.building.building().to_owned());
         // An earlier attempt of the same setup may have left keys here. Those of this one come last.
         self.types.drain(..self.types.len().saturating_sub(header.types.len()));
@@ -129,7 +139,7 @@ impl FamilyStore {
             zero_knowledge: header.zero_knowledge,
             family_digest: hex::encode(family.digest()?),
             family_key_digest: hex::encode(digest),
-            types: self.types,
+            types: std::mem::take(&mut self.types),
             trust: header.trust.statement().into_owned(),
             written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
         };
@@ -137,8 +147,15 @@ impl FamilyStore {
         let text = serde_json::to_string_pretty(&manifest)
             .map_err(|e| KeyStoreError::Manifest { path: file.clone(), why: e.to_string() })?;
         write_readable(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
-        self.building.publish().map_err(|(path, e)| io(&path)(e))?;
         Ok(manifest)
+    }
+
+    /// Makes the directory visible.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn publish(self) -> Result<(), KeyStoreError> {
+        self.building.publish().map_err(|(path, e)| io(&path)(e))
     }
 
     /// Reads the manifest of a family.

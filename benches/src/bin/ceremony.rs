@@ -29,7 +29,7 @@ struct Options {
     /// The number of rows, a power of two.
     #[arg(long, default_value_t = 1 << 20)]
     rows: usize,
-    /// Halve the number of rows so many times, for a run of minutes.
+    /// Halve the number of rows this often, for a run of minutes.
     #[arg(long, default_value_t = 0)]
     smaller: u32,
     /// The number of contributions whose check is compared with that of one, for powers of rows / 64.

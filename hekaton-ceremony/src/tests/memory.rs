@@ -97,13 +97,13 @@ fn child(directory: &Path, plant: bool) {
     let chains = transcript.genesis.chains();
     contribute_as(&transcript, SEED, &chains, &directory.join("incoming/response")).unwrap();
     let kept = plant.then(|| Box::new(Seed::known(SEED).secrets(chains[0], 1)[0]));
-    println!("\nready");
+    std::io::stdout().write_all(b"\nready\n").unwrap();
     std::io::stdout().flush().unwrap();
     std::io::stdin().read_line(&mut String::new()).unwrap();
     drop(kept);
 }
 
-/// What is found in the memory of a process that has contributed to a ceremony.
+/// The names of secrets in the memory of a process that has contributed to a ceremony.
 fn found_after(directory: &Path, plant: bool) -> Vec<String> {
     let before = open(directory);
     let mut child = Command::new(std::env::current_exe().unwrap())

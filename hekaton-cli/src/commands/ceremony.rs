@@ -7,21 +7,26 @@ use crate::commands::programs;
 use crate::hints::explain;
 use crate::machine;
 use crate::options::{Ceremony, CeremonyFinish, CeremonyNew};
-use crate::transcripts::{IN_KEYS, failed, on_threads, open, steps, types_of, types_of_genesis};
+use crate::transcripts::{
+    IN_KEYS, circuit_of_genesis, failed, on_threads, open, steps, types_of, types_of_genesis,
+};
 use hekaton_ceremony::{
-    CeremonyError, Coordinator, Family, FamilyPlan, Powers, PowersFile, Subject, Transcript,
-    bytes_of_chains, chains_text, domain_for, is_finished, new_family, new_powers, new_powers_from,
-    points_of_chains, verify_family, verify_powers,
+    CeremonyError, Coordinator, Family, FamilyGenesis, FamilyPlan, Powers, PowersFile, Subject,
+    Transcript, bytes_of_chains, chains_text, domain_for, is_finished, new_family, new_powers,
+    new_powers_from, points_of_chains, verify_family, verify_powers,
 };
 use hekaton_circuit::R1cs;
+use hekaton_circuit::named::InputFile;
 use hekaton_core::LocalEngine;
-use hekaton_storage::FamilyStore;
+use hekaton_storage::{FamilyManifest, FamilyStore};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
 use hekaton_terminal::signals;
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 pub(crate) fn run(command: &Ceremony, app: &App, json: bool) -> Result<(), Failure> {
@@ -182,8 +187,22 @@ fn finish(command: &CeremonyFinish, app: &App, json: bool) -> Result<(), Failure
             remove_on_interrupt(store.unfinished_path(), json)?;
             let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
             let coordinator = Coordinator::open(&command.ceremony).map_err(|e| failed(&e))?;
-            let manifest =
+            let sample = match command.no_trial {
+                true => None,
+                false => sample_of(genesis, app)?,
+            };
+            let (store, manifest) =
                 engine.install(|| write_keys(&coordinator, &of_powers, types, store, &display))?;
+            match &sample {
+                Some(sample) => {
+                    display.line("a trial: a proof under the keys, and its verification");
+                    trial(&store.unfinished_path(), sample)?;
+                }
+                None => display.line("without a trial of the keys"),
+            }
+            // Before the keys get their name, so that this can be run again after a crash.
+            coordinator.finish().map_err(|e| failed(&e))?;
+            store.publish().map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
             lines =
                 format!("keys in {}, family digest: {}\n", keys.display(), manifest.family_digest);
             object["keys"] = json!(keys);
@@ -218,7 +237,7 @@ fn write_keys(
     types: Vec<R1cs>,
     mut store: FamilyStore,
     display: &Display,
-) -> Result<hekaton_storage::FamilyManifest, Failure> {
+) -> Result<(FamilyStore, FamilyManifest), Failure> {
     let of_family = &coordinator.transcript;
     let whole = || -> Result<(Powers, Family), CeremonyError> {
         let powers = verify_powers(of_powers, &mut steps(display))?;
@@ -237,7 +256,39 @@ fn write_keys(
     }
     display.line("writing the family key");
     let key = family.key(&powers).map_err(|e| failed(&e))?;
-    // Before the keys get their name, so that this can be run again after a crash.
-    coordinator.finish().map_err(|e| failed(&e))?;
-    store.finish(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)
+    let manifest = store.complete(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    Ok((store, manifest))
+}
+
+/// The circuit's sample input. Programs of the machine have none.
+fn sample_of(genesis: &FamilyGenesis, app: &App) -> Result<Option<InputFile>, Failure> {
+    match genesis.circuit == machine::NAME {
+        true => Ok(None),
+        false => Ok(Some(circuit_of_genesis(genesis, app)?.sample())),
+    }
+}
+
+/// Proves an input under keys, and verifies the proof, with the commands that users of the keys run.
+fn trial(keys: &Path, sample: &InputFile) -> Result<(), Failure> {
+    let place = tempfile::tempdir().or_fail(exit::FAILED)?;
+    let (input, proof) = (place.path().join("sample"), place.path().join("proof"));
+    std::fs::write(&input, sample.read().or_fail(exit::FAILED)?).or_fail(exit::FAILED)?;
+    let run = |arguments: &[&OsStr]| -> Result<String, Failure> {
+        let program = std::env::current_exe().or_fail(exit::FAILED)?;
+        let output = Command::new(program).args(arguments).output().or_fail(exit::FAILED)?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+            false => {
+                let why = String::from_utf8_lossy(&output.stderr);
+                let why = format!("the keys fail their trial: {}", why.trim_end());
+                Err(Failure::new(exit::REFUSED, why))
+            }
+        }
+    };
+    let text = |text: &'static str| OsStr::new(text);
+    let (keys, input, proof) = (keys.as_os_str(), input.as_os_str(), proof.as_os_str());
+    run(&[text("prove"), input, text("--keys"), keys, text("--proof"), proof])?;
+    let public = run(&[text("hash"), input, text("--keys"), keys])?;
+    let verify = [text("verify"), proof, text("--key"), keys, text("--for"), input];
+    run(&[&verify[..], &[text("--public"), OsStr::new(&public)]].concat()).map(drop)
 }

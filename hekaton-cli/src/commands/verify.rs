@@ -6,6 +6,7 @@ use crate::hints::explain;
 use crate::imported;
 use crate::options::Verify;
 use crate::public_values;
+use crate::transcripts;
 use hekaton_core::{
     Fr, LocalEngine, ProofError, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
 };
@@ -59,11 +60,12 @@ pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure
     let shown = public_values::for_people(&text, &names, || key.public_names(), &public);
     let pinned = command.key_digest.is_some();
     let derived = FamilyStore::is_one(&command.key);
+    let (ceremony, contributors) = transcripts::for_verdict(&command.key, key.trust)?;
     let object = json!({
         "ok": true, "circuit": key.circuit, "parameters": parameters(&key),
         "public": text, "public_values": by_name, "subcircuits": key.instances,
         "zero_knowledge": key.zero_knowledge, "trust": key.trust.statement(),
-        "key_digest": hex::encode(key.digest()), "key_digest_pinned": pinned && !derived,
+        "ceremony": ceremony, "key_digest": hex::encode(key.digest()), "key_digest_pinned": pinned && !derived,
         "family": key.family.map(hex::encode), "family_pinned": pinned && derived,
         "seconds": elapsed.as_secs_f64(),
     });
@@ -73,7 +75,7 @@ pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure
     };
     let lines = format!(
         "the proof holds ({})\npublic values: {shown}\n{what}: {}{}\n\
-         {of_itself} {}{}, {} subcircuits\nzero knowledge: {}\ntrust: {}",
+         {of_itself} {}{}, {} subcircuits\nzero knowledge: {}\ntrust: {}{contributors}",
         output::seconds(elapsed),
         hex::encode(digest),
         match pinned {

@@ -4,6 +4,7 @@ use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
 use crate::machine::{self, FamilyParameters, NAME, ProgramRun};
 use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
+use crate::transcripts;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::{LocalEngine, Pool, Trust};
@@ -192,11 +193,12 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     })?;
     let verified = start.elapsed();
     let pinned = command.key_digest.is_some();
+    let (ceremony, contributors) = transcripts::for_verdict(&command.keys, key.trust)?;
     let lines = format!(
         "the proof holds: for some private input, the program exits with this result (key derived in \
          {}, verified in {})\nresult: {}\npublic input: {}\nprogram: {}\nfamily digest: \
          {}{}\n\
-         zero knowledge: {}\ntrust: {}",
+         zero knowledge: {}\ntrust: {}{contributors}",
         output::seconds(derived),
         output::seconds(verified),
         machine::result(&claim),
@@ -216,7 +218,7 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         "counts": machine::counts_json(claim.isa(), &claim.counts),
         "subcircuits": key.instances, "zero_knowledge": key.zero_knowledge,
         "family": hex::encode(digest), "family_pinned": pinned, "trust": key.trust.statement(),
-        "derive_seconds": derived.as_secs_f64(), "seconds": verified.as_secs_f64(),
+        "ceremony": ceremony, "derive_seconds": derived.as_secs_f64(), "seconds": verified.as_secs_f64(),
     });
     output::result(json, &object, &lines)
 }

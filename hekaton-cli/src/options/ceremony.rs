@@ -113,6 +113,9 @@ pub(crate) struct CeremonyFinish {
     /// For a family: the directory for the keys, which must be new or empty
     #[arg(long, value_name = "DIR", requires = "powers")]
     pub(crate) keys: Option<PathBuf>,
+    /// Do not prove the circuit's sample under the keys before they are made visible
+    #[arg(long, requires = "keys")]
+    pub(crate) no_trial: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
 }
