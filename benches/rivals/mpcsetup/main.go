@@ -1,5 +1,6 @@
 // Command mpcsetup times gnark's setup ceremony on BLS12-381, on one core, and prints the seconds as JSON: a contribution to powers for N rows
-// and its verification, the start of a circuit's phase of N rows, and a contribution to that.
+// and its verification, the start of a circuit's phase of N rows, and a contribution to that. Contributions are read and written, with all checks
+// of their points, as contributors and coordinators have to.
 package main
 
 import (
@@ -59,13 +60,19 @@ func main() {
 	// The library starts as many goroutines as it likes: on one core.
 	runtime.GOMAXPROCS(1)
 
-	powers := mpcsetup.NewPhase1(*rows)
-	var before bytes.Buffer
-	must(powers.WriteTo(&before))
-	var start mpcsetup.Phase1
-	must(start.ReadFrom(&before))
-	contribute := seconds(powers.Contribute)
+	start := mpcsetup.NewPhase1(*rows)
+	start.Contribute()
+	var before, after bytes.Buffer
+	must(start.WriteTo(&before))
+	contribute := seconds(func() {
+		var received mpcsetup.Phase1
+		must(received.ReadFrom(&before))
+		received.Contribute()
+		must(received.WriteTo(&after))
+	})
+	powers := new(mpcsetup.Phase1)
 	add := seconds(func() {
+		must(powers.ReadFrom(&after))
 		if err := start.Verify(powers); err != nil {
 			log.Fatal(err)
 		}
@@ -76,7 +83,15 @@ func main() {
 	system := must(frontend.Compile(ecc.BLS12_381.ScalarField(), r1cs.NewBuilder, &circuit)).(*cs.R1CS)
 	var phase mpcsetup.Phase2
 	begin := seconds(func() { phase.Initialize(system, &commons) })
-	second := seconds(phase.Contribute)
+	var sent bytes.Buffer
+	before.Reset()
+	must(phase.WriteTo(&before))
+	second := seconds(func() {
+		var received mpcsetup.Phase2
+		must(received.ReadFrom(&before))
+		received.Contribute()
+		must(received.WriteTo(&sent))
+	})
 	points := len(phase.Parameters.G1.Z) + len(phase.Parameters.G1.PKK)
 
 	found := map[string]any{

@@ -32,8 +32,8 @@ struct Options {
     /// Halve the number of rows this often, for a run of minutes.
     #[arg(long, default_value_t = 0)]
     smaller: u32,
-    /// The number of contributions whose check is compared with that of one, for powers of rows / 64.
-    #[arg(long, default_value_t = 100)]
+    /// The number of contributions to powers whose check is compared with that of one.
+    #[arg(long, default_value_t = 10)]
     contributions: usize,
     /// The program of `benches/rivals/mpcsetup`.
     #[arg(long)]
@@ -209,8 +209,7 @@ fn family(
 /// The whole check of one contribution, and of many.
 fn many(bench: &Bench, options: &Options) -> Result<(), Error> {
     let path = bench.path("many");
-    let rows = (bench.rows / 64).max(1);
-    new_powers(&path, rows, 2, "", &|_| {})?;
+    new_powers(&path, bench.rows, 2, "", &|_| {})?;
     bench.step(&path)?;
     let check = || -> Result<Times, Error> {
         let transcript = Transcript::open(&path)?;
@@ -225,7 +224,7 @@ fn many(bench: &Bench, options: &Options) -> Result<(), Error> {
     let last = check()?;
     let name = format!("check of {} contributions", options.contributions);
     let line = bench.line(&name, "check of one", "s");
-    let line = Line { size: rows, larger_is_better: false, ..line };
+    let line = Line { larger_is_better: false, ..line };
     bench.print(line, last.wall.as_secs_f64(), first.wall.as_secs_f64());
     Ok(())
 }
