@@ -1,12 +1,10 @@
 //! Parts of several commands.
 
 use hekaton_ceremony::{CeremonyError, Chain, Genesis, Transcript};
-use hekaton_core::LocalEngine;
-use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::exit::{self, Failure};
 use hekaton_terminal::options::Threads;
 use hekaton_terminal::progress::Display;
 use hekaton_terminal::signals::Handling;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// The program that records name.
@@ -14,13 +12,7 @@ pub(crate) const PROGRAM: &str = concat!("hekaton ", env!("CARGO_PKG_VERSION"));
 
 /// The failure for an error of a ceremony.
 pub(crate) fn failed(error: &CeremonyError) -> Failure {
-    let code = match error {
-        _ if error.is_refusal() => exit::REFUSED,
-        CeremonyError::Randomness(_) => exit::FAILED,
-        CeremonyError::Io { source, .. } if source.kind() == ErrorKind::StorageFull => exit::FAILED,
-        _ => exit::BAD_FILE,
-    };
-    Failure::new(code, error)
+    Failure::new(error.exit_code(), error)
 }
 
 /// Calls a function on as many threads as were asked for.
@@ -28,8 +20,7 @@ pub(crate) fn on_threads<R: Send>(
     threads: &Threads,
     call: impl FnOnce() -> Result<R, CeremonyError> + Send,
 ) -> Result<R, Failure> {
-    let engine = LocalEngine::new(threads.threads).or_fail(exit::FAILED)?;
-    engine.install(call).map_err(|e| failed(&e))
+    threads.install(call)?.map_err(|e| failed(&e))
 }
 
 pub(crate) fn open(path: &Path) -> Result<Transcript, Failure> {

@@ -151,6 +151,7 @@ pub(crate) fn compute(
     text: &str,
     out: &Path,
 ) -> Result<Vec<Record>, Failure> {
+    protect_memory();
     let display = Display::new();
     let name = &command.name;
     let contributor = Contributor { name, program: PROGRAM, kind: Kind::Contribution, chains };

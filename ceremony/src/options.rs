@@ -10,7 +10,8 @@ use std::time::Duration;
 
 /// The codes with which the program exits.
 const EXIT_CODES: &str = "Exit codes:
-  0    done; for contribute and send: the contribution is in the transcript
+  0    done; with a service, for contribute and send: the contribution is in
+       the transcript
   1    a check fails, or a contribution is refused
   2    the command line is wrong
   3    a file cannot be used: missing, damaged, in the way, or of another

@@ -119,10 +119,15 @@ pub enum CeremonyError {
 }
 
 impl CeremonyError {
-    /// Reports whether a check has failed, so that what was checked must not be used. Every other error is of a file, a place or this
-    /// machine.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Broken(_) | Self::Type(_))
+    /// The exit code of a program that ends with this error: 1 if a check has failed, so that what was checked must not be used; 3 for a file
+    /// that cannot be read or belongs elsewhere; 4 if this machine has failed (spec: ceremony#verification).
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Broken(_) | Self::Type(_) => 1,
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => 4,
+            Self::Randomness(_) => 4,
+            _ => 3,
+        }
     }
 }
 

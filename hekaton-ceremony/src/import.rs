@@ -220,6 +220,11 @@ pub fn new_powers_from(
         beginning.write_named(section_path, |out| from.write(&of_tau, out))?,
         beginning.write_named(section_path, |out| write_start(&of_phi, out))?,
     ];
+    // What was read must be what was hashed.
+    from.file.seek(SeekFrom::Start(0)).map_err(io(source))?;
+    if from.blake2b()? != blake2b {
+        return Err(file(source, "changed while it was read: try again"));
+    }
     progress("checking them");
     let place = section_path(beginning.directory(), &powers.starts[0]);
     let mut section = Section::file(place, name, of_tau);

@@ -9,7 +9,7 @@ use hekaton_ceremony::{
 };
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, R1cs};
-use hekaton_core::{FamilyKey, LocalEngine, Trust};
+use hekaton_core::{FamilyKey, Trust};
 use hekaton_storage::FamilyStore;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::options::Threads;
@@ -21,15 +21,9 @@ use std::path::Path;
 /// The folder of a family's keys with the logs of its ceremony.
 pub(crate) const IN_KEYS: &str = "ceremony";
 
-/// The failure for an error of a ceremony: a check that fails refuses a transcript, and everything else is a file that cannot be
-/// used.
+/// The failure for an error of a ceremony.
 pub(crate) fn failed(error: &CeremonyError) -> Failure {
-    let code = match error {
-        _ if error.is_refusal() => exit::REFUSED,
-        CeremonyError::Randomness(_) => exit::FAILED,
-        _ => exit::BAD_FILE,
-    };
-    Failure::new(code, error)
+    Failure::new(error.exit_code(), error)
 }
 
 /// Calls a function on as many threads as were asked for.
@@ -37,8 +31,7 @@ pub(crate) fn on_threads<R: Send>(
     threads: &Threads,
     call: impl FnOnce() -> Result<R, CeremonyError> + Send,
 ) -> Result<R, Failure> {
-    let engine = LocalEngine::new(threads.threads).or_fail(exit::FAILED)?;
-    engine.install(call).map_err(|e| failed(&e))
+    threads.install(call)?.map_err(|e| failed(&e))
 }
 
 pub(crate) fn open(path: &Path) -> Result<Transcript, Failure> {

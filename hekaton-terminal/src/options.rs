@@ -1,6 +1,8 @@
 //! Options that several programs have.
 
+use crate::exit::{self, Failure, OrFail};
 use clap::Args;
+use hekaton_core::LocalEngine;
 use std::num::NonZeroUsize;
 
 // Setup and checks use all threads for one multi-scalar multiplication; `prove` has one prover per thread.
@@ -14,6 +16,16 @@ pub struct Threads {
     /// may use]
     #[arg(long, value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
+}
+
+impl Threads {
+    /// Calls a function on as many threads.
+    ///
+    /// # Errors
+    /// If they cannot be started.
+    pub fn install<R: Send>(&self, call: impl FnOnce() -> R + Send) -> Result<R, Failure> {
+        Ok(LocalEngine::new(self.threads).or_fail(exit::FAILED)?.install(call))
+    }
 }
 
 /// Parses a number of threads.

@@ -15,6 +15,7 @@ const ATTEMPTS: usize = 5;
 
 /// The file that tells a download from a coordinator's directory.
 const MARK: &str = "download";
+const MARKED: &[u8] = b"downloaded by hekaton-ceremony\n";
 
 /// The part of a transcript that is downloaded, besides its genesis and logs.
 #[derive(Clone, Copy)]
@@ -73,7 +74,9 @@ fn begin(directory: &Path) -> Result<(), Failure> {
         Err(e) if e.kind() == ErrorKind::NotFound => true,
         Err(e) => return Err(on_disk(directory)(e)),
     };
-    if !is_empty && !mark.exists() {
+    let is_marked = read_at_most(&mark, 1 << 10).is_ok_and(|found| found == MARKED);
+    let is_own = ["lock", "incoming"].iter().any(|name| directory.join(name).exists());
+    if !is_empty && (!is_marked || is_own) {
         let why = format!(
             "{}: is neither empty nor a download: choose another directory",
             directory.display()
@@ -84,7 +87,7 @@ fn begin(directory: &Path) -> Result<(), Failure> {
         let path = directory.join(folder);
         std::fs::create_dir_all(&path).map_err(on_disk(&path))?;
     }
-    std::fs::write(&mark, "downloaded by hekaton-ceremony\n").map_err(on_disk(&mark))
+    std::fs::write(&mark, MARKED).map_err(on_disk(&mark))
 }
 
 /// Downloads genesis and logs.

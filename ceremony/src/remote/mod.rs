@@ -148,31 +148,60 @@ pub(crate) fn send(command: &Send, json: bool) -> Result<(), Failure> {
     output::result(json, &json!({ "ok": true, "ceremony": hex::encode(digest) }), lines)
 }
 
-/// Uploads a contribution in a slot whose token depends on it, so that the same command continues.
+/// The most slots of a contribution that is sent, one after another has expired.
+const MOST_SLOTS: u32 = 100;
+
+/// Uploads a contribution in slots whose tokens depend on it, so that the same command continues.
 fn send_to(client: &Client, command: &Send, response: &Response) -> Result<(), Failure> {
     let content = std::fs::File::open(&command.contribution).or_fail(exit::BAD_FILE)?;
     let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 ceremony token of a contribution");
     hasher.update_reader(content).or_fail(exit::BAD_FILE)?;
-    let request = SlotRequest {
-        token: hasher.finalize().to_hex().to_string(),
+    let mut request = SlotRequest {
+        token: String::new(),
         name: response.records[0].name.clone(),
         chains: response.records.iter().map(|record| record.chain.to_string()).collect(),
         invitation: command.invitation()?,
     };
-    let mut slot = client.patiently(|client| client.join(&request))?;
+    for number in 0..MOST_SLOTS {
+        let mut hasher = hasher.clone();
+        hasher.update(&number.to_le_bytes());
+        request.token = hasher.finalize().to_hex().to_string();
+        match client.patiently(|client| client.join(&request))? {
+            // Of an earlier run.
+            SlotBody::Expired => {}
+            slot => return send_in_slot(client, command, response, &request.token, slot),
+        }
+    }
+    Err(Failure::new(exit::FAILED, "too many slots of this contribution have expired"))
+}
+
+/// Waits for the turn of a slot, and uploads.
+fn send_in_slot(
+    client: &Client,
+    command: &Send,
+    response: &Response,
+    token: &str,
+    mut slot: SlotBody,
+) -> Result<(), Failure> {
+    let mut turns = 0;
     loop {
         slot = match slot {
-            SlotBody::Active { heads, received, .. } => {
+            SlotBody::Active { heads, received, .. } if turns < slot::MOST_ATTEMPTS => {
+                turns += 1;
                 let before = |record: &hekaton_ceremony::Record| {
                     heads.get(&record.chain.to_string()) == Some(&hex::encode(record.before))
                 };
                 if !response.records.iter().all(before) {
                     // Others need not wait for the deadline, and without an answer they do.
-                    let _ = client.leave(&request.token);
+                    let _ = client.leave(token);
                     let why = "others have contributed since the state was fetched: fetch it again, and contribute again";
                     return Err(Failure::new(exit::REFUSED, why));
                 }
-                upload(client, &request.token, &command.contribution, received)?
+                upload(client, token, &command.contribution, received)?
+            }
+            SlotBody::Active { .. } => {
+                let why = "the service takes uploads and gives no verdict: ask its coordinator";
+                return Err(Failure::new(exit::FAILED, why));
             }
             SlotBody::Accepted => return Ok(()),
             SlotBody::Refused { why } => {
@@ -180,12 +209,9 @@ fn send_to(client: &Client, command: &Send, response: &Response) -> Result<(), F
                 return Err(Failure::new(exit::REFUSED, why));
             }
             SlotBody::Expired => {
-                return Err(Failure::new(
-                    exit::FAILED,
-                    "the deadline has passed: fetch and contribute again",
-                ));
+                return Err(Failure::new(exit::FAILED, "the deadline has passed: send it again"));
             }
-            waiting => wait(client, &request.token, waiting)?,
+            waiting => wait(client, token, waiting)?,
         };
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The longest time between two questions for the state of a slot, in seconds.
 const MOST_WAIT: u64 = 60;
 /// The most turns in a run, and the most uploads in a turn: services that do not come to an end are given up.
-const MOST_ATTEMPTS: usize = 5;
+pub(super) const MOST_ATTEMPTS: usize = 5;
 /// The longest receipt.
 const RECEIPT_LIMIT: u64 = 1 << 20;
 
@@ -42,10 +42,14 @@ impl Remote<'_> {
         let mut slot = self.join()?;
         if let SlotBody::Expired | SlotBody::Refused { .. } = &slot {
             match &slot {
-                SlotBody::Refused { why } => output::say(format_args!(
-                    "the contribution of the last run was refused: {}",
-                    foreign(why)
-                )),
+                SlotBody::Refused { why } => {
+                    let why = foreign(why);
+                    output::say(format_args!(
+                        "the contribution of the last run was refused: {why}"
+                    ));
+                    // It would be refused again.
+                    let _ = std::fs::remove_file(self.folder.contribution());
+                }
                 _ => output::say("the deadline of the last run has passed"),
             }
             self.folder.renew()?;
@@ -228,18 +232,25 @@ pub(super) fn upload(
     let mut at = received;
     for _ in 0..MOST_ATTEMPTS {
         let mut idle = 0;
-        while at < length && idle < MOST_ATTEMPTS {
+        while at < length {
             let n = usize::try_from(length - at).map_or(PIECE, |left| left.min(PIECE));
             file.read_exact_at(&mut piece[..n], at).map_err(broken)?;
+            let mut failed = None;
             let sent = client.patiently(|client| match client.piece(token, at, &piece[..n]) {
                 // The answer to an earlier attempt was lost, a part of a piece has arrived, or the turn has ended.
-                Err(why) if why.is(409) || why.is_away() => client.slot(token),
+                Err(why) if why.is(409) || why.is_away() => {
+                    failed = Some(why);
+                    client.slot(token)
+                }
                 other => other,
             })?;
             let SlotBody::Active { received, .. } = sent else { return Ok(sent) };
-            if received <= at {
-                idle += 1;
+            idle = if received > at { 0 } else { idle + 1 };
+            if idle > 0 {
                 std::thread::sleep(Duration::from_secs(1));
+            }
+            if let (true, Some(why)) = (idle == MOST_ATTEMPTS, failed) {
+                return Err(why);
             }
             at = received;
             let (at, length) = (output::bytes(at), output::bytes(length));

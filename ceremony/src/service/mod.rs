@@ -155,7 +155,7 @@ impl Service {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let wanted = match shared.queue.find(&name).map(|slot| &slot.stage) {
-                Some(Stage::Active { until }) => *until > now,
+                Some(Stage::Active { until, .. }) => *until > now,
                 Some(Stage::Complete) => true,
                 _ => false,
             };

@@ -17,8 +17,10 @@ const MOST_ENDED: usize = 1_000;
 const ABSENT: Duration = Duration::from_secs(120);
 /// A contributor that has not asked for so long loses its place in the queue.
 const GONE: Duration = Duration::from_secs(3600);
-/// The least bytes per second of an upload, as for all connections: what has come extends the deadline by as much.
+/// The least bytes per second of an upload, as for all connections.
 const RATE: u64 = 16 << 10;
+/// The time in which the next piece of an upload comes at that rate, and some more.
+const PIECE_TIME: Duration = Duration::from_secs(300);
 
 pub(crate) fn millis(time: Duration) -> Time {
     u64::try_from(time.as_millis()).expect("times here are shorter than ages")
@@ -77,6 +79,8 @@ pub(crate) enum Stage {
     Waiting,
     Active {
         until: Time,
+        /// The time beyond which bytes of the upload do not extend the turn.
+        limit: Time,
     },
     /// The upload is complete.
     Complete,
@@ -180,8 +184,9 @@ impl Queue {
     pub(crate) fn resume(&mut self, now: Time, deadline: Duration) {
         for slot in self.slots.iter_mut().filter(|slot| slot.is_live()) {
             slot.seen = now;
-            if let Stage::Active { until } = &mut slot.stage {
+            if let Stage::Active { until, limit } = &mut slot.stage {
                 *until = (*until).max(now + millis(deadline));
+                *limit = (*limit).max(*until);
             }
         }
     }
@@ -282,7 +287,7 @@ impl Queue {
     pub(crate) fn advance(&mut self, now: Time, deadline: Duration) -> Vec<Event> {
         let mut events = Vec::new();
         for slot in &mut self.slots {
-            if matches!(slot.stage, Stage::Active { until } if until <= now) {
+            if matches!(slot.stage, Stage::Active { until, .. } if until <= now) {
                 events.push(Event::Expired { name: slot.name.clone() });
                 (slot.stage, slot.seen) = (Stage::Expired, now);
             }
@@ -307,7 +312,8 @@ impl Queue {
             let parts = slot.parts();
             if !taken.meets(parts) {
                 events.push(Event::Turn { name: slot.name.clone() });
-                slot.stage = Stage::Active { until: now + millis(deadline) };
+                let until = now + millis(deadline);
+                slot.stage = Stage::Active { until, limit: until };
             }
             taken.add(parts);
         }
@@ -325,13 +331,16 @@ impl Queue {
         others.count()
     }
 
-    /// An upload has this many bytes by now, for which the deadline is extended: once for each of them, also if it begins again.
+    /// An upload has this many bytes by now: if some of them are new, also counting those before it began again, the turn does not end while
+    /// more may be on their way. In all, it lasts no longer than the deadline and the time of a slow connection for all bytes.
     pub(crate) fn came(&mut self, token: &str, now: Time, bytes: u64) {
         if let Some(slot) = self.find_mut(token) {
             slot.seen = now;
-            if let Stage::Active { until } = &mut slot.stage {
-                *until += bytes.saturating_sub(slot.credited) * 1_000 / RATE;
-                slot.credited = slot.credited.max(bytes);
+            let new = bytes.saturating_sub(slot.credited);
+            if let (Stage::Active { until, limit }, 1..) = (&mut slot.stage, new) {
+                *limit += new * 1_000 / RATE;
+                *until = (*until).max(now + millis(PIECE_TIME)).min(*limit);
+                slot.credited = bytes;
             }
         }
     }
@@ -370,7 +379,7 @@ impl Queue {
                 // Who is next begins soon after the turn has come.
                 SlotBody::Waiting { before, ask_again: if before > 1 { 5 } else { 1 } }
             }
-            Stage::Active { until } => {
+            Stage::Active { until, .. } => {
                 SlotBody::Active { heads, seconds: until.saturating_sub(now) / 1_000, received }
             }
             Stage::Complete => SlotBody::Verifying { ask_again: 1, trouble: None },

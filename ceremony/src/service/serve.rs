@@ -72,7 +72,9 @@ pub(crate) fn run(command: &Serve, json: bool) -> Result<(), Failure> {
         // Also if serving has failed.
         service.stop();
         if !judge.is_finished() && service.lock().queue.complete().next().is_some() {
-            output::say("stopping: a contribution is being checked; a second signal ends at once");
+            output::say(
+                "stopping: what was uploaded is checked first; a second signal ends at once",
+            );
         }
         judge
             .join()

@@ -161,7 +161,7 @@ fn deadlines_end_turns_and_uploads_extend_them() {
     bench.now += millis(DEADLINE) - SECOND;
     bench.ask(&[]);
     assert_eq!(bench.advance(), []);
-    // 16 KiB for each second, and no more: not if the upload begins again.
+    // Not beyond the time of a slow connection, 16 KiB a second, and each byte once: not if the upload begins again.
     bench.queue.came(&token(1), bench.now, 160 << 10);
     bench.queue.came(&token(1), bench.now, 16 << 10);
     bench.queue.came(&token(1), bench.now, 160 << 10);
@@ -177,6 +177,27 @@ fn deadlines_end_turns_and_uploads_extend_them() {
     assert_eq!(bench.body(1), SlotBody::Expired);
     // What comes too late extends nothing.
     bench.queue.came(&token(1), bench.now, 1 << 30);
+    assert_eq!(bench.body(1), SlotBody::Expired);
+}
+
+/// Bytes that come quickly do not hold the turn for as long as they would have taken on a slow connection.
+#[test]
+fn turns_end_soon_after_the_last_bytes() {
+    let mut bench = Bench::new(&POWERS);
+    bench.join(&request(1, &["tau"])).unwrap();
+    bench.advance();
+    bench.now += millis(DEADLINE) - SECOND;
+    bench.queue.came(&token(1), bench.now, 500 << 20);
+    let seconds = |bench: &Bench| match bench.body(1) {
+        SlotBody::Active { seconds, .. } => seconds,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(seconds(&bench), 300);
+    bench.now += 200 * SECOND;
+    bench.queue.came(&token(1), bench.now, (500 << 20) + 1);
+    assert_eq!(seconds(&bench), 300);
+    bench.now += 300 * SECOND;
+    bench.advance();
     assert_eq!(bench.body(1), SlotBody::Expired);
 }
 

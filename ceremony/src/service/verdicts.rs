@@ -4,7 +4,6 @@ use super::queue::{Slot, Stage};
 use super::{HELD, Service, ends, now};
 use hekaton_ceremony::{CeremonyError, Coordinator, Response};
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 /// The time after which a contribution is checked again that the service could not check.
@@ -14,6 +13,8 @@ const AGAIN: Duration = Duration::from_secs(30);
 enum Verdict {
     Accepted,
     Refused(String),
+    /// The upload cannot be read: the contributor still has it.
+    Lost(String),
     /// The contribution is not to blame.
     Trouble(String),
 }
@@ -27,13 +28,14 @@ impl Service {
             let slot = {
                 let mut shared = self.lock();
                 loop {
-                    if shared.stopping {
-                        return;
-                    }
                     let now = Instant::now();
                     let ready = |slot: &&Slot| later.get(&slot.token).is_none_or(|at| *at <= now);
                     if let Some(slot) = shared.queue.complete().find(ready) {
                         break slot.clone();
+                    }
+                    // Not before: after this, the ceremony may be finished.
+                    if shared.stopping {
+                        return;
                     }
                     let next = later.values().map(|at| at.saturating_duration_since(now)).min();
                     shared = match next {
@@ -57,6 +59,10 @@ impl Service {
                 Verdict::Refused(why) => {
                     tracing::warn!(name, why, "a contribution is refused");
                     Stage::Refused { why }
+                }
+                Verdict::Lost(why) => {
+                    tracing::error!(name, why, "an upload is lost");
+                    Stage::Expired
                 }
                 Verdict::Trouble(why) => {
                     tracing::error!(name, why, "a contribution cannot be checked, and waits");
@@ -87,11 +93,7 @@ impl Service {
             CeremonyError::Broken(_) | CeremonyError::Foreign(_) => {
                 Verdict::Refused(told(error.to_string()))
             }
-            CeremonyError::Io { path: at, source }
-                if *at == path && source.kind() == ErrorKind::NotFound =>
-            {
-                Verdict::Refused("the service has lost the upload: contribute again".to_owned())
-            }
+            CeremonyError::Io { path: at, .. } if *at == path => Verdict::Lost(error.to_string()),
             CeremonyError::File { path: at, .. } if *at == path => {
                 Verdict::Refused(told(error.to_string()))
             }

@@ -198,7 +198,10 @@ fn finish(command: &CeremonyFinish, app: &App, json: bool) -> Result<(), Failure
                     display.line("a trial: a proof under the keys, and its verification");
                     trial(&store.unfinished_path(), sample)?;
                 }
-                None => display.line("without a trial of the keys"),
+                None if command.no_trial => {}
+                None => {
+                    display.line("without a trial of the keys: the circuit has no sample that fits")
+                }
             }
             // Before the keys get their name, so that this can be run again after a crash.
             coordinator.finish().map_err(|e| failed(&e))?;
@@ -260,12 +263,16 @@ fn write_keys(
     Ok((store, manifest))
 }
 
-/// The circuit's sample input. Programs of the machine have none.
+/// The circuit's sample input, if it fits. Programs of the machine have none.
 fn sample_of(genesis: &FamilyGenesis, app: &App) -> Result<Option<InputFile>, Failure> {
-    match genesis.circuit == machine::NAME {
-        true => Ok(None),
-        false => Ok(Some(circuit_of_genesis(genesis, app)?.sample())),
+    if genesis.circuit == machine::NAME {
+        return Ok(None);
     }
+    let circuit = circuit_of_genesis(genesis, app)?;
+    let sample = circuit.sample();
+    let instances = circuit.on_input(&sample, |prepared| prepared.layout().instances());
+    let fits = instances.or_fail(exit::FAILED)? <= genesis.instances;
+    Ok(fits.then_some(sample))
 }
 
 /// Proves an input under keys, and verifies the proof, with the commands that users of the keys run.
@@ -279,9 +286,16 @@ fn trial(keys: &Path, sample: &InputFile) -> Result<(), Failure> {
         match output.status.success() {
             true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
             false => {
+                // Only a verdict is about the keys.
+                let (code, what) = match output.status.code() {
+                    Some(1) => (exit::REFUSED, "the keys fail their trial"),
+                    _ => (exit::FAILED, "the trial of the keys did not come to an end"),
+                };
                 let why = String::from_utf8_lossy(&output.stderr);
-                let why = format!("the keys fail their trial: {}", why.trim_end());
-                Err(Failure::new(exit::REFUSED, why))
+                Err(Failure::new(
+                    code,
+                    format!("{what} (--no-trial leaves it out): {}", why.trim_end()),
+                ))
             }
         }
     };
