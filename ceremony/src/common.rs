@@ -1,36 +1,12 @@
 //! Parts of several commands.
 
-use hekaton_ceremony::{CeremonyError, Chain, Genesis, Transcript};
+use hekaton_ceremony::{Chain, Genesis};
 use hekaton_terminal::exit::{self, Failure};
-use hekaton_terminal::options::Threads;
-use hekaton_terminal::progress::Display;
 use hekaton_terminal::signals::Handling;
 use std::path::Path;
 
 /// The program that records name.
 pub(crate) const PROGRAM: &str = concat!("hekaton ", env!("CARGO_PKG_VERSION"));
-
-/// The failure for an error of a ceremony.
-pub(crate) fn failed(error: &CeremonyError) -> Failure {
-    Failure::new(error.exit_code(), error)
-}
-
-/// Calls a function on as many threads as were asked for.
-pub(crate) fn on_threads<R: Send>(
-    threads: &Threads,
-    call: impl FnOnce() -> Result<R, CeremonyError> + Send,
-) -> Result<R, Failure> {
-    threads.install(call)?.map_err(|e| failed(&e))
-}
-
-pub(crate) fn open(path: &Path) -> Result<Transcript, Failure> {
-    Transcript::open(path).map_err(|e| failed(&e))
-}
-
-/// Prints each step of a check.
-pub(crate) fn steps(display: &Display) -> impl FnMut(&str) + Send + '_ {
-    |step| display.line(&format!("checking {step}"))
-}
 
 /// Ends the process on Ctrl-C, after `last`, which returns `false` if there is nothing left to interrupt.
 pub(crate) fn on_interrupt(

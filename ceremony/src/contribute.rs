@@ -1,14 +1,13 @@
 //! Contributions on this machine.
 
-use crate::common::{
-    PROGRAM, chains_of, check_expected, in_the_way, on_interrupt, on_threads, open,
-};
+use crate::common::{PROGRAM, chains_of, check_expected, in_the_way, on_interrupt};
 use crate::options::Contribute;
 use hekaton_ceremony::{
     Chain, Contributor, Genesis, Kind, MAX_NAME, Record, Seed, Transcript, bytes_of_chains,
     contribute, is_finished, is_name, points_of_chains, receipt, seconds_of_chains,
 };
 use hekaton_files::{folder_of, is_temporary};
+use hekaton_terminal::ceremony::{on_threads, open};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
@@ -25,7 +24,7 @@ pub(crate) fn run(command: &Contribute, json: bool) -> Result<(), Failure> {
     let Some(out) = &command.out else {
         return Err(Failure::new(exit::USAGE, "--out is required: the file to write"));
     };
-    if command.invitation()?.is_some() {
+    if command.invitation.code()?.is_some() {
         return Err(Failure::new(exit::USAGE, "--invitation is for services"));
     }
     let transcript = open(Path::new(&command.ceremony))?;
@@ -100,7 +99,7 @@ impl Cost<'_> {
     /// Prints the cost and, on a terminal, asks whether to begin and for a text that is mixed into the randomness.
     ///
     /// # Errors
-    /// If the disk is too full, or the answer is no.
+    /// If there is too little disk space, or the user declines.
     pub(crate) fn ask(
         &self,
         command: &Contribute,

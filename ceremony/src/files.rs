@@ -1,11 +1,12 @@
 //! The commands on files: `fetch`, `add`, `beacon`, `status` and `receipt`.
 
-use crate::common::{PROGRAM, check_expected, failed, in_the_way, on_threads, open, steps};
+use crate::common::{PROGRAM, check_expected, in_the_way};
 use crate::options::{Add, Beacon, Fetch, Receipt, Status};
 use hekaton_ceremony::{
     CeremonyError, Contributor, Coordinator, Kind, Record, Response, Seed, bytes_of_chains,
     chains_json, chains_text, contribute, is_finished, record_json,
 };
+use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
 use hekaton_terminal::exit::{self, Failure};
 use hekaton_terminal::output::{self, one_line};
 use hekaton_terminal::progress::Display;

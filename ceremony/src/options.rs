@@ -18,7 +18,7 @@ const EXIT_CODES: &str = "Exit codes:
        ceremony
   4    the command failed: a service did not answer, a deadline has passed, a
        disk is full
-  130  interrupted; the same command goes on";
+  130  interrupted; run the same command to continue";
 
 /// Setup ceremonies: contribute to them, coordinate them, serve them
 #[derive(Debug, Parser)]
@@ -68,8 +68,8 @@ pub(crate) enum Command {
   hekaton ceremony contribute state --name \"Bob (bob.example)\" --only phi --out bob
 
 With the address of a service, this waits for its turn, downloads, computes, uploads and
-waits for the verdict; everything but secrets is kept in the folder --out, and the same
-command goes on after an interruption. With a directory or a state, it writes one file,
+waits for the verdict; everything but secrets is kept in the folder --out, where the
+same command continues after an interruption. With a directory or a state, it writes one file,
 which goes back to the coordinator.
 
 Everything that was received is checked first. Secrets come from the operating system
@@ -83,7 +83,7 @@ pub(crate) struct Contribute {
     #[arg(long)]
     pub(crate) name: String,
     #[command(flatten)]
-    invitation: Invitation,
+    pub(crate) invitation: Invitation,
     /// Contribute only to these chains: tau, phi, or numbers of segments, separated by commas
     #[arg(long, value_name = "CHAINS", value_delimiter = ',', value_parser = chain)]
     pub(crate) only: Vec<Chain>,
@@ -116,7 +116,7 @@ fn digest(text: &str) -> Result<[u8; 32], String> {
   hekaton ceremony fetch https://ceremony.example --out state
   hekaton ceremony fetch powers --out state
 
-An interrupted download of a directory goes on when the command is run again.")]
+To continue an interrupted download of a directory, run the command again.")]
 pub(crate) struct Fetch {
     /// The address of a service, or the directory of a ceremony
     #[arg(value_name = "URL|DIR")]
@@ -143,11 +143,11 @@ pub(crate) struct Send {
     /// The address of the service
     pub(crate) url: String,
     #[command(flatten)]
-    invitation: Invitation,
+    pub(crate) invitation: Invitation,
 }
 
 #[derive(Debug, Args)]
-struct Invitation {
+pub(crate) struct Invitation {
     /// The code of your invitation, if the service asks for one; or @FILE with the code, which other users of
     /// this machine cannot see
     #[arg(long, value_name = "CODE|@FILE")]
@@ -155,7 +155,8 @@ struct Invitation {
 }
 
 impl Invitation {
-    fn code(&self) -> Result<Option<String>, Failure> {
+    /// Returns the code.
+    pub(crate) fn code(&self) -> Result<Option<String>, Failure> {
         let Some(given) = &self.invitation else { return Ok(None) };
         let Some(path) = given.strip_prefix('@') else { return Ok(Some(given.clone())) };
         let path = Path::new(path);
@@ -167,20 +168,6 @@ impl Invitation {
             Some(code) => Ok(Some(code)),
             None => Err(Failure::new(exit::BAD_FILE, format!("{}: is empty", path.display()))),
         }
-    }
-}
-
-impl Contribute {
-    /// The code of the invitation.
-    pub(crate) fn invitation(&self) -> Result<Option<String>, Failure> {
-        self.invitation.code()
-    }
-}
-
-impl Send {
-    /// The code of the invitation.
-    pub(crate) fn invitation(&self) -> Result<Option<String>, Failure> {
-        self.invitation.code()
     }
 }
 

@@ -261,7 +261,7 @@ fn contributions_are_sent_for_others() {
     let status = service.json("GET", "/v1/status", b"").1;
     assert_eq!((&status["active"], &status["waiting"]), (&json!(0), &json!(0)));
     tool().fails(3, "exists", &["fetch", &service.address, "--out", &state]);
-    tool().fails(2, "is no address", &["status", "ftp://example"]);
+    tool().fails(2, "is not an address", &["status", "ftp://example"]);
     tool().fails(4, "", &["status", "http://127.0.0.1:1"]);
     service.stop();
     assert_eq!(place.checked(), [["Alice"], ["Alice"]]);

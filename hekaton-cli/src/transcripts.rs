@@ -4,44 +4,20 @@ use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::hints::explain;
 use hekaton_ceremony::{
-    CeremonyError, FamilyGenesis, Transcript, chains_json, chains_text, key_has_last_points,
-    verify_records,
+    FamilyGenesis, Transcript, chains_json, chains_text, key_has_last_points, verify_records,
 };
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, R1cs};
 use hekaton_core::{FamilyKey, Trust};
 use hekaton_storage::FamilyStore;
+use hekaton_terminal::ceremony::{failed, open};
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::options::Threads;
 use hekaton_terminal::output::one_line;
-use hekaton_terminal::progress::Display;
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// The folder of a family's keys with the logs of its ceremony.
 pub(crate) const IN_KEYS: &str = "ceremony";
-
-/// The failure for an error of a ceremony.
-pub(crate) fn failed(error: &CeremonyError) -> Failure {
-    Failure::new(error.exit_code(), error)
-}
-
-/// Calls a function on as many threads as were asked for.
-pub(crate) fn on_threads<R: Send>(
-    threads: &Threads,
-    call: impl FnOnce() -> Result<R, CeremonyError> + Send,
-) -> Result<R, Failure> {
-    threads.install(call)?.map_err(|e| failed(&e))
-}
-
-pub(crate) fn open(path: &Path) -> Result<Transcript, Failure> {
-    Transcript::open(path).map_err(|e| failed(&e))
-}
-
-/// Prints each step of a check.
-pub(crate) fn steps(display: &Display) -> impl FnMut(&str) + Send + '_ {
-    |step| display.line(&format!("checking {step}"))
-}
 
 /// The types of a circuit, and the names of its buses.
 pub(crate) fn types_of(

@@ -1,5 +1,7 @@
 //! Parts that all command lines of Hekaton share: exit codes, output, progress, signals, and other programs of the installation.
 
+#[cfg(feature = "ceremony")]
+pub mod ceremony;
 pub mod exit;
 pub mod installation;
 pub mod options;

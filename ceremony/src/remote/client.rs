@@ -92,7 +92,7 @@ impl Client {
         // Paths are appended to it.
         if !is_one || address.contains(['?', '#', ' ', '@']) {
             let why =
-                format!("'{address}' is no address: expected http://HOST:PORT or https://HOST");
+                format!("'{address}' is not an address: expected http://HOST:PORT or https://HOST");
             return Err(Failure::new(exit::USAGE, why));
         }
         let config = Agent::config_builder()
@@ -234,7 +234,7 @@ impl Client {
             status if status.is_success() => Err(away(&"it does not send parts of files")),
             _ => match self.read::<()>(Ok(answer)) {
                 Err(refused) => Err(refused),
-                Ok(()) => Err(away(&"an answer that is none of a ceremony's service")),
+                Ok(()) => Err(away(&"not an answer from a ceremony service")),
             },
         }
     }
@@ -251,11 +251,11 @@ impl Client {
         let bytes = bytes.map_err(|e| away(&e))?;
         if status.is_success() {
             return serde_json::from_slice(&bytes)
-                .map_err(|e| away(&format!("the answer is none of a ceremony's service: {e}")));
+                .map_err(|e| away(&format!("not an answer from a ceremony service: {e}")));
         }
         match serde_json::from_slice::<Problem>(&bytes) {
             Ok(problem) => Err(NoAnswer::Problem(problem)),
-            Err(_) => Err(away(&format!("status {status}, which is none of a ceremony's service"))),
+            Err(_) => Err(away(&format!("status {status}, not an answer from a ceremony service"))),
         }
     }
 }

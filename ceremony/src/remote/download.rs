@@ -1,9 +1,10 @@
 //! Downloads of transcripts.
 
 use super::client::{Client, NoAnswer};
-use crate::common::{check_expected, failed, open};
+use crate::common::check_expected;
 use hekaton_ceremony::{Chain, Genesis, MOST_GENESIS, MOST_LOG, NamedFile, Response, Transcript};
 use hekaton_files::{read_at_most, sync_folder_of};
+use hekaton_terminal::ceremony::{failed, open};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;

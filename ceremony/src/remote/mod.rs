@@ -6,7 +6,7 @@ mod folder;
 mod slot;
 
 use crate::body::{SlotBody, SlotRequest, StatusBody};
-use crate::common::{chains_of, failed, in_the_way, on_interrupt};
+use crate::common::{chains_of, in_the_way, on_interrupt};
 use crate::contribute::{Cost, check_name, remove_unfinished};
 use crate::options::{Contribute, Fetch, Send};
 use client::{Client, foreign};
@@ -14,6 +14,7 @@ use download::{Wanted, follows, is_included, temporary};
 use folder::Folder;
 use hekaton_ceremony::Response;
 use hekaton_files::folder_of;
+use hekaton_terminal::ceremony::failed;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use serde_json::json;
@@ -79,7 +80,7 @@ fn digest_of(client: &Client, status: &StatusBody) -> Result<[u8; 32], Failure> 
 /// `contribute` with a service.
 pub(crate) fn contribute(command: &Contribute, json: bool) -> Result<(), Failure> {
     check_name(&command.name)?;
-    let invitation = command.invitation()?;
+    let invitation = command.invitation.code()?;
     let client = Client::new(&command.ceremony)?;
     // Without patience, for an address that is wrong.
     let status = client.status()?;
@@ -160,7 +161,7 @@ fn send_to(client: &Client, command: &Send, response: &Response) -> Result<(), F
         token: String::new(),
         name: response.records[0].name.clone(),
         chains: response.records.iter().map(|record| record.chain.to_string()).collect(),
-        invitation: command.invitation()?,
+        invitation: command.invitation.code()?,
     };
     for number in 0..MOST_SLOTS {
         let mut hasher = hasher.clone();

@@ -3,11 +3,11 @@
 use super::queue::Admission;
 use super::routes::router;
 use super::{Service, invitations};
-use crate::common::failed;
 use crate::options::Serve;
 use hekaton_ceremony::Coordinator;
 use hekaton_core::{Cancellation, LocalEngine};
 use hekaton_service::Limits;
+use hekaton_terminal::ceremony::failed;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::signals::Handling;

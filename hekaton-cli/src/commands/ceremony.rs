@@ -7,9 +7,7 @@ use crate::commands::programs;
 use crate::hints::explain;
 use crate::machine;
 use crate::options::{Ceremony, CeremonyFinish, CeremonyNew};
-use crate::transcripts::{
-    IN_KEYS, circuit_of_genesis, failed, on_threads, open, steps, types_of, types_of_genesis,
-};
+use crate::transcripts::{IN_KEYS, circuit_of_genesis, types_of, types_of_genesis};
 use hekaton_ceremony::{
     CeremonyError, Coordinator, Family, FamilyGenesis, FamilyPlan, Powers, PowersFile, Subject,
     Transcript, bytes_of_chains, chains_text, domain_for, is_finished, new_family, new_powers,
@@ -19,6 +17,7 @@ use hekaton_circuit::R1cs;
 use hekaton_circuit::named::InputFile;
 use hekaton_core::LocalEngine;
 use hekaton_storage::{FamilyManifest, FamilyStore};
+use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;

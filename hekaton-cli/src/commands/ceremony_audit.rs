@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::hints::explain;
 use crate::options::CeremonyVerify;
-use crate::transcripts::{failed, on_threads, open, steps, types_of_genesis};
+use crate::transcripts::types_of_genesis;
 use hekaton_ceremony::{
     Family, Powers, Subject, Transcript, chains_json, chains_text, check_receipt, is_finished,
     verify_family, verify_powers, verify_records,
@@ -11,6 +11,7 @@ use hekaton_ceremony::{
 use hekaton_circuit::R1cs;
 use hekaton_core::Trust;
 use hekaton_storage::FamilyStore;
+use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
