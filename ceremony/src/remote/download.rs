@@ -226,9 +226,12 @@ pub(crate) fn check(transcript: &Transcript) -> Result<(), Failure> {
     transcript.check().map(drop).map_err(|e| failed(&e))
 }
 
+/// The beginning of the names of directories that are removed in the end.
+pub(super) const TEMPORARY: &str = ".hekaton-ceremony-";
+
 /// A directory that is removed in the end.
 pub(crate) fn temporary(parent: &Path) -> Result<tempfile::TempDir, Failure> {
-    let made = tempfile::Builder::new().prefix(".hekaton-ceremony-").tempdir_in(parent);
+    let made = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(parent);
     made.map_err(|e| format!("{}: {e}", parent.display())).or_fail(exit::BAD_FILE)
 }
 

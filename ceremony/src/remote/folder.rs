@@ -1,5 +1,6 @@
 //! The folder of a contribution: what the same command needs to go on. It has no secret of the contribution.
 
+use super::download::TEMPORARY;
 use hekaton_ceremony::Chain;
 use hekaton_files::{NewFile, SECRET, is_temporary, read_at_most};
 use hekaton_terminal::exit::{self, Failure, OrFail};
@@ -38,6 +39,12 @@ pub(crate) fn new_token() -> Result<String, Failure> {
     Ok(hex::encode(bytes))
 }
 
+fn names_in(folder: &Path) -> std::io::Result<Vec<String>> {
+    std::fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
+}
+
 impl Folder {
     /// Makes a folder, or opens one of the same contribution.
     pub(crate) fn open(
@@ -60,10 +67,10 @@ impl Folder {
             Failure::new(exit::BAD_FILE, format!("{}: {why}", place.display()))
         };
         std::fs::create_dir_all(path).map_err(|e| bad(&e))?;
-        let foreign = std::fs::read_dir(path).map_err(|e| bad(&e))?.flatten().any(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            name != "lock" && !is_temporary(&name)
-        });
+        let names = names_in(path).map_err(|e| bad(&e))?;
+        let foreign = names
+            .iter()
+            .any(|name| name != "lock" && !is_temporary(name) && !name.starts_with(TEMPORARY));
         if foreign && !place.exists() {
             let why = format!(
                 "{}: is not the folder of a contribution: choose another one with --out",
@@ -80,6 +87,15 @@ impl Folder {
             }
             TryLockError::Error(e) => bad(&e),
         })?;
+        // Of runs that were killed: with the lock, nobody else writes here.
+        for name in names_in(path).map_err(|e| bad(&e))? {
+            let place = path.join(&name);
+            if is_temporary(&name) {
+                std::fs::remove_file(place).map_err(|e| bad(&e))?;
+            } else if name.starts_with(TEMPORARY) {
+                std::fs::remove_dir_all(place).map_err(|e| bad(&e))?;
+            }
+        }
         let bytes = match read_at_most(&place, LIMIT) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 let folder = Self { path: path.to_owned(), slot: wanted, _lock: lock };
