@@ -79,17 +79,7 @@ impl Beginning {
         name: fn(&Path, &[u8; 32]) -> PathBuf,
         write: impl FnOnce(Output<'_>) -> Result<[u8; 32], CeremonyError>,
     ) -> Result<[u8; 32], CeremonyError> {
-        let place = name(self.directory.path(), &[0; 32]);
-        let mut new = NewFile::with_mode(&place, READABLE).map_err(io(&place))?;
-        let digest = {
-            let mut file = std::io::BufWriter::with_capacity(1 << 20, &mut new);
-            let digest =
-                write(Output { file: &mut file, path: &place, hasher: blake3::Hasher::new() })?;
-            std::io::Write::flush(&mut file).map_err(io(&place))?;
-            digest
-        };
-        new.replace(&name(self.directory.path(), &digest)).map_err(io(&place))?;
-        Ok(digest)
+        write_named(self.directory.path(), name, write)
     }
 
     /// Writes genesis and logs, and gives the directory its name.
@@ -124,6 +114,25 @@ impl Beginning {
         hekaton_files::sync_folder_of(&path).map_err(io(&path))?;
         Transcript::open(&path)
     }
+}
+
+/// Writes a file that is named by its digest into a transcript's directory.
+pub(crate) fn write_named(
+    directory: &Path,
+    name: fn(&Path, &[u8; 32]) -> PathBuf,
+    write: impl FnOnce(Output<'_>) -> Result<[u8; 32], CeremonyError>,
+) -> Result<[u8; 32], CeremonyError> {
+    let place = name(directory, &[0; 32]);
+    let mut new = NewFile::with_mode(&place, READABLE).map_err(io(&place))?;
+    let digest = {
+        let mut file = std::io::BufWriter::with_capacity(1 << 20, &mut new);
+        let digest =
+            write(Output { file: &mut file, path: &place, hasher: blake3::Hasher::new() })?;
+        std::io::Write::flush(&mut file).map_err(io(&place))?;
+        digest
+    };
+    new.replace(&name(directory, &digest)).map_err(io(&place))?;
+    Ok(digest)
 }
 
 /// Begins a ceremony for powers: for families with domains of up to `domain` rows and up to `instances` subcircuits.

@@ -27,6 +27,7 @@ mod import;
 mod lagrange;
 mod log;
 mod membership;
+mod of_keys;
 mod powers;
 mod random;
 mod record;
@@ -51,6 +52,7 @@ pub use genesis::{
 };
 pub use import::{PowersFile, new_powers_from};
 pub use log::{Log, MOST_LOG};
+pub use of_keys::transcript_of_keys;
 pub use record::{
     Digests, Kind, LedgerStep, MAX_NAME, PowersStep, Proof, Record, Step, TypeStep, first_head,
     is_name,

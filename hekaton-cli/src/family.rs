@@ -98,13 +98,15 @@ impl FamilyCircuit<'_> {
     pub(crate) fn derive_into(
         &self,
         engine: &LocalEngine,
-        store: KeyStore,
+        mut store: KeyStore,
     ) -> Result<VerifyingKey, Failure> {
         let OpenedFamily { path, manifest, key } = self.family;
         let circuit = self.circuit.prepared().or_fail(exit::USAGE)?;
         let (family, json) = ((manifest, key), self.parameters_json());
-        FamilyStore::derive_into(path, family, &circuit, &json, engine, store)
-            .map_err(|e| failed(&e))
+        let derived = FamilyStore::derive_into(path, family, &circuit, &json, engine, &mut store);
+        let key = derived.map_err(|e| failed(&e))?;
+        store.publish().map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+        Ok(key)
     }
 }
 

@@ -9,7 +9,7 @@ use hekaton_r1cs::directory::{BundleError, PROVING_FILES, Summary};
 use hekaton_r1cs::{CircuitBundle, FileError, ImportError, Imported, Monolith, WitnessFile};
 use hekaton_storage::{KeyStore, Manifest};
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::one_line;
+use hekaton_terminal::output::{self, one_line};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -183,23 +183,53 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn OpenCircuit>, ParameterMap), 
 
 /// The circuit in a key store. It must be the one that the manifest names.
 pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCircuit>, Failure> {
-    let path = keys.join(IN_KEYS);
-    let (circuit, parameters) = open(&path)?;
+    let parameters: ParameterMap =
+        serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
+    of_parameters(&keys.join(IN_KEYS), &parameters)
+}
+
+/// The circuit in a directory, which must be the one that keys or a ceremony with these parameters are for.
+pub(crate) fn of_parameters(
+    path: &Path,
+    expected: &ParameterMap,
+) -> Result<Box<dyn OpenCircuit>, Failure> {
+    let (circuit, parameters) = open(path)?;
     // The name of the source is only a name, and keys of earlier versions do not have it.
-    let same = |name: &str| parameters.get(name) == manifest.parameters.get(name);
+    let same = |name: &str| parameters.get(name) == expected.get(name);
     match same("directory") && same("source") {
         true => Ok(circuit),
         false => {
-            let why =
-                "it is not the circuit that these keys were made for; copy the key store again";
+            let why = "it is not the circuit that these keys were made for; copy it again from where they were made";
             Err(Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display())))
         }
     }
 }
 
+/// Checks a circuit before keys are made for it: reads its files once and prints notices, which it returns, and compares an imported
+/// circuit with its source if there is one.
+pub(crate) fn check(
+    circuit: &dyn OpenCircuit,
+    source: Option<&Path>,
+) -> Result<Vec<String>, Failure> {
+    let notices = circuit.inspect()?;
+    notices.iter().for_each(|notice| output::say(format_args!("note: {notice}")));
+    match (circuit.directory(), source) {
+        (Some(directory), Some(source)) => compare(directory, source)?,
+        (Some(_), None) => output::say(
+            "note: the circuit was not compared with its source; --r1cs FILE compares it",
+        ),
+        (None, Some(_)) => {
+            let why = "--r1cs is for imported circuits; this one has code";
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        (None, None) => {}
+    }
+    Ok(notices)
+}
+
 // Keys commit to constraints that only this comparison ties to a source: a directory from someone else may have others.
 /// Compares a circuit directory with its source before keys are made from it.
-pub(crate) fn compare(directory: &Path, source: &Path) -> Result<(), Failure> {
+fn compare(directory: &Path, source: &Path) -> Result<(), Failure> {
     let monolith = Monolith::read(source, None, |_, _| {}).or_fail(exit::BAD_FILE)?;
     let (name, other) = (directory.display(), source.display());
     let opened = CircuitBundle::open(directory).or_fail(exit::BAD_FILE)?;

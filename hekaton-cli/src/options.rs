@@ -305,6 +305,7 @@ pub(crate) enum Keys {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   hekaton keys verify FILE.keys
+  hekaton keys verify merkle.keys --powers powers    # and everything about their ceremony
 
 This shows that the keys have the form of keys of this circuit. It does not show who
 chose their secrets, and those who did can forge proofs: compare the printed digest
@@ -317,6 +318,12 @@ pub(crate) struct KeysVerify {
     /// For keys of an imported circuit: also compare their constraints with this source
     #[arg(long, value_name = "FILE")]
     pub(crate) r1cs: Option<PathBuf>,
+    /// For keys from a ceremony: also check the whole ceremony, with the directory of its powers
+    #[arg(long, value_name = "DIR")]
+    pub(crate) powers: Option<PathBuf>,
+    /// With --powers, for keys of an imported circuit: its directory
+    #[arg(long, value_name = "DIR", requires = "powers")]
+    pub(crate) circuit: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
 }

@@ -3,18 +3,20 @@
 use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::hints::explain;
+use crate::imported;
 use hekaton_ceremony::{
     FamilyGenesis, Transcript, chains_json, chains_text, key_has_last_points, verify_records,
 };
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, R1cs};
-use hekaton_core::{FamilyKey, Trust};
+use hekaton_core::{FamilyKey, Trust, VerifyingKey};
+use hekaton_files::folder_of;
 use hekaton_storage::FamilyStore;
 use hekaton_terminal::ceremony::{failed, open};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::one_line;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The folder of a family's keys with the logs of its ceremony.
 pub(crate) const IN_KEYS: &str = "ceremony";
@@ -32,18 +34,27 @@ pub(crate) fn types_of(
     Ok((types.or_fail(exit::FAILED)?, buses))
 }
 
-/// The types of the circuit that a genesis names.
-pub(crate) fn types_of_genesis(genesis: &FamilyGenesis, app: &App) -> Result<Vec<R1cs>, Failure> {
-    Ok(types_of(&*circuit_of_genesis(genesis, app)?, genesis.zero_knowledge)?.0)
-}
-
-/// The circuit that a genesis names.
+/// The circuit that a genesis names. An imported circuit has no name: its directory must be the one that the genesis has the digest
+/// of.
 pub(crate) fn circuit_of_genesis(
     genesis: &FamilyGenesis,
+    directory: Option<&Path>,
     app: &App,
 ) -> Result<Box<dyn OpenCircuit>, Failure> {
     let parameters: ParameterMap =
         serde_json::from_str(&genesis.parameters).or_fail(exit::BAD_FILE)?;
+    if genesis.circuit == imported::NAME {
+        let directory = directory.ok_or_else(|| {
+            let circuit = imported::describe(imported::NAME, &Value::Object(parameters.clone()));
+            let why = format!("the ceremony is for an {circuit}: --circuit DIR");
+            Failure::new(exit::USAGE, why)
+        })?;
+        return imported::of_parameters(directory, &parameters);
+    }
+    if directory.is_some() {
+        let why = "--circuit is for ceremonies of imported circuits; this program has this circuit's code";
+        return Err(Failure::new(exit::USAGE, why));
+    }
     let application = app.get(&genesis.circuit).ok_or_else(|| {
         let why = format!(
             "this program does not have the circuit '{}': use the program that began the ceremony",
@@ -57,15 +68,36 @@ pub(crate) fn circuit_of_genesis(
     Ok(family.circuit)
 }
 
-/// The ceremony of verified keys, for a verdict: the transcript digest, and the contributors where the family at `path` is at hand.
-pub(crate) fn for_verdict(path: &Path, trust: Trust) -> Result<(Value, String), Failure> {
-    let Trust::Ceremony(digest) = trust else { return Ok((Value::Null, String::new())) };
+/// The folder of a key store with the family from which a ceremony's keys of an imported circuit were derived.
+pub(crate) const FAMILY: &str = "family";
+
+/// The directory of the family in some keys: the keys themselves, or a folder of a key store.
+pub(crate) fn family_in(keys: &Path) -> PathBuf {
+    let inner = keys.join(FAMILY);
+    match FamilyStore::is_one(&inner) {
+        true => inner,
+        false => keys.to_owned(),
+    }
+}
+
+/// The ceremony of a verifying key, for verdicts and reports: the transcript digest, and the contributors where its family
+/// is beside it. `keys` are a family, a key store, or a file in one.
+pub(crate) fn of_key(keys: &Path, key: &VerifyingKey) -> Result<(Value, String), Failure> {
+    let Trust::Ceremony(digest) = key.trust else { return Ok((Value::Null, String::new())) };
     let mut object = json!({ "transcript": hex::encode(digest), "chains": null });
-    if !FamilyStore::is_one(path) {
+    let folder = if keys.is_dir() { keys } else { folder_of(keys) };
+    let path = family_in(folder);
+    if !FamilyStore::is_one(&path) {
         return Ok((object, String::new()));
     }
-    let (_, family) = FamilyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    let Some((chains, lines)) = about(path, &family)? else { return Ok((object, String::new())) };
+    let (_, family) = FamilyStore::open(&path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    // Another family that happens to be there says nothing about this key.
+    if key.family != Some(family.digest().or_fail(exit::BAD_FILE)?) {
+        return Ok((object, String::new()));
+    }
+    let Some((chains, lines)) = about(&path, &family)? else {
+        return Ok((object, String::new()));
+    };
     object["chains"] = chains;
     Ok((object, format!("\n{lines}")))
 }

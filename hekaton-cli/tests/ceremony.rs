@@ -108,6 +108,11 @@ fn a_ceremony_makes_keys() {
         assert!(lines.contains("in all of these chains:  Bob"), "{lines}");
         assert!(lines.contains("phi, psi                 Bob, Alice"), "{lines}");
     }
+    // The keys have all that the whole check needs, but the powers.
+    let lines = ok(&["keys", "verify", &keys, "--powers", &powers]);
+    assert!(lines.contains("ceremony: correct") && !lines.contains("not checked"), "{lines}");
+    let with_powers = ["keys", "verify", &other, "--powers", &powers];
+    fails(3, "logs of one are not in the keys", &with_powers);
     // The logs of another ceremony, beside keys that name it or not.
     let logs = place.0.path().join("keys/ceremony/family/1.log");
     let good = std::fs::read(&logs).unwrap();

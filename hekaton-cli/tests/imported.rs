@@ -407,3 +407,78 @@ fn setup_compares_with_the_source_where_it_is_given() {
     fails(3, "t1.rows: its digest is", &["setup", &f.path("cut.hk"), "--keys", &keys]);
     assert!(!Path::new(&keys).exists());
 }
+
+/// A ceremony for an imported circuit: its keys are a key store, which says who contributed.
+#[test]
+fn a_ceremony_makes_the_keys() {
+    let f = fixture();
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    let (hk, wtns) = (f.path("a.hk"), f.path("a.wtns"));
+    let (powers, ceremony, keys) = (path("powers"), path("ceremony"), path("keys"));
+    let take_part = |ceremony: &str| {
+        let out = path("contribution");
+        ok(&["ceremony", "contribute", ceremony, "--name", "Alice", "--out", &out]);
+        ok(&["ceremony", "add", ceremony, &out]);
+        std::fs::remove_file(out).unwrap();
+    };
+    ok(&["ceremony", "new", "--rows", "64", "--subcircuits", "4", "--out", &powers]);
+    take_part(&powers);
+    ok(&["ceremony", "finish", &powers]);
+    let new = ["ceremony", "new", &hk, "--powers", &powers, "--out", &ceremony];
+    fails(2, "which have one size", &[&new[..], &["--subcircuits", "4"]].concat());
+    fails(2, "have no parameters", &[&new[..], &["-p", "x=1"]].concat());
+    ok(&[&new[..], &["--r1cs", &f.path("a.r1cs")]].concat());
+    take_part(&ceremony);
+
+    // The circuit has no name, so everybody brings its directory.
+    let verify = ["ceremony", "verify", &ceremony, "--powers", &powers];
+    fails(2, "imported circuit a.r1cs", &verify);
+    let (r1cs, _) = files(STEPS, 6);
+    std::fs::write(path("other.r1cs"), r1cs).unwrap();
+    let other = path("other.hk");
+    ok(&["import", &path("other.r1cs"), "--rows", "2^4", "--out", &other]);
+    fails(3, "not the circuit", &[&verify[..], &["--circuit", &other]].concat());
+    ok(&[&verify[..], &["--circuit", &hk]].concat());
+
+    // A trial with a witness; without one there are no keys.
+    let finish = ["ceremony", "finish", &ceremony, "--powers", &powers, "--circuit", &hk];
+    let finish = [&finish[..], &["--keys", &keys, "--trial"]].concat();
+    let foreign = f.changed("a.wtns", "foreign.wtns", |bytes| {
+        let at = bytes.len() - 32;
+        bytes[at] ^= 1;
+    });
+    fails(4, "the trial of the keys", &[&finish[..], &[&foreign]].concat());
+    assert!(!Path::new(&keys).exists());
+    ok(&[&finish[..], &[&wtns]].concat());
+
+    // They are like those of a setup, for provers and verifiers.
+    let proof = path("proof");
+    ok(&["prove", &wtns, "--keys", &keys, "--proof", &proof]);
+    let public = ok(&["hash", &wtns, "--keys", &keys]);
+    let key = format!("{keys}/verifying.key");
+    let lines = ok(&["verify", &proof, "--key", &key, "--public", &public]);
+    assert!(lines.contains("keys from a ceremony (transcript "), "{lines}");
+    assert!(lines.contains("in all of these chains:  Alice"), "{lines}");
+    let lines = ok(&["inspect", &keys]);
+    assert!(lines.contains("in all of these chains:  Alice"), "{lines}");
+    let whole = [&verify[..], &["--circuit", &hk, "--keys", &keys]].concat();
+    ok(&whole);
+    let check = ["keys", "verify", &keys, "--powers", &powers, "--circuit", &hk];
+    let lines = ok(&[&check[..], &["--r1cs", &f.path("a.r1cs")]].concat());
+    assert!(lines.contains("ceremony: correct"), "{lines}");
+
+    // A store of another setup around the family of the ceremony.
+    for name in ["manifest.json", "verifying.key", "aggregation.key"] {
+        std::fs::copy(f.path(&format!("keys/{name}")), path(&format!("keys/{name}"))).unwrap();
+    }
+    for entry in std::fs::read_dir(f.path("keys/types")).unwrap() {
+        let entry = entry.unwrap();
+        let to = place.path().join("keys/types").join(entry.file_name());
+        // Not through the link to the family's file.
+        std::fs::remove_file(&to).unwrap();
+        std::fs::copy(entry.path(), to).unwrap();
+    }
+    fails(1, "do not follow from the family", &whole);
+    assert!(!ok(&["inspect", &keys]).contains("Alice"));
+}

@@ -9,9 +9,7 @@ use crate::new_directory::{FAMILY_MANIFEST, NewDirectory, is_family};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_core::keys::{AggregationKey, Sections};
 use hekaton_core::mirage::ProvingKey;
-use hekaton_core::{
-    DeriveError, FamilyKey, KeySink, LocalEngine, ProverKeys, VerifyingKey, derive,
-};
+use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey, derive};
 use hekaton_files::{read_at_most, write_readable};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -290,8 +288,9 @@ impl FamilyStore {
         Ok((manifest, ProverKeys { verifying, aggregation, types }))
     }
 
-    /// Derives the keys of a circuit and writes them as a key store, whose proving keys are links to
-    /// those of the family where the file system allows that, else copies.
+    /// Derives the keys of a circuit and writes them into a key store, which is then complete, but not yet
+    /// [visible](KeyStore::publish). Its proving keys are links to those of the family where the file system allows
+    /// that, else copies.
     ///
     /// # Errors
     /// If the circuit does not fit the family, or keys cannot be read or written.
@@ -301,7 +300,7 @@ impl FamilyStore {
         circuit: &PreparedCircuit<'_>,
         parameters: &str,
         engine: &LocalEngine,
-        mut store: KeyStore,
+        store: &mut KeyStore,
     ) -> Result<VerifyingKey, FamilyError> {
         let (manifest, keys) = Self::derive(path, family, circuit, parameters, engine)?;
         let ProverKeys { verifying, aggregation, types } = keys;
@@ -310,7 +309,7 @@ impl FamilyStore {
         for entry in manifest.types {
             store.link(&entry.file(path), entry)?;
         }
-        store.finish(aggregation, &verifying)?;
+        store.complete(&aggregation, &verifying)?;
         Ok(verifying)
     }
 }

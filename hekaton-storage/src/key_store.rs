@@ -385,6 +385,41 @@ impl KeyStore {
         Ok(())
     }
 
+    /// Writes the aggregation key, the verifying key and the manifest. Then the directory opens under its temporary name, until
+    /// it is made visible.
+    ///
+    /// # Errors
+    /// If something cannot be written.
+    pub(crate) fn complete(
+        &mut self,
+        aggregation: &AggregationKey,
+        verifying: &VerifyingKey,
+    ) -> Result<(), KeyStoreError> {
+        // An earlier attempt of the same setup may have left keys here. Those of this one come last.
+        let mut types = std::mem::take(&mut self.types);
+        types.drain(..types.len().saturating_sub(verifying.types.len()));
+        let dir = self.building().to_owned();
+        let mut manifest = Manifest::new(verifying, types, &dir.join("manifest.json"))?;
+        manifest.aggregation_key_digest =
+            hex::encode(aggregation.sections().write(&dir.join("aggregation.key"))?);
+        write_readable(&dir.join("verifying.key"), &verifying.to_bytes()).map_err(io(&dir))?;
+        let text = serde_json::to_string_pretty(&manifest).map_err(|e| {
+            KeyStoreError::Manifest { path: dir.join("manifest.json"), why: e.to_string() }
+        })?;
+        write_readable(&dir.join("manifest.json"), (text + "\n").as_bytes()).map_err(io(&dir))
+    }
+
+    /// Makes the directory visible.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn publish(&mut self) -> Result<(), KeyStoreError> {
+        match self.building.take() {
+            Some(building) => building.publish().map_err(|(path, e)| io(&path)(e)),
+            None => Ok(()),
+        }
+    }
+
     fn building(&self) -> &Path {
         self.building.as_ref().map_or(&self.path, |dir| dir.building())
     }
@@ -405,22 +440,8 @@ impl KeySink for KeyStore {
         aggregation: AggregationKey,
         verifying: &VerifyingKey,
     ) -> Result<(), KeyStoreError> {
-        // An earlier attempt of the same setup may have left keys here. Those of this one come last.
-        let mut types = std::mem::take(&mut self.types);
-        types.drain(..types.len().saturating_sub(verifying.types.len()));
-        let dir = self.building().to_owned();
-        let mut manifest = Manifest::new(verifying, types, &dir.join("manifest.json"))?;
-        manifest.aggregation_key_digest =
-            hex::encode(aggregation.sections().write(&dir.join("aggregation.key"))?);
-        write_readable(&dir.join("verifying.key"), &verifying.to_bytes()).map_err(io(&dir))?;
-        let text = serde_json::to_string_pretty(&manifest).map_err(|e| {
-            KeyStoreError::Manifest { path: dir.join("manifest.json"), why: e.to_string() }
-        })?;
-        write_readable(&dir.join("manifest.json"), (text + "\n").as_bytes()).map_err(io(&dir))?;
-        match self.building.take() {
-            Some(building) => building.publish().map_err(|(path, e)| io(&path)(e)),
-            None => Ok(()),
-        }
+        self.complete(&aggregation, verifying)?;
+        self.publish()
     }
 }
 

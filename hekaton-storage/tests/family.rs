@@ -55,10 +55,12 @@ fn keys_are_derived_in_memory_and_on_disk() {
         assert_eq!(verdict, Ok(()));
         // The same as a key store of their own, which passes every check of one.
         let out = folder.path().join(format!("derived-{}", kinds.len()));
-        let store = KeyStore::create(&out).unwrap();
+        let mut store = KeyStore::create(&out).unwrap();
         let written =
-            FamilyStore::derive_into(&path, family, &prepared, "{\"n\":1}", &engine(), store)
+            FamilyStore::derive_into(&path, family, &prepared, "{\"n\":1}", &engine(), &mut store)
                 .unwrap();
+        assert!(!out.exists());
+        store.publish().unwrap();
         let (on_disk, keys) = KeyStore::open(&out).unwrap();
         assert_eq!((&keys.verifying, written.to_bytes()), (&vk, vk.to_bytes()));
         assert_eq!(on_disk.verifying_key_digest, manifest.verifying_key_digest);

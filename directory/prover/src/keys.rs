@@ -201,10 +201,11 @@ impl EpochKeys {
             return Ok(path);
         }
         self.with_circuit(subcircuits, |circuit, json, engine| {
-            let store = KeyStore::create(&path).map_err(|e| e.to_string())?;
+            let mut store = KeyStore::create(&path).map_err(|e| e.to_string())?;
             let family = (&self.manifest, &self.family);
-            FamilyStore::derive_into(&self.path, family, circuit, json, engine, store)
-                .map_err(|e| e.to_string())
+            FamilyStore::derive_into(&self.path, family, circuit, json, engine, &mut store)
+                .map_err(|e| e.to_string())?;
+            store.publish().map_err(|e| e.to_string())
         })?;
         remove_old(folder, &path);
         Ok(path)

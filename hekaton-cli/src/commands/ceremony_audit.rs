@@ -1,16 +1,18 @@
 //! `hekaton ceremony verify`: what anybody can check.
 
 use crate::app::App;
+use crate::application::OpenCircuit;
+use crate::family::failed as failed_to_derive;
 use crate::hints::explain;
-use crate::options::CeremonyVerify;
-use crate::transcripts::types_of_genesis;
+use crate::options::{CeremonyVerify, KeysVerify};
+use crate::transcripts::{IN_KEYS, circuit_of_genesis, family_in, types_of};
 use hekaton_ceremony::{
-    Family, Powers, Subject, Transcript, chains_json, chains_text, check_receipt, is_finished,
-    verify_family, verify_powers, verify_records,
+    CeremonyError, Family, FamilyGenesis, Powers, Subject, Transcript, chains_json, chains_text,
+    check_receipt, is_finished, transcript_of_keys, verify_family, verify_powers, verify_records,
 };
 use hekaton_circuit::R1cs;
-use hekaton_core::Trust;
-use hekaton_storage::FamilyStore;
+use hekaton_core::{LocalEngine, ProverKeys, Trust};
+use hekaton_storage::{FamilyStore, KeyStore, Manifest};
 use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
@@ -31,7 +33,7 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
         receipt_is_in(path, &transcripts)?;
     }
     if let Some(keys) = &command.keys {
-        belong_together(keys, &transcript)?;
+        belong_together(&family_in(keys), &transcript)?;
     }
     let mut compared = false;
     match (&transcript.genesis.subject, &of_powers, command.records_only) {
@@ -50,7 +52,10 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
         (Subject::Family(genesis), Some(of_powers), false) => {
             // Before the circuit is made, whose parameters the genesis has chosen.
             verify_records(&transcript).map_err(|e| failed(&e))?;
-            let types = types_of_genesis(genesis, app)?;
+            let circuit = circuit_of_genesis(genesis, command.circuit.as_deref(), app)?;
+            // Reads all files of a circuit directory.
+            circuit.inspect()?;
+            let (types, _) = types_of(&*circuit, genesis.zero_knowledge)?;
             let (powers, family) = on_threads(&command.threads, || {
                 let powers = verify_powers(of_powers, &mut steps(&display))?;
                 let family = verify_family(&transcript, &powers, &types, &mut steps(&display))?;
@@ -58,7 +63,8 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
             })?;
             if let Some(keys) = &command.keys {
                 display.line("comparing the keys");
-                compare(keys, &powers, &family, types)?;
+                compare(&family_in(keys), &powers, &family, types)?;
+                compare_derived(keys, genesis, &*circuit)?;
                 compared = true;
             }
         }
@@ -89,6 +95,54 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
         "seconds": start.elapsed().as_secs_f64(),
     });
     output::result(json, &object, lines.trim_end())
+}
+
+/// Makes the whole check of the ceremony from which keys come: of its powers, its records, and every point, which is in the keys
+/// themselves.
+pub(crate) fn whole_check_of_keys(
+    command: &KeysVerify,
+    powers: &Path,
+    app: &App,
+    engine: &LocalEngine,
+    display: &Display,
+) -> Result<(), Failure> {
+    let keys = command.keys.as_path();
+    let path = family_in(keys);
+    let records = path.join(IN_KEYS).join("family");
+    if !records.exists() {
+        let why = format!(
+            "{}: --powers checks a ceremony, but the logs of one are not in the keys",
+            keys.display()
+        );
+        return Err(Failure::new(exit::BAD_FILE, why));
+    }
+    let (of_powers, records) = (open(powers)?, open(&records)?);
+    belong_together(&path, &records)?;
+    let Subject::Family(genesis) = &records.genesis.subject else {
+        let why = "the logs in the keys are those of powers";
+        return Err(Failure::new(exit::BAD_FILE, format!("{}: {why}", keys.display())));
+    };
+    // Before the circuit is made, whose parameters the genesis has chosen.
+    verify_records(&records).map_err(|e| failed(&e))?;
+    let circuit = circuit_of_genesis(genesis, command.circuit.as_deref(), app)?;
+    let (types, _) = types_of(&*circuit, genesis.zero_knowledge)?;
+    let opened = FamilyStore::open(&path)
+        .and_then(|(manifest, family)| Ok((family, FamilyStore::proving_keys(&path, &manifest)?)));
+    let (family, proving_keys) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    // As large as the keys.
+    let place = tempfile::Builder::new().prefix("hekaton-ceremony-").tempdir();
+    let place = place.map_err(|e| format!("a temporary directory: {e}")).or_fail(exit::FAILED)?;
+    let checked = engine.install(|| {
+        let powers = verify_powers(&of_powers, &mut steps(display))?;
+        display.line("writing the sections of the ceremony from the keys");
+        let transcript = transcript_of_keys(&records, place.path(), &family, &proving_keys)?;
+        let family = verify_family(&transcript, &powers, &types, &mut steps(display))?;
+        Ok((powers, family))
+    });
+    let (powers, family) = checked.map_err(|e: CeremonyError| failed(&e))?;
+    display.line("comparing the keys");
+    compare(&path, &powers, &family, types)?;
+    compare_derived(keys, genesis, &*circuit)
 }
 
 /// Checks that keys name the transcript.
@@ -131,6 +185,40 @@ fn compare(path: &Path, powers: &Powers, family: &Family, types: Vec<R1cs>) -> R
         }
     }
     Ok(())
+}
+
+/// Compares the keys of an imported circuit with those that follow from the family in their folder.
+fn compare_derived(
+    keys: &Path,
+    genesis: &FamilyGenesis,
+    circuit: &dyn OpenCircuit,
+) -> Result<(), Failure> {
+    let path = family_in(keys);
+    if path == keys {
+        return Ok(());
+    }
+    let opened = FamilyStore::open(&path).and_then(|family| Ok((family, KeyStore::open(keys)?)));
+    let ((of_family, family), (manifest, found)) =
+        opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
+    let circuit = circuit.prepared().or_fail(exit::FAILED)?;
+    let family = (&of_family, &family);
+    let derived = FamilyStore::derive(&path, family, &circuit, &genesis.parameters, &engine);
+    let (expected, derived) = derived.map_err(|e| failed_to_derive(&e))?;
+    let digests = |manifest: &Manifest| -> Vec<String> {
+        manifest.types.iter().map(|kind| kind.digest.clone()).collect()
+    };
+    let aggregation = |keys: &ProverKeys| keys.aggregation.sections().digest();
+    match digests(&manifest) == digests(&expected)
+        && found.verifying.digest() == derived.verifying.digest()
+        && aggregation(&found) == aggregation(&derived)
+    {
+        true => Ok(()),
+        false => {
+            let why = "the keys of the circuit do not follow from the family in them";
+            Err(Failure::new(exit::REFUSED, format!("{}: {why}", keys.display())))
+        }
+    }
 }
 
 /// The longest receipt that is read.

@@ -1,11 +1,12 @@
 //! Key families: `hekaton setup --up-to`, `hekaton vm setup` and `hekaton keys derive`.
 
+use super::ceremony_audit;
 use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
 use crate::opened_keys::{DIGEST_MATTERS, checked, not_covered};
-use crate::options::{KeysDerive, NewKeys, Setup};
+use crate::options::{KeysDerive, KeysVerify, NewKeys, Setup};
 use crate::transcripts;
 use hekaton_circuit::named::{Family, ParameterMap};
 use hekaton_core::keys::check_family_circuit;
@@ -158,12 +159,14 @@ pub(crate) fn derive(command: &KeysDerive, app: &App, json: bool) -> Result<(), 
 }
 
 /// Checks the keys of a family from elsewhere.
+// Above 60 lines, most of which are the report: it names what each of the steps has compared.
 pub(crate) fn verify(
-    path: &Path,
+    command: &KeysVerify,
     engine: &LocalEngine,
     app: &App,
     json: bool,
 ) -> Result<(), Failure> {
+    let path = command.keys.as_path();
     let start = Instant::now();
     let display = Display::new();
     display.line("checking digests of all files and sections");
@@ -173,7 +176,7 @@ pub(crate) fn verify(
         .map_err(|e| explain(&e))
         .or_fail(exit::BAD_FILE)?;
     let inside = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-    let report =
+    let mut report =
         check_family(&family, &types, engine, |step| display.line(step)).map_err(|e| match e {
             KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
             e => Failure::new(exit::BAD_FILE, inside(&e)),
@@ -192,10 +195,14 @@ pub(crate) fn verify(
             "constraints are those of this program's circuit"
         }
     };
+    if let Some(powers) = &command.powers {
+        ceremony_audit::whole_check_of_keys(command, powers, app, engine, &display)?;
+        report = report.all_covered();
+    }
     let bytes = family.bytes() + types.iter().map(ProvingKey::bytes).sum::<u64>();
     let (chains, contributors) = of_ceremony(path, &family)?;
     let lines = format!(
-        "{}: all digests, {} points and {} pairing relations are correct ({} in {})\n{}code: {code}\n\
+        "{}: all digests, {} points and {} pairing relations are correct ({} in {})\n{}code: {code}\n{}\
          family digest: {}\n{DIGEST_MATTERS}\ntrust: {}{contributors}",
         path.display(),
         output::count(report.points),
@@ -203,16 +210,25 @@ pub(crate) fn verify(
         output::bytes(bytes),
         output::seconds(start.elapsed()),
         not_covered(&report),
+        whole_check(command),
         manifest.family_digest,
         manifest.trust,
     );
     let object = json!({
-        "ok": true, "keys": path, "code": code, "family_digest": manifest.family_digest,
+        "ok": true, "keys": path, "code": code, "ceremony_checked": command.powers.is_some(), "family_digest": manifest.family_digest,
         "points": report.points, "relations": report.relations,
         "not_covered": report.not_covered, "not_covered_only_provers": report.only_provers, "bytes": bytes,
         "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust, "ceremony": chains,
     });
     checked(json, path, &report, object, &lines)
+}
+
+/// The line of a report about the whole check of a ceremony.
+pub(crate) fn whole_check(command: &KeysVerify) -> &'static str {
+    match command.powers {
+        Some(_) => "ceremony: correct, all records and every point of the keys\n",
+        None => "",
+    }
 }
 
 /// Describes a family, after a check of `family.key` against the manifest.

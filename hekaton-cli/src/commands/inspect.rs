@@ -5,6 +5,7 @@ use crate::commands::family;
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Inspect;
+use crate::transcripts;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
 use hekaton_files::open_regular;
@@ -37,7 +38,8 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
         return family::inspect(path);
     }
     // Reads all files and compares them with the manifest, so what is shown is true of the keys.
-    let (manifest, _) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(BAD_FILE)?;
+    let (manifest, keys) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(BAD_FILE)?;
+    let (ceremony, contributors) = transcripts::of_key(path, &keys.verifying)?;
     let mut lines = vec![
         format!(
             "key store for {}{}",
@@ -61,8 +63,10 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
             output::bytes(t.bytes)
         ));
     }
-    lines.push(format!("trust: {}", manifest.trust));
-    Ok((json!({ "ok": true, "kind": "key directory", "manifest": manifest }), lines.join("\n")))
+    lines.push(format!("trust: {}{contributors}", manifest.trust));
+    let object =
+        json!({ "ok": true, "kind": "key directory", "manifest": manifest, "ceremony": ceremony });
+    Ok((object, lines.join("\n")))
 }
 
 /// An imported circuit.

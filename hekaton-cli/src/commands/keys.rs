@@ -1,11 +1,12 @@
 //! `hekaton keys`: verifies and lists key stores.
 
 use crate::app::App;
-use crate::commands::family;
+use crate::commands::{ceremony_audit, family};
 use crate::hints::explain;
 use crate::imported;
 use crate::opened_keys::{DIGEST_MATTERS, checked, circuit_of, not_covered};
 use crate::options::{Keys, KeysList, KeysVerify};
+use crate::transcripts;
 use hekaton_circuit::prover::VariableLayout;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
@@ -36,7 +37,7 @@ fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
         return Err(Failure::new(exit::USAGE, why));
     }
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    family::verify(&command.keys, &engine, app, json)
+    family::verify(command, &engine, app, json)
 }
 
 /// Checks the keys of one circuit.
@@ -66,6 +67,10 @@ fn verify_store(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failu
         Some(_) => "constraints, public wires and constants are those of this program's circuit",
     };
     let mut report = check_with_code(&keys, prepared.as_ref(), &engine, path, &display)?;
+    if let Some(powers) = &command.powers {
+        ceremony_audit::whole_check_of_keys(command, powers, app, &engine, &display)?;
+        report = report.all_covered();
+    }
     let source = match &command.r1cs {
         Some(source) => {
             display.line("comparing with the source, constraint by constraint");
@@ -83,21 +88,24 @@ fn verify_store(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failu
             found.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?;
         }
     }
+    let (ceremony, contributors) = transcripts::of_key(path, &keys.verifying)?;
     let object = json!({
-        "ok": true, "keys": path, "code": code, "source": source, "verifying_key_digest": manifest.verifying_key_digest,
+        "ok": true, "keys": path, "code": code, "source": source,
+        "ceremony": ceremony, "ceremony_checked": command.powers.is_some(), "verifying_key_digest": manifest.verifying_key_digest,
         "points": report.points, "relations": report.relations,
         "not_covered": report.not_covered, "not_covered_only_provers": report.only_provers, "bytes": keys.bytes(),
         "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
     });
     let lines = format!(
         "{}: all digests, {} points and {} pairing relations are correct ({} in {})\n\
-         {}code: {code}\nverifying key digest: {}\n{DIGEST_MATTERS}\ntrust: {}",
+         {}code: {code}\n{}verifying key digest: {}\n{DIGEST_MATTERS}\ntrust: {}{contributors}",
         path.display(),
         output::count(report.points),
         output::count(report.relations),
         output::bytes(keys.bytes()),
         output::seconds(start.elapsed()),
         not_covered(&report),
+        family::whole_check(command),
         manifest.verifying_key_digest,
         manifest.trust,
     ) + &source.map_or_else(String::new, |source| format!("\nsource: {source}"));

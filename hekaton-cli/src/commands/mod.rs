@@ -4,6 +4,7 @@ pub(crate) mod calibrate;
 pub(crate) mod ceremony;
 mod ceremony_audit;
 mod ceremony_estimate;
+mod ceremony_finish;
 pub(crate) mod check;
 pub(crate) mod circuits;
 pub(crate) mod doctor;

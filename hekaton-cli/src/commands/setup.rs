@@ -35,19 +35,7 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
         family::warn_of_seed();
     }
     let engine = LocalEngine::new(command.new.threads.threads).or_fail(exit::FAILED)?;
-    let notices = circuit.inspect()?;
-    notices.iter().for_each(|notice| output::say(format_args!("note: {notice}")));
-    match (circuit.directory(), &command.r1cs) {
-        (Some(directory), Some(source)) => imported::compare(directory, source)?,
-        (Some(_), None) => output::say(
-            "note: the circuit was not compared with its source; --r1cs FILE compares it",
-        ),
-        (None, Some(_)) => {
-            let why = "--r1cs is for imported circuits; this one has code";
-            return Err(Failure::new(exit::USAGE, why));
-        }
-        (None, None) => {}
-    }
+    let notices = imported::check(&*circuit, command.r1cs.as_deref())?;
     // Fails now if the directory is in use, and not after minutes of work.
     let mut store = KeyStore::create(&command.new.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {

@@ -48,6 +48,7 @@ pub(crate) enum Ceremony {
   hekaton ceremony new --rows 2^18 --subcircuits 4096 --out powers
   hekaton ceremony new merkle --up-to 1M --powers powers --out merkle
   hekaton ceremony new vm -p rows=4096 --subcircuits 256 --powers powers --out vm
+  hekaton ceremony new ./sha.hk --r1cs sha.r1cs --powers powers --out sha    # an imported circuit
 
   hekaton ceremony new --rows 2^18 --subcircuits 4096 --powers-from challenge --out powers
 
@@ -77,6 +78,9 @@ pub(crate) struct CeremonyNew {
     /// Refuse that file unless this is its BLAKE2b-512 digest
     #[arg(long, value_name = "HEX", value_parser = blake2b, requires = "powers_from")]
     pub(crate) expect: Option<[u8; 64]>,
+    /// For an imported circuit: also compare its constraints with this source
+    #[arg(long, value_name = "FILE", requires = "powers")]
+    pub(crate) r1cs: Option<PathBuf>,
     /// For a family whose proofs are not to be zero-knowledge
     #[arg(long, requires = "powers")]
     pub(crate) no_zero_knowledge: bool,
@@ -102,7 +106,8 @@ fn blake2b(text: &str) -> Result<[u8; 64], String> {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hekaton ceremony finish powers
-  hekaton ceremony finish merkle --powers powers --keys merkle.keys")]
+  hekaton ceremony finish merkle --powers powers --keys merkle.keys
+  hekaton ceremony finish sha --powers powers --circuit ./sha.hk --trial sha.wtns --keys sha.keys")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct CeremonyFinish {
     /// The directory of the ceremony
@@ -113,8 +118,14 @@ pub(crate) struct CeremonyFinish {
     /// For a family: the directory for the keys, which must be new or empty
     #[arg(long, value_name = "DIR", requires = "powers")]
     pub(crate) keys: Option<PathBuf>,
-    /// Do not prove the circuit's sample under the keys before they are made visible
-    #[arg(long, requires = "keys")]
+    /// For an imported circuit: its directory
+    #[arg(long, value_name = "DIR", requires = "keys")]
+    pub(crate) circuit: Option<PathBuf>,
+    /// Prove this input under the keys before they are made visible [default: the circuit's sample]
+    #[arg(long, value_name = "FILE", requires = "keys")]
+    pub(crate) trial: Option<PathBuf>,
+    /// Make the keys visible without a trial
+    #[arg(long, requires = "keys", conflicts_with = "trial")]
     pub(crate) no_trial: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
@@ -135,7 +146,10 @@ pub(crate) struct CeremonyVerify {
     /// For a family: the directory of the powers
     #[arg(long, value_name = "DIR", conflicts_with = "records_only")]
     pub(crate) powers: Option<PathBuf>,
-    /// Also compare the keys of this family with the transcript
+    /// For an imported circuit: its directory
+    #[arg(long, value_name = "DIR", requires = "powers")]
+    pub(crate) circuit: Option<PathBuf>,
+    /// Also compare these keys with the transcript
     #[arg(long, value_name = "DIR", requires = "powers")]
     pub(crate) keys: Option<PathBuf>,
     /// Also look for the contributions in this receipt; may be repeated

@@ -1,0 +1,267 @@
+//! `hekaton ceremony finish`: the end of a ceremony, and the keys of a family.
+
+use super::family::remove_on_interrupt;
+use crate::app::App;
+use crate::application::OpenCircuit;
+use crate::family::failed as failed_to_derive;
+use crate::hints::explain;
+use crate::imported;
+use crate::machine;
+use crate::options::CeremonyFinish;
+use crate::transcripts::{FAMILY, IN_KEYS, circuit_of_genesis, types_of};
+use hekaton_ceremony::{
+    CeremonyError, Coordinator, Family, FamilyGenesis, Powers, Subject, Transcript, chains_text,
+    verify_family, verify_powers,
+};
+use hekaton_circuit::R1cs;
+use hekaton_circuit::named::InputFile;
+use hekaton_core::{FamilyKey, LocalEngine};
+use hekaton_storage::{FamilyManifest, FamilyStore, KeyStore};
+use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
+use hekaton_terminal::progress::Display;
+use serde_json::json;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+pub(crate) fn finish(command: &CeremonyFinish, app: &App, json: bool) -> Result<(), Failure> {
+    let start = Instant::now();
+    let transcript = open(&command.ceremony)?;
+    let (mut lines, mut object) = (String::new(), json!({ "ok": true }));
+    match (&transcript.genesis.subject, &command.powers, &command.keys) {
+        (Subject::Powers(_), None, None) => {
+            let display = Display::new();
+            on_threads(&command.threads, || {
+                let coordinator = Coordinator::open(&command.ceremony)?;
+                verify_powers(&coordinator.transcript, &mut steps(&display))?;
+                coordinator.finish()
+            })?;
+        }
+        (Subject::Family(genesis), Some(powers), Some(keys)) => {
+            let manifest = finish_family(command, (genesis, powers, keys), app, json)?;
+            lines =
+                format!("keys in {}, family digest: {}\n", keys.display(), manifest.family_digest);
+            object["keys"] = json!(keys);
+            object["manifest"] = json!(manifest);
+        }
+        (Subject::Powers(_), ..) => {
+            let why = "these are powers: --powers and --keys are for families";
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        (Subject::Family(_), ..) => {
+            let why =
+                "a family needs its powers and a directory for its keys: --powers DIR --keys DIR";
+            return Err(Failure::new(exit::USAGE, why));
+        }
+    }
+    let transcript = open(&command.ceremony)?;
+    let digest = hex::encode(transcript.digest());
+    object["transcript"] = json!(digest);
+    object["seconds"] = json!(start.elapsed().as_secs_f64());
+    lines += &format!(
+        "the ceremony is finished, checked in {}\ntranscript: {digest}\n{}",
+        output::seconds(start.elapsed()),
+        chains_text(&[&transcript]),
+    );
+    output::result(json, &object, lines.trim_end())
+}
+
+/// The directory of new keys: that of a family or, for an imported circuit, a key store with the family in a folder.
+struct NewKeys {
+    /// The family, until it has its name.
+    family: Option<FamilyStore>,
+    store: Option<KeyStore>,
+}
+
+impl NewKeys {
+    fn create(keys: &Path, circuit: &dyn OpenCircuit) -> Result<Self, Failure> {
+        let store = circuit.directory().map(|directory| -> Result<KeyStore, Failure> {
+            let store = KeyStore::create(keys).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+            imported::copy_into(&store, directory)?;
+            Ok(store)
+        });
+        let store = store.transpose()?;
+        let path = store.as_ref().map_or(keys.to_owned(), |store| unfinished(store).join(FAMILY));
+        let family = FamilyStore::create(&path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+        Ok(Self { family: Some(family), store })
+    }
+
+    /// The directory under its temporary name, in which commands find the keys once they are complete.
+    fn unfinished(&self) -> PathBuf {
+        match (&self.store, &self.family) {
+            (Some(store), _) => unfinished(store),
+            (None, family) => family.as_ref().expect("without a store").unfinished_path(),
+        }
+    }
+
+    /// Derives the keys of an imported circuit from its family.
+    fn derive(
+        &mut self,
+        (manifest, key): (&FamilyManifest, &FamilyKey),
+        circuit: &dyn OpenCircuit,
+        parameters: &str,
+        engine: &LocalEngine,
+    ) -> Result<(), Failure> {
+        let Some(store) = &mut self.store else { return Ok(()) };
+        let path = unfinished(store).join(FAMILY);
+        self.family.take().map_or(Ok(()), publish)?;
+        let circuit = circuit.prepared().or_fail(exit::FAILED)?;
+        let family = (manifest, key);
+        let derived = FamilyStore::derive_into(&path, family, &circuit, parameters, engine, store);
+        derived.map(drop).map_err(|e| failed_to_derive(&e))
+    }
+
+    /// Makes the keys visible.
+    fn publish(self) -> Result<(), Failure> {
+        self.family.map_or(Ok(()), publish)?;
+        let store = self.store.map_or(Ok(()), |mut store| store.publish());
+        store.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)
+    }
+}
+
+fn unfinished(store: &KeyStore) -> PathBuf {
+    store.unfinished_path().expect("a key store that has just been created")
+}
+
+fn publish(family: FamilyStore) -> Result<(), Failure> {
+    family.publish().map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)
+}
+
+fn finish_family(
+    command: &CeremonyFinish,
+    (genesis, powers, keys): (&FamilyGenesis, &Path, &Path),
+    app: &App,
+    json: bool,
+) -> Result<FamilyManifest, Failure> {
+    let display = Display::new();
+    let of_powers = open(powers)?;
+    let circuit = circuit_of_genesis(genesis, command.circuit.as_deref(), app)?;
+    // Reads all files of a circuit directory.
+    circuit.inspect()?;
+    let (types, _) = types_of(&*circuit, genesis.zero_knowledge)?;
+    let input = match command.no_trial {
+        true => None,
+        false => input_of_trial(command, genesis, &*circuit)?,
+    };
+    let mut new = NewKeys::create(keys, &*circuit)?;
+    remove_on_interrupt(new.unfinished(), json)?;
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let coordinator = Coordinator::open(&command.ceremony).map_err(|e| failed(&e))?;
+    let (manifest, key) =
+        engine.install(|| write_keys(&coordinator, &of_powers, types, &mut new, &display))?;
+    new.derive((&manifest, &key), &*circuit, &genesis.parameters, &engine)?;
+    match &input {
+        Some(input) => {
+            display.line("a trial: a proof under the keys, and its verification");
+            trial(&new, input)?;
+        }
+        None if command.no_trial => {}
+        None => display.line("without a trial of the keys, as the circuit has no sample that fits"),
+    }
+    // Before the keys get their name, so that this can be run again after a crash.
+    coordinator.finish().map_err(|e| failed(&e))?;
+    new.publish()?;
+    Ok(manifest)
+}
+
+/// Makes the whole check of a family and its powers, and writes the keys together with the logs of both.
+fn write_keys(
+    coordinator: &Coordinator,
+    of_powers: &Transcript,
+    types: Vec<R1cs>,
+    new: &mut NewKeys,
+    display: &Display,
+) -> Result<(FamilyManifest, FamilyKey), Failure> {
+    let of_family = &coordinator.transcript;
+    let store = new.family.as_mut().expect("a family that has just been created");
+    let whole = || -> Result<(Powers, Family), CeremonyError> {
+        let powers = verify_powers(of_powers, &mut steps(display))?;
+        let family = verify_family(of_family, &powers, &types, &mut steps(display))?;
+        Ok((powers, family))
+    };
+    let (powers, family) = whole().map_err(|e| failed(&e))?;
+    let folder = store.unfinished_path().join(IN_KEYS);
+    for (name, transcript) in [("powers", of_powers), ("family", of_family)] {
+        transcript.copy_records(&folder.join(name)).map_err(|e| failed(&e))?;
+    }
+    for (number, r1cs) in types.into_iter().enumerate() {
+        display.line(&format!("writing the proving key of type '{}'", r1cs.name));
+        let key = family.proving_key(&powers, number, r1cs).map_err(|e| failed(&e))?;
+        store.proving_key(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    }
+    display.line("writing the family key");
+    let key = family.key(&powers).map_err(|e| failed(&e))?;
+    let manifest = store.complete(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    Ok((manifest, key))
+}
+
+/// The input of the trial: the one that was given, or the circuit's sample if it fits. Programs of the machine and imported circuits have no
+/// sample.
+fn input_of_trial(
+    command: &CeremonyFinish,
+    genesis: &FamilyGenesis,
+    circuit: &dyn OpenCircuit,
+) -> Result<Option<InputFile>, Failure> {
+    if genesis.circuit == machine::NAME {
+        let why = "--trial: no input is enough for a trial of the machine, which needs a program";
+        return match &command.trial {
+            Some(_) => Err(Failure::new(exit::USAGE, why)),
+            None => Ok(None),
+        };
+    }
+    if let Some(path) = &command.trial {
+        let input = exit::input(path)?;
+        let fits = circuit.check_input(&input);
+        fits.map_err(|e| imported::input_failure(path, &e, exit::USAGE))?;
+        return Ok(Some(input));
+    }
+    if circuit.directory().is_some() {
+        return Ok(None);
+    }
+    let sample = circuit.sample();
+    let instances = circuit.on_input(&sample, |prepared| prepared.layout().instances());
+    let fits = instances.or_fail(exit::FAILED)? <= genesis.instances;
+    Ok(fits.then_some(sample))
+}
+
+/// Proves an input under keys, and verifies the proof, with the commands that users of the keys run.
+fn trial(new: &NewKeys, sample: &InputFile) -> Result<(), Failure> {
+    let place = tempfile::tempdir().or_fail(exit::FAILED)?;
+    let (input, proof) = (place.path().join("sample"), place.path().join("proof"));
+    std::fs::write(&input, sample.read().or_fail(exit::FAILED)?).or_fail(exit::FAILED)?;
+    let run = |arguments: &[&OsStr]| -> Result<String, Failure> {
+        let program = std::env::current_exe().or_fail(exit::FAILED)?;
+        let output = Command::new(program).args(arguments).output().or_fail(exit::FAILED)?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+            false => {
+                // Only a verdict is about the keys.
+                let (code, what) = match output.status.code() {
+                    Some(1) => (exit::REFUSED, "the keys fail their trial"),
+                    _ => (exit::FAILED, "the trial of the keys did not come to an end"),
+                };
+                let why = String::from_utf8_lossy(&output.stderr);
+                Err(Failure::new(
+                    code,
+                    format!("{what} (--no-trial leaves it out): {}", why.trim_end()),
+                ))
+            }
+        }
+    };
+    let text = |text: &'static str| OsStr::new(text);
+    let (keys, input, proof) = (new.unfinished(), input.as_os_str(), proof.as_os_str());
+    run(&[text("prove"), input, text("--keys"), keys.as_os_str(), text("--proof"), proof])?;
+    let public = run(&[text("hash"), input, text("--keys"), keys.as_os_str()])?;
+    let public = [text("--public"), OsStr::new(&public)];
+    // A key store has a file for verifiers; from a family, the key follows from the input.
+    let file = keys.join("verifying.key");
+    let key = match new.store {
+        Some(_) => vec![file.as_os_str()],
+        None => vec![keys.as_os_str(), text("--for"), input],
+    };
+    let verify = [&[text("verify"), proof, text("--key")], &key[..], &public].concat();
+    run(&verify).map(drop)
+}
