@@ -3,7 +3,7 @@
 use crate::check::{Broken, CeremonyError, Check, require};
 use crate::genesis::{Chain, Genesis};
 use crate::random::VerifierRandomness;
-use crate::record::{Kind, Record, Step, first_head};
+use crate::record::{Kind, Record, Step, TypeStep, first_head};
 use crate::secrets;
 use hekaton_arith::{G1Point, G2Point, Group, MillerLoop};
 
@@ -112,23 +112,21 @@ pub(crate) fn check_next(
     Ok(())
 }
 
-/// Checks what must hold when a chain is finished: somebody has contributed, and no delta or eta of all types is shared
-/// or 1 (spec: mirage#asserts).
-pub(crate) fn check_end(genesis: &Genesis, chains: &[(&[Record], &Checked)]) -> Result<(), Broken> {
+/// Checks what must hold when all chains of a transcript are finished: somebody has contributed to each.
+pub(crate) fn check_end(chains: &[(&[Record], &Checked)]) -> Result<(), Broken> {
     for (records, checked) in chains {
         let contributed = records.iter().any(|record| record.kind == Kind::Contribution);
         require(contributed, Check::Contribution, || format!("chain {}", checked.chain))?;
     }
-    if genesis.family().is_some() {
-        let mut all = vec![G1Point::generator()];
-        for (_, checked) in chains {
-            if let Step::Segment { types, .. } = checked.last() {
-                all.extend(types.iter().flat_map(|kind| kind.in_g1));
-            }
-        }
-        let mut seen = std::collections::HashSet::new();
-        let distinct = all.iter().all(|point| seen.insert(point.to_compressed()));
-        require(distinct, Check::Distinct, || "the last records".to_owned())?;
-    }
     Ok(())
+}
+
+/// Checks that no delta or eta of the types of a family is shared or 1 (spec: mirage#asserts).
+pub(crate) fn check_distinct<'a>(
+    types: impl IntoIterator<Item = &'a TypeStep>,
+) -> Result<(), Broken> {
+    let mut seen = std::collections::HashSet::from([G1Point::generator().to_compressed()]);
+    let mut all = types.into_iter().flat_map(|kind| kind.in_g1);
+    let distinct = all.all(|point| seen.insert(point.to_compressed()));
+    require(distinct, Check::Distinct, || "the last records".to_owned())
 }

@@ -12,7 +12,7 @@ use crate::powers::{Output, write_start};
 use crate::record::{Kind, Record};
 use crate::sections::Section;
 use crate::transcript::{Transcript, fixed_path, log_path, section_path};
-use crate::verify::Powers;
+use crate::verify::{Family, Powers};
 use hekaton_circuit::R1cs;
 use hekaton_core::mirage::check_type_with;
 use hekaton_files::{NewFile, READABLE, write_readable};
@@ -166,16 +166,18 @@ pub fn new_powers(
     beginning.publish(Subject::Powers(PowersGenesis { starts, ..powers }), beacon.to_owned())
 }
 
-/// Begins a ceremony for the keys of a family with these types, from powers that were checked. `begun` is called with
-/// the path of the unfinished directory, which a program that exits early must remove, and `progress` with a description of
-/// each step.
+/// Begins a ceremony for the keys of a family with these types, from powers that were checked; or for these types in addition to
+/// those of a family from the same powers, which was checked, too. `begun` is called with the path of the unfinished directory,
+/// which a program that exits early must remove, and `progress` with a description of each step.
 ///
 /// # Errors
-/// If a type breaks a rule of setup, the powers are too small, or the directory is in use or cannot be written.
+/// If a type breaks a rule of setup, the powers are too small, the family cannot be extended by these types, or the directory is in
+/// use or cannot be written.
 pub fn new_family(
     path: &Path,
     plan: FamilyPlan,
     powers: &Powers,
+    extends: Option<&Family>,
     types: &[R1cs],
     begun: &dyn Fn(&Path),
     progress: &mut dyn FnMut(&str),
@@ -184,6 +186,9 @@ pub fn new_family(
     let shapes: Vec<Shape<'_>> = types.iter().map(Shape::new).collect();
     let largest = shapes.iter().map(|shape| shape.domain).fold(1, usize::max);
     powers.genesis.fits(largest, plan.instances)?;
+    if let Some(family) = extends {
+        family.goes_with((plan.zero_knowledge, &plan.buses), powers, types)?;
+    }
     let beginning = Beginning::new(path, begun)?;
     let made: Vec<Start> = starts(&powers.tau, &shapes, progress)?;
     let mut kinds = Vec::new();
@@ -196,6 +201,7 @@ pub fn new_family(
     let genesis = FamilyGenesis {
         powers: powers.digest,
         largest: powers.genesis.domain,
+        extends: extends.map(|family| family.digest),
         circuit: plan.circuit,
         parameters: plan.parameters,
         zero_knowledge: plan.zero_knowledge,
@@ -203,7 +209,10 @@ pub fn new_family(
         buses: plan.buses,
         segments: segments(&kinds, plan.segment_points),
         types: kinds,
-        thetas: first_thetas(&powers.tau, powers.genesis.domain)?,
+        thetas: match extends {
+            Some(_) => Vec::new(),
+            None => first_thetas(&powers.tau, powers.genesis.domain)?,
+        },
     };
     beginning.publish(Subject::Family(genesis), plan.beacon)
 }

@@ -191,6 +191,8 @@ pub struct FamilyGenesis {
     pub powers: [u8; 32],
     /// The largest domain of the powers: there is a Theta for each size up to it.
     pub largest: usize,
+    /// The transcript digest of the family that this one extends by more types. K and all Theta are those of that family.
+    pub extends: Option<[u8; 32]>,
     /// The name of the circuit.
     pub circuit: String,
     /// The parameters that all circuits of the family share, as JSON.
@@ -205,7 +207,7 @@ pub struct FamilyGenesis {
     pub types: Vec<TypeGenesis>,
     /// The number of types of each segment.
     pub segments: Vec<usize>,
-    /// `[L_0]_2` for each size of domains up to `largest`: Theta where kappa is 1.
+    /// `[L_0]_2` for each size of domains up to `largest`: Theta where kappa is 1. Empty if this family extends another one.
     pub thetas: Vec<G2Point>,
 }
 
@@ -350,8 +352,8 @@ impl Genesis {
             Subject::Family(family) => {
                 out.extend_from_slice(&family.powers);
                 long(&mut out, family.largest);
-                // Extends no other family.
-                out.push(0);
+                out.push(u8::from(family.extends.is_some()));
+                family.extends.iter().for_each(|digest| out.extend_from_slice(digest));
                 put_string(&mut out, &family.circuit);
                 put_string(&mut out, &family.parameters);
                 out.push(u8::from(family.zero_knowledge));
@@ -464,9 +466,10 @@ fn read_import(reader: &mut Reader<'_>) -> Result<Import, DecodeError> {
 fn read_family(reader: &mut Reader<'_>) -> Result<FamilyGenesis, DecodeError> {
     let powers = reader.array("digest of the powers")?;
     let largest = domain(reader, MAX_DOMAIN)?;
-    if reader.array::<1>("extension")? != [0] {
-        return Err(reader.invalid("extension", 1, "families that extend others are not read"));
-    }
+    let extends = match flag(reader, "extension flag")? {
+        true => Some(reader.array("digest of the family that is extended")?),
+        false => None,
+    };
     let circuit = reader.string(MAX_TEXT, "circuit")?;
     let parameters = reader.string(MAX_TEXT, "parameters")?;
     let zero_knowledge = flag(reader, "zero-knowledge flag")?;
@@ -503,12 +506,13 @@ fn read_family(reader: &mut Reader<'_>) -> Result<FamilyGenesis, DecodeError> {
         return Err(reader.invalid("segments", 0, why));
     }
     let mut thetas = Vec::new();
-    for _ in domains(largest) {
+    for _ in domains(largest).into_iter().filter(|_| extends.is_none()) {
         thetas.push(reader.point("Theta")?);
     }
     Ok(FamilyGenesis {
         powers,
         largest,
+        extends,
         circuit,
         parameters,
         zero_knowledge,

@@ -10,8 +10,8 @@ use hekaton_core::mirage::ProvingKey;
 use std::path::Path;
 
 /// Writes a transcript with all its sections into an empty directory: the records of a finished family, and the points of its
-/// keys, which must have the digests of the last records. What is in no section stays to be compared: matrices, indices and
-/// single points.
+/// keys, which must have the digests of the last records. Its types begin at type `first` of the keys. What is in no section
+/// stays to be compared: matrices, indices and single points.
 ///
 /// # Errors
 /// If the keys are not those of the last records, or a file cannot be written.
@@ -20,6 +20,7 @@ pub fn transcript_of_keys(
     directory: &Path,
     family: &FamilyKey,
     types: &[ProvingKey],
+    first: usize,
 ) -> Result<Transcript, CeremonyError> {
     records.copy_records(directory)?;
     for name in ["sections", "fixed"] {
@@ -35,12 +36,10 @@ pub fn transcript_of_keys(
         let digests = records.last_step(chain).digests();
         digests.into_iter().map(|digests| digests.new)
     });
-    if types.len() != genesis.types.len() || family.header().types.len() != types.len() {
-        return Err(foreign());
-    }
-    for (number, ((key, kind), section)) in
-        types.iter().zip(&genesis.types).zip(digests).enumerate()
-    {
+    let end = first + genesis.types.len();
+    let own = types.get(first..end).filter(|_| family.header().types.len() == types.len());
+    let own = own.ok_or_else(foreign)?.iter().zip(first..);
+    for (((key, number), kind), section) in own.zip(&genesis.types).zip(digests) {
         let start = Start {
             vectors: [
                 key.l_query()?.to_vec(),

@@ -90,7 +90,7 @@ pub enum Step {
     Segment {
         /// Each type of the segment.
         types: Vec<TypeStep>,
-        /// In the first segment.
+        /// In the first segment of a family that extends no other one.
         ledger: Option<LedgerStep>,
     },
 }
@@ -173,8 +173,8 @@ impl Step {
                     sums,
                     digests: digests(kind.start),
                 });
-                let ledger =
-                    (number == 1).then(|| LedgerStep { k: g, thetas: family.thetas.clone() });
+                let has_ledger = number == 1 && family.extends.is_none();
+                let ledger = has_ledger.then(|| LedgerStep { k: g, thetas: family.thetas.clone() });
                 Self::Segment { types: types.collect(), ledger }
             }
             (Subject::Family(_), _) => unreachable!("a family has segments only"),

@@ -281,6 +281,7 @@ impl Transcript {
         }
         if let Some(family) = self.genesis.family() {
             hasher.update(&family.powers);
+            family.extends.iter().for_each(|digest| _ = hasher.update(digest));
         }
         *hasher.finalize().as_bytes()
     }

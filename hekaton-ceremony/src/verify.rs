@@ -1,7 +1,7 @@
 //! The whole check of a transcript, and the keys of a family whose transcript has passed it
 //! (spec: ceremony#verification).
 
-use crate::chain::{Checked, check_end};
+use crate::chain::{Checked, check_distinct, check_end};
 use crate::check::{CeremonyError, Check, file, require};
 use crate::family::{Shape, check_input_sums, check_thetas, check_type};
 use crate::genesis::{Chain, FamilyGenesis, PowersGenesis, Subject, TypeGenesis};
@@ -33,12 +33,23 @@ pub struct Powers {
 #[derive(Debug)]
 pub struct Family {
     genesis: FamilyGenesis,
-    /// The last points of all types, and K with all Theta.
+    /// The family that this one extends, whose types come first.
+    extends: Option<Box<Family>>,
+    /// The last points of its own types.
     types: Vec<TypeStep>,
+    /// K and all Theta.
     ledger: LedgerStep,
     sections: Vec<[Section; 2]>,
     /// The transcript digest.
     pub digest: [u8; 32],
+}
+
+/// The last points of all types of a transcript.
+fn last_types(checked: &[Checked]) -> impl Iterator<Item = &TypeStep> {
+    checked.iter().flat_map(|checked| match checked.last() {
+        Step::Segment { types, .. } => &types[..],
+        Step::Powers(_) => &[],
+    })
 }
 
 fn chains_of<'a>(
@@ -58,7 +69,8 @@ pub fn verify_records(transcript: &Transcript) -> Result<Vec<Checked>, CeremonyE
         return Err(file(&transcript.path, why));
     }
     let checked = transcript.check()?;
-    check_end(&transcript.genesis, &chains_of(transcript, &checked))?;
+    check_end(&chains_of(transcript, &checked))?;
+    check_distinct(last_types(&checked))?;
     Ok(checked)
 }
 
@@ -91,13 +103,15 @@ pub fn verify_powers(
 }
 
 /// Makes the whole check of a family, whose circuit has these types: all logs, what each contributor worked on, and every
-/// point of the last sections. `progress` is called with a description of each step.
+/// point of the last sections. If it extends another family, `extends` is that one, which was checked, and `types` are those that it
+/// adds. `progress` is called with a description of each step.
 ///
 /// # Errors
 /// The first rule that is broken, or a file that cannot be read.
 pub fn verify_family(
     transcript: &Transcript,
     powers: &Powers,
+    extends: Option<Family>,
     types: &[R1cs],
     progress: &mut dyn FnMut(&str),
 ) -> Result<Family, CeremonyError> {
@@ -113,15 +127,31 @@ pub fn verify_family(
         );
         return Err(CeremonyError::Foreign(why));
     }
+    if genesis.extends != extends.as_ref().map(|family| family.digest) {
+        let shown = |digest: Option<[u8; 32]>| digest.map_or("no family".to_owned(), hex::encode);
+        let why = format!(
+            "the family extends {} and not {}",
+            shown(genesis.extends),
+            shown(extends.as_ref().map(|family| family.digest))
+        );
+        return Err(CeremonyError::Foreign(why));
+    }
     let domain = genesis.types.iter().map(|kind| kind.domain).fold(1, usize::max);
     powers.genesis.fits(domain, genesis.instances)?;
     progress("records");
     let checked = verify_records(transcript)?;
     let shapes = same_circuit(genesis, types)?;
-    progress("Theta");
-    check_thetas(&powers.tau, genesis, transcript.records(Chain::Segment(1)))?;
+    if let Some(family) = &extends {
+        family.goes_with((genesis.zero_knowledge, &genesis.buses), powers, types)?;
+        let older = family.parts().into_iter().flat_map(|part| &part.types);
+        check_distinct(older.chain(last_types(&checked)))?;
+    } else {
+        progress("Theta");
+        check_thetas(&powers.tau, genesis, transcript.records(Chain::Segment(1)))?;
+    }
     let (mut steps, mut sections) = (Vec::new(), Vec::new());
-    let (mut ledger, mut members) = (None, Members::new()?);
+    let mut ledger = extends.as_ref().map(|family| family.ledger.clone());
+    let mut members = Members::new()?;
     for checked in &checked {
         let (last, of_segment) = types_of(checked.last());
         ledger = ledger.or_else(|| of_segment.cloned());
@@ -144,6 +174,7 @@ pub fn verify_family(
     let ledger = ledger.expect("the first segment makes K");
     Ok(Family {
         genesis: genesis.clone(),
+        extends: extends.map(Box::new),
         types: steps,
         ledger,
         sections,
@@ -188,9 +219,45 @@ fn same_circuit<'a>(
 }
 
 impl Family {
-    /// The number of types.
+    /// The number of types, those of the family that it extends included.
     pub fn types(&self) -> usize {
-        self.types.len()
+        self.parts().iter().map(|part| part.types.len()).sum()
+    }
+
+    /// The family that was extended first, and each that extends the one before, this one last.
+    fn parts(&self) -> Vec<&Self> {
+        let mut parts = self.extends.as_ref().map_or(Vec::new(), |family| family.parts());
+        parts.push(self);
+        parts
+    }
+
+    /// Checks that types can be added: from the same powers, with other names, and with the same buses and masks.
+    pub(crate) fn goes_with(
+        &self,
+        (zero_knowledge, buses): (bool, &[String]),
+        powers: &Powers,
+        types: &[R1cs],
+    ) -> Result<(), CeremonyError> {
+        let foreign = |why: String| Err(CeremonyError::Foreign(why));
+        if self.genesis.powers != powers.digest {
+            return foreign("the family that is extended was made from other powers".to_owned());
+        }
+        if self.genesis.zero_knowledge != zero_knowledge {
+            return foreign("of the two families, only one is zero-knowledge".to_owned());
+        }
+        // Tags are places in this list, and constraints have them.
+        if !buses.starts_with(&self.genesis.buses) {
+            return foreign(
+                "the circuit does not have the buses of the extended family".to_owned(),
+            );
+        }
+        let parts = self.parts();
+        let mut older = parts.iter().flat_map(|part| &part.genesis.types);
+        let twice = older.find(|kind| types.iter().any(|r1cs| r1cs.name == kind.name));
+        match twice {
+            Some(kind) => foreign(format!("the extended family has a type '{}'", kind.name)),
+            None => Ok(()),
+        }
     }
 
     /// The family key.
@@ -200,7 +267,8 @@ impl Family {
     pub fn key(&self, powers: &Powers) -> Result<FamilyKey, CeremonyError> {
         let genesis = &self.genesis;
         let [tau, phi] = &powers.steps;
-        let types = genesis.types.iter().map(|kind| FamilyType {
+        let parts = self.parts();
+        let types = parts.iter().flat_map(|part| &part.genesis.types).map(|kind| FamilyType {
             kind: KeyType { name: kind.name.clone(), r1cs: kind.r1cs },
             slots: kind.slots,
             buses: kind.buses,
@@ -225,19 +293,22 @@ impl Family {
             let at = sizes.binary_search(&n).expect("a domain of a type is one of the powers'");
             self.ledger.thetas[at]
         };
-        let elements = (self.types.iter().zip(&genesis.types))
-            .map(|(step, kind)| [step.in_g2[0], step.in_g2[1], theta(kind.domain)]);
-        let mut ic = Vec::new();
-        for [_, fixed] in &self.sections {
-            ic.extend(fixed.read::<G1Point>(0, fixed.vectors[0].len)?);
+        let (mut elements, mut ic) = (Vec::new(), Vec::new());
+        for part in parts {
+            for (step, kind) in part.types.iter().zip(&part.genesis.types) {
+                elements.push([step.in_g2[0], step.in_g2[1], theta(kind.domain)]);
+            }
+            for [_, fixed] in &part.sections {
+                ic.extend(fixed.read::<G1Point>(0, fixed.vectors[0].len)?);
+            }
         }
         let points = [powers.phi.read::<G1Point>(0, count)?, ic];
         let psi = powers.phi.read::<G2Point>(1, count)?;
         let h = G2Point::generator();
-        Ok(FamilyKey::of_points(&header, points, psi, h, elements.collect())?)
+        Ok(FamilyKey::of_points(&header, points, psi, h, elements)?)
     }
 
-    /// The proving key of a type, which has this R1CS.
+    /// The proving key of a type, which has this R1CS. Types of the family that it extends come first.
     ///
     /// # Errors
     /// If a section cannot be read.
@@ -247,6 +318,12 @@ impl Family {
         number: usize,
         r1cs: R1cs,
     ) -> Result<ProvingKey, CeremonyError> {
+        if let Some(family) = &self.extends
+            && number < family.types()
+        {
+            return family.proving_key(powers, number, r1cs);
+        }
+        let number = number - self.extends.as_ref().map_or(0, |family| family.types());
         let ([section, fixed], step) = (&self.sections[number], &self.types[number]);
         let read = |vector: usize| section.read::<G1Point>(vector, section.vectors[vector].len);
         let [tau, _] = &powers.steps;
@@ -310,47 +387,56 @@ pub fn includes(transcript: &Transcript, receipt: &Receipt<'_>) -> Result<(), Ce
     Ok(require(found.is_some_and(same), Check::Head, at)?)
 }
 
-/// Checks that the single points of a family key are those of the last records of a family and its powers: a part of the record
-/// check, which needs no sections (spec: ceremony#trust).
+/// Checks that the single points of a family key are those of the last records of its powers and of its families, of which each
+/// extends the one before: a part of the record check, which needs no sections (spec: ceremony#trust).
 ///
 /// # Errors
 /// If a point is another one, or the key names other transcripts.
 pub fn key_has_last_points(
-    [of_powers, of_family]: [&Transcript; 2],
+    of_powers: &Transcript,
+    families: &[&Transcript],
     key: &FamilyKey,
 ) -> Result<(), CeremonyError> {
     let foreign = || {
         let why = "the logs are those of another ceremony than the keys'";
         CeremonyError::Foreign(why.to_owned())
     };
-    let genesis = of_family.genesis.family().ok_or_else(foreign)?;
-    if key.header().trust != Trust::Ceremony(of_family.digest())
+    let (mut kinds, mut steps, mut ledger, mut before) = (Vec::new(), Vec::new(), None, None);
+    for transcript in families {
+        let genesis = transcript.genesis.family().ok_or_else(foreign)?;
+        if genesis.powers != of_powers.digest() || genesis.extends != before {
+            return Err(foreign());
+        }
+        for chain in transcript.genesis.chains() {
+            let step = transcript.last_step(chain);
+            let (types, of_segment) = types_of(&step);
+            steps.extend_from_slice(types);
+            ledger = ledger.or_else(|| of_segment.cloned());
+        }
+        kinds.extend(&genesis.types);
+        before = Some(transcript.digest());
+    }
+    let genesis = families.last().and_then(|last| last.genesis.family()).ok_or_else(foreign)?;
+    if before.map(Trust::Ceremony) != Some(key.header().trust)
         || of_powers.genesis.family().is_some()
-        || genesis.powers != of_powers.digest()
-        || genesis.types.len() != key.header().types.len()
+        || kinds.len() != key.header().types.len()
     {
         return Err(foreign());
     }
+    check_distinct(&steps)?;
     let [Step::Powers(tau), Step::Powers(phi)] =
         [Chain::Tau, Chain::Phi].map(|chain| of_powers.last_step(chain))
     else {
         return Err(foreign());
     };
-    let (mut steps, mut ledger) = (Vec::new(), None);
-    for chain in of_family.genesis.chains() {
-        let step = of_family.last_step(chain);
-        let (types, of_segment) = types_of(&step);
-        steps.extend_from_slice(types);
-        ledger = ledger.or_else(|| of_segment.cloned());
-    }
-    let ledger = ledger.expect("the first segment makes K");
+    let ledger = ledger.ok_or_else(foreign)?;
     let sizes = crate::genesis::domains(genesis.largest);
-    let elements = steps.iter().zip(&genesis.types).map(|(step, kind)| {
+    let elements = steps.iter().zip(&kinds).map(|(step, kind)| {
         let theta = sizes.binary_search(&kind.domain).map(|at| ledger.thetas[at]);
         [step.in_g2[0], step.in_g2[1], theta.expect("readers bound domains by the largest")]
     });
     let (header, shared) = (key.header(), key.header().shared);
-    let types = header.types.iter().zip(&genesis.types).all(|(found, expected)| {
+    let types = header.types.iter().zip(&kinds).all(|(found, expected)| {
         (&found.kind.name, found.kind.r1cs) == (&expected.name, expected.r1cs)
             && (found.slots, found.buses) == (expected.slots, expected.buses)
     });

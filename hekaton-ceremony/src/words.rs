@@ -28,10 +28,11 @@ impl Genesis {
                 powers.instances
             ),
             Subject::Family(family) => format!(
-                "keys of circuit {} {}, {} types, up to {} subcircuits",
+                "keys of circuit {} {}, {}{} types, up to {} subcircuits",
                 family.circuit,
                 family.parameters,
                 family.types.len(),
+                if family.extends.is_some() { " more" } else { "" },
                 family.instances
             ),
         }
@@ -52,10 +53,14 @@ impl Genesis {
             (Chain::Phi, _) => "phi, psi".to_owned(),
             (Chain::Segment(number), Some(family)) => {
                 let range = family.types_of(number);
-                let kappa = if number == 1 { "kappa, " } else { "" };
+                let before = match (family.extends, number) {
+                    (Some(_), _) => "later ",
+                    (None, 1) => "kappa, ",
+                    (None, _) => "",
+                };
                 match range.len() {
-                    1 => format!("{kappa}type {}", range.end),
-                    _ => format!("{kappa}types {} to {}", range.start + 1, range.end),
+                    1 => format!("{before}type {}", range.end),
+                    _ => format!("{before}types {} to {}", range.start + 1, range.end),
                 }
             }
             (chain, None) => format!("chain {chain}"),

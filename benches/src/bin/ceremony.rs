@@ -164,7 +164,8 @@ fn family(
         beacon: String::new(),
     };
     let path = bench.path("family");
-    let (begun, family) = times(|| new_family(&path, plan, &checked, &types, &|_| {}, &mut |_| {}));
+    let (begun, family) =
+        times(|| new_family(&path, plan, &checked, None, &types, &|_| {}, &mut |_| {}));
     let family = family?;
     let rows: usize = types.iter().map(hekaton_circuit::R1cs::constraints).sum();
     eprintln!("{} types with {rows} rows", types.len());

@@ -270,7 +270,7 @@ fn families_fit_their_powers() {
     let powers = check_powers(&powers_of(directory.path(), 4, 2, &[1])).unwrap();
     let (types, buses) = types_of(&Squarings, true);
     let path = directory.path().join("family");
-    let made = new_family(&path, plan(buses, true), &powers, &types, &|_| {}, &mut |_| {});
+    let made = new_family(&path, plan(buses, true), &powers, None, &types, &|_| {}, &mut |_| {});
     assert!(made.unwrap_err().to_string().contains("use powers for more"));
     assert!(!path.exists());
 }

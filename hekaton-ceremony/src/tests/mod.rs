@@ -1,6 +1,7 @@
 //! Ceremonies at small sizes, honest ones and those of cheats. Each check is taken out in turn: what it refuses is accepted
 //! then.
 
+mod extension;
 mod files;
 mod import;
 mod keys;
@@ -139,7 +140,8 @@ impl Bench {
         let (types, buses) = types_of(circuit, zero_knowledge);
         let plan = FamilyPlan { segment_points, ..plan(buses, zero_knowledge) };
         let bench = Self { directory, types, powers };
-        new_family(&bench.path(), plan, &bench.powers, &bench.types, &|_| {}, &mut |_| {}).unwrap();
+        new_family(&bench.path(), plan, &bench.powers, None, &bench.types, &|_| {}, &mut |_| {})
+            .unwrap();
         bench
     }
 
@@ -152,7 +154,7 @@ impl Bench {
     }
 
     fn check(&self) -> Result<Family, CeremonyError> {
-        verify_family(&open(&self.path()), &self.powers, &self.types, &mut |_| {})
+        verify_family(&open(&self.path()), &self.powers, None, &self.types, &mut |_| {})
     }
 }
 

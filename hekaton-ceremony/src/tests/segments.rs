@@ -284,8 +284,9 @@ fn c39_a_family_belongs_to_its_powers() {
     let bench = shop();
     let directory = tempfile::tempdir().unwrap();
     let mut powers = check_powers(&powers_of(directory.path(), 64, 5, &[8])).unwrap();
-    let verify =
-        |powers: &Powers| verify_family(&open(&bench.path()), powers, &bench.types, &mut |_| {});
+    let verify = |powers: &Powers| {
+        verify_family(&open(&bench.path()), powers, None, &bench.types, &mut |_| {})
+    };
     assert!(matches!(verify(&powers), Err(CeremonyError::Foreign(_))));
     powers.digest = bench.powers.digest;
     assert_eq!(refusal(verify(&powers)), Check::Theta);
@@ -300,7 +301,7 @@ fn c39_a_family_belongs_to_its_powers() {
 fn c40_the_genesis_fixes_the_circuit() {
     let bench = shop();
     let refuses = |types: &[R1cs]| {
-        let found = verify_family(&open(&bench.path()), &bench.powers, types, &mut |_| {});
+        let found = verify_family(&open(&bench.path()), &bench.powers, None, types, &mut |_| {});
         assert!(matches!(found, Err(CeremonyError::Foreign(_) | CeremonyError::Type(_))));
     };
     refuses(&types_of(&Squarings, true).0);
