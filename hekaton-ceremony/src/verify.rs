@@ -18,7 +18,7 @@ use hekaton_core::mirage::{Elements, ProvingKey, Queries, check_type_with};
 use hekaton_core::{KeyType, Trust};
 
 /// Powers whose whole transcript was checked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Powers {
     pub(crate) genesis: PowersGenesis,
     pub(crate) tau: Section,

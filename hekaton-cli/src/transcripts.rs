@@ -111,14 +111,29 @@ pub(crate) fn about(path: &Path, family: &FamilyKey) -> Result<Option<(Value, St
         let line = "the logs of the ceremony are not beside the keys, so its contributors were not checked";
         return Ok(Some((Value::Null, line.to_owned())));
     }
-    let read = |name: &str| -> Result<Transcript, Failure> {
-        let transcript = open(&folder.join(name))?;
-        verify_records(&transcript).map_err(|e| failed(&e))?;
-        Ok(transcript)
-    };
-    let (of_powers, of_family) = (read("powers")?, read("family")?);
-    let transcripts = [&of_powers, &of_family];
-    key_has_last_points(transcripts, family)
+    let of_powers = open(&folder.join("powers"))?;
+    let families = families_in(path)?;
+    let all: Vec<&Transcript> = std::iter::once(&of_powers).chain(&families).collect();
+    all.iter()
+        .try_for_each(|transcript| verify_records(transcript).map(drop).map_err(|e| failed(&e)))?;
+    key_has_last_points(&of_powers, &all[1..], family)
         .map_err(|e| Failure { message: format!("{}: {e}", folder.display()), ..failed(&e) })?;
-    Ok(Some((chains_json(&transcripts), chains_text(&transcripts))))
+    Ok(Some((chains_json(&all), chains_text(&all))))
+}
+
+/// The logs in the keys of a family: those of the families that it extends, the oldest first, and its own. None, if the keys have no
+/// logs.
+pub(crate) fn families_in(path: &Path) -> Result<Vec<Transcript>, Failure> {
+    let folder = path.join(IN_KEYS);
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let extended = (1..).map(|number| folder.join(extended(number)));
+    let all = extended.take_while(|path| path.exists()).chain([folder.join("family")]);
+    all.map(|path| open(&path)).collect()
+}
+
+/// The folder with the log of a family that was extended.
+pub(crate) fn extended(number: usize) -> String {
+    format!("extended-{number}")
 }

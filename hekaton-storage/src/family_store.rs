@@ -3,7 +3,7 @@
 
 use crate::key_store::{
     CURVE, KeyStore, KeyStoreError, MANIFEST_LIMIT, Manifest, TypeEntry, check_texts, io,
-    parse_digest, parse_parameters, refused,
+    link_or_copy, parse_digest, parse_parameters, refused,
 };
 use crate::new_directory::{FAMILY_MANIFEST, NewDirectory, is_family};
 use hekaton_circuit::PreparedCircuit;
@@ -103,6 +103,18 @@ impl FamilyStore {
         let file = self.building.building().join("types").join(format!("{}.pk", key.name()));
         let digest = key.sections().write(&file)?;
         self.types.push(TypeEntry::new(key, 0, digest));
+        Ok(())
+    }
+
+    /// Adds all proving keys of a family that this one extends: as links where the file system allows that, else as copies.
+    ///
+    /// # Errors
+    /// If a file cannot be linked or copied.
+    pub fn link(&mut self, path: &Path, of_family: &FamilyManifest) -> Result<(), KeyStoreError> {
+        for entry in &of_family.types {
+            link_or_copy(&entry.file(path), &entry.file(self.building.building()))?;
+            self.types.push(entry.clone());
+        }
         Ok(())
     }
 

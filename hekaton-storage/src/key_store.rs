@@ -262,6 +262,17 @@ pub(crate) fn refused(path: &Path) -> impl FnOnce(Refused) -> KeyStoreError + '_
     }
 }
 
+/// Links a file of keys, or copies it where the file system does not allow that.
+pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<(), KeyStoreError> {
+    // The file itself if `from` is a symbolic link: a link to a link would break with the first one.
+    let file = from.canonicalize().map_err(io(from))?;
+    // Keys have gigabytes and never change, so one copy on the file system is enough.
+    if std::fs::hard_link(&file, to).is_err() {
+        std::fs::copy(&file, to).map_err(io(&file))?;
+    }
+    Ok(())
+}
+
 impl KeyStore {
     /// Creates a key store for a setup to write. The directory must be empty or not exist.
     ///
@@ -374,13 +385,7 @@ impl KeyStore {
     /// Adds a proving key that another directory has: as a link if the file system allows it, else as
     /// a copy.
     pub(crate) fn link(&mut self, from: &Path, entry: TypeEntry) -> Result<(), KeyStoreError> {
-        let to = entry.file(self.building());
-        // The file itself if `from` is a symbolic link: a link to a link would break with the first one.
-        let file = from.canonicalize().map_err(io(from))?;
-        // Keys have gigabytes and never change, so one copy on the file system is enough.
-        if std::fs::hard_link(&file, &to).is_err() {
-            std::fs::copy(&file, &to).map_err(io(&file))?;
-        }
+        link_or_copy(from, &entry.file(self.building()))?;
         self.types.push(entry);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! `hekaton ceremony`: setups that many parties make together.
 
+use super::ceremony_check::{CeremonyKeys, Types};
 use super::{ceremony_audit, ceremony_finish};
 use crate::app::App;
 use crate::application::OpenCircuit;
@@ -127,6 +128,10 @@ fn imported_circuit(command: &CeremonyNew, app: &App) -> Result<Chosen, Failure>
         let why = "--up-to and --subcircuits are not for imported circuits, which have one size";
         return Err(Failure::new(exit::USAGE, why));
     }
+    if command.extends.is_some() {
+        let why = "--extends is not for imported circuits, which have one layout";
+        return Err(Failure::new(exit::USAGE, why));
+    }
     let (name, circuit, parameters) = app.choose(&command.circuit, None)?;
     imported::check(&*circuit, command.r1cs.as_deref())?;
     let instances = {
@@ -159,10 +164,16 @@ fn begin_family(
         segment_points: command.segment_points,
         beacon: command.beacon.clone(),
     };
+    let extends = command.extends.as_deref().map(CeremonyKeys::open).transpose()?;
+    let types = Types::without(types, extends.as_ref(), app)?;
+    if types.own.is_empty() {
+        let why = "the family that is to be extended has all types of the circuit";
+        return Err(Failure::new(exit::USAGE, why));
+    }
     let transcript = open(powers)?;
     // Before the powers are checked, which may take minutes.
     if let Subject::Powers(powers) = &transcript.genesis.subject {
-        let domains = types.iter().map(|r1cs| domain_for(r1cs.constraints()));
+        let domains = types.own.iter().map(|r1cs| domain_for(r1cs.constraints()));
         powers.fits(domains.fold(1, usize::max), plan.instances).map_err(|e| failed(&e))?;
     }
     if !is_finished(&transcript) {
@@ -173,12 +184,16 @@ fn begin_family(
         return Err(Failure::new(exit::BAD_FILE, why));
     }
     let display = Display::new();
-    on_threads(&command.threads, || {
-        let powers = verify_powers(&transcript, &mut steps(&display))?;
+    let Types { old, own } = types;
+    command.threads.install(|| {
+        let powers = verify_powers(&transcript, &mut steps(&display)).map_err(|e| failed(&e))?;
+        let extended = extends.map(|keys| keys.check(powers.clone(), old, &display)).transpose()?;
+        let family = extended.as_ref().map(|whole| &whole.family);
         let begun = |path: &Path| remove_beginning(path, json);
         let mut say = |step: &str| display.line(step);
-        new_family(&command.out, plan, &powers, &types, &begun, &mut say)
-    })
+        new_family(&command.out, plan, &powers, family, &own, &begun, &mut say)
+            .map_err(|e| failed(&e))
+    })?
 }
 
 /// Removes the unfinished directory of a ceremony on Ctrl-C.

@@ -1,5 +1,6 @@
 //! `hekaton ceremony finish`: the end of a ceremony, and the keys of a family.
 
+use super::ceremony_check::{CeremonyKeys, Types, Whole};
 use super::family::remove_on_interrupt;
 use crate::app::App;
 use crate::application::OpenCircuit;
@@ -8,12 +9,10 @@ use crate::hints::explain;
 use crate::imported;
 use crate::machine;
 use crate::options::CeremonyFinish;
-use crate::transcripts::{FAMILY, IN_KEYS, circuit_of_genesis, types_of};
+use crate::transcripts::{FAMILY, IN_KEYS, circuit_of_genesis, extended};
 use hekaton_ceremony::{
-    CeremonyError, Coordinator, Family, FamilyGenesis, Powers, Subject, Transcript, chains_text,
-    verify_family, verify_powers,
+    Coordinator, FamilyGenesis, Subject, Transcript, chains_text, verify_powers,
 };
-use hekaton_circuit::R1cs;
 use hekaton_circuit::named::InputFile;
 use hekaton_core::{FamilyKey, LocalEngine};
 use hekaton_storage::{FamilyManifest, FamilyStore, KeyStore};
@@ -141,7 +140,8 @@ fn finish_family(
     let circuit = circuit_of_genesis(genesis, command.circuit.as_deref(), app)?;
     // Reads all files of a circuit directory.
     circuit.inspect()?;
-    let (types, _) = types_of(&*circuit, genesis.zero_knowledge)?;
+    let extends = command.extends.as_deref().map(CeremonyKeys::open).transpose()?;
+    let types = Types::of(&*circuit, genesis, extends.as_ref(), app)?;
     let input = match command.no_trial {
         true => None,
         false => input_of_trial(command, genesis, &*circuit)?,
@@ -150,8 +150,11 @@ fn finish_family(
     remove_on_interrupt(new.unfinished(), json)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let coordinator = Coordinator::open(&command.ceremony).map_err(|e| failed(&e))?;
-    let (manifest, key) =
-        engine.install(|| write_keys(&coordinator, &of_powers, types, &mut new, &display))?;
+    let (manifest, key) = engine.install(|| {
+        let transcripts = [&of_powers, &coordinator.transcript];
+        let whole = Whole::check(transcripts, extends.as_ref(), types, &display)?;
+        write_keys(transcripts, whole, extends.as_ref(), &mut new, &display)
+    })?;
     new.derive((&manifest, &key), &*circuit, &genesis.parameters, &engine)?;
     match &input {
         Some(input) => {
@@ -167,33 +170,37 @@ fn finish_family(
     Ok(manifest)
 }
 
-/// Makes the whole check of a family and its powers, and writes the keys together with the logs of both.
+/// Writes the keys of a family together with the logs of its ceremony. Proving keys of a family that it extends are links to those.
 fn write_keys(
-    coordinator: &Coordinator,
-    of_powers: &Transcript,
-    types: Vec<R1cs>,
+    [of_powers, of_family]: [&Transcript; 2],
+    whole: Whole,
+    extends: Option<&CeremonyKeys>,
     new: &mut NewKeys,
     display: &Display,
 ) -> Result<(FamilyManifest, FamilyKey), Failure> {
-    let of_family = &coordinator.transcript;
     let store = new.family.as_mut().expect("a family that has just been created");
-    let whole = || -> Result<(Powers, Family), CeremonyError> {
-        let powers = verify_powers(of_powers, &mut steps(display))?;
-        let family = verify_family(of_family, &powers, &types, &mut steps(display))?;
-        Ok((powers, family))
-    };
-    let (powers, family) = whole().map_err(|e| failed(&e))?;
     let folder = store.unfinished_path().join(IN_KEYS);
-    for (name, transcript) in [("powers", of_powers), ("family", of_family)] {
-        transcript.copy_records(&folder.join(name)).map_err(|e| failed(&e))?;
+    let copy = |name: &str, transcript: &Transcript| {
+        transcript.copy_records(&folder.join(name)).map_err(|e| failed(&e))
+    };
+    copy("powers", of_powers)?;
+    copy("family", of_family)?;
+    let mut written = 0;
+    if let Some(keys) = extends {
+        for (records, number) in keys.records.iter().zip(1..) {
+            copy(&extended(number), records)?;
+        }
+        store.link(&keys.path, &keys.manifest).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+        written = keys.manifest.types.len();
     }
-    for (number, r1cs) in types.into_iter().enumerate() {
+    let Whole { powers, family, types, .. } = &whole;
+    for (number, r1cs) in types.iter().enumerate().skip(written) {
         display.line(&format!("writing the proving key of type '{}'", r1cs.name));
-        let key = family.proving_key(&powers, number, r1cs).map_err(|e| failed(&e))?;
+        let key = family.proving_key(powers, number, r1cs.clone()).map_err(|e| failed(&e))?;
         store.proving_key(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     }
     display.line("writing the family key");
-    let key = family.key(&powers).map_err(|e| failed(&e))?;
+    let key = family.key(powers).map_err(|e| failed(&e))?;
     let manifest = store.complete(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     Ok((manifest, key))
 }

@@ -1,6 +1,6 @@
 //! Key families: `hekaton setup --up-to`, `hekaton vm setup` and `hekaton keys derive`.
 
-use super::ceremony_audit;
+use super::ceremony_check;
 use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::family::{OpenedFamily, shared_parameters};
@@ -196,7 +196,7 @@ pub(crate) fn verify(
         }
     };
     if let Some(powers) = &command.powers {
-        ceremony_audit::whole_check_of_keys(command, powers, app, engine, &display)?;
+        ceremony_check::check_keys(command, powers, app, engine, &display)?;
         report = report.all_covered();
     }
     let bytes = family.bytes() + types.iter().map(ProvingKey::bytes).sum::<u64>();

@@ -1,7 +1,7 @@
 //! `hekaton keys`: verifies and lists key stores.
 
 use crate::app::App;
-use crate::commands::{ceremony_audit, family};
+use crate::commands::{ceremony_check, family};
 use crate::hints::explain;
 use crate::imported;
 use crate::opened_keys::{DIGEST_MATTERS, checked, circuit_of, not_covered};
@@ -68,7 +68,7 @@ fn verify_store(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failu
     };
     let mut report = check_with_code(&keys, prepared.as_ref(), &engine, path, &display)?;
     if let Some(powers) = &command.powers {
-        ceremony_audit::whole_check_of_keys(command, powers, app, &engine, &display)?;
+        ceremony_check::check_keys(command, powers, app, &engine, &display)?;
         report = report.all_covered();
     }
     let source = match &command.r1cs {

@@ -3,6 +3,7 @@
 pub(crate) mod calibrate;
 pub(crate) mod ceremony;
 mod ceremony_audit;
+mod ceremony_check;
 mod ceremony_estimate;
 mod ceremony_finish;
 pub(crate) mod check;

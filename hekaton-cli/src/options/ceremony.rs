@@ -78,6 +78,10 @@ pub(crate) struct CeremonyNew {
     /// Refuse that file unless this is its BLAKE2b-512 digest
     #[arg(long, value_name = "HEX", value_parser = blake2b, requires = "powers_from")]
     pub(crate) expect: Option<[u8; 64]>,
+    /// Extend the family of these keys, which come from a ceremony with the same powers, by the types that the circuit has in
+    /// addition
+    #[arg(long, value_name = "KEYS", requires = "powers")]
+    pub(crate) extends: Option<PathBuf>,
     /// For an imported circuit: also compare its constraints with this source
     #[arg(long, value_name = "FILE", requires = "powers")]
     pub(crate) r1cs: Option<PathBuf>,
@@ -118,6 +122,9 @@ pub(crate) struct CeremonyFinish {
     /// For a family: the directory for the keys, which must be new or empty
     #[arg(long, value_name = "DIR", requires = "powers")]
     pub(crate) keys: Option<PathBuf>,
+    /// For a family that extends another one: that one's keys
+    #[arg(long, value_name = "KEYS", requires = "keys")]
+    pub(crate) extends: Option<PathBuf>,
     /// For an imported circuit: its directory
     #[arg(long, value_name = "DIR", requires = "keys")]
     pub(crate) circuit: Option<PathBuf>,
@@ -146,6 +153,9 @@ pub(crate) struct CeremonyVerify {
     /// For a family: the directory of the powers
     #[arg(long, value_name = "DIR", conflicts_with = "records_only")]
     pub(crate) powers: Option<PathBuf>,
+    /// For a family that extends another one: that one's keys
+    #[arg(long, value_name = "KEYS", requires = "powers")]
+    pub(crate) extends: Option<PathBuf>,
     /// For an imported circuit: its directory
     #[arg(long, value_name = "DIR", requires = "powers")]
     pub(crate) circuit: Option<PathBuf>,
