@@ -7,6 +7,7 @@ use crate::mirage;
 use crate::mirage::WitnessCheck;
 use crate::pool::LocalEngine;
 use crate::protocol::coordinator::CoordinatorError;
+use crate::protocol::forgery::trapdoors;
 use crate::protocol::journal::{Accept, Journal, JournalError, JournalErrorKind, LogKey, RoundLog};
 use crate::protocol::messages::{Job, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
@@ -15,7 +16,7 @@ use crate::randomness::Randomness;
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::Equation::{T, Z};
 use ark_ff::{Field, Zero};
-use hekaton_arith::Fr;
+use hekaton_arith::{Fr, G1Point, Group};
 use hekaton_circuit::prover::Prefix;
 use hekaton_circuit::{Masking, MemoryChallenges, SlotAccess};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,6 +40,45 @@ fn a01_reader_uses_another_value() {
     cheater.values[4][1] = step(1, cheater.values[4][0]);
     cheater.public[1] = cheater.values[4][1];
     cheater.assert_fails(&cheater.finish(), &[Z]);
+}
+
+/// What the points are worth that a ceremony without input sums gives away (spec: ceremony#why-input-sums): with
+/// `[L_0 / delta]_1` of one type, the lie of adversarial test 1 is proven. The ledger term of a subcircuit of that type is changed
+/// after the challenges are known, and C makes up for it.
+#[test]
+fn a_stolen_point_of_one_type_proves_anything() {
+    let bench = squares();
+    let mut cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    let (truth, lie) = (cheater.values[3][0], Fr::from(1234u64));
+    cheater.values[3][0] = lie;
+    cheater.values[3][1] = step(0, lie);
+    cheater.values[4][0] = cheater.values[3][1];
+    cheater.values[4][1] = step(1, cheater.values[4][0]);
+    cheater.public[1] = cheater.values[4][1];
+    let trapdoors = trapdoors(bench.keys.types.len(), 1);
+    for thief in 0..cheater.values.len() {
+        let kind = cheater_kind(&bench, thief);
+        let (n, [delta, _]) =
+            (bench.keys.types[kind].domain().size() as u64, trapdoors.types[kind]);
+        let l_0 = (trapdoors.tau.pow([n]) - Fr::ONE) / (Fr::from(n) * (trapdoors.tau - Fr::ONE));
+        let stolen = |share: Fr| G1Point::generator().mul(&(share * l_0 / delta));
+        let missing = |memory: &MemoryChallenges| {
+            let mut values = cheater.values[3].clone();
+            let term = |values: &[Fr]| Prefix::new(&cheater.slots[3], values, memory).unwrap().sum;
+            let of_lie = term(&values);
+            values[0] = truth;
+            term(&values) - of_lie
+        };
+        let proof = cheater.finish_with(|memory, vectors| {
+            let share = missing(memory);
+            vectors.e[thief] += share;
+            vectors.c[thief] = vectors.c[thief].add(&stolen(-share));
+        });
+        assert_eq!(bench.verify(&cheater.public, &proof), Ok(()), "a term of subcircuit {thief}");
+        // Without the point the ledger balances, but the subcircuit's own equation does not.
+        let proof = cheater.finish_with(|memory, vectors| vectors.e[thief] += missing(memory));
+        cheater.assert_fails(&proof, &[Z]);
+    }
 }
 
 /// Adversarial test 2: a reader's witness uses another address, where another value lies. Guards:
