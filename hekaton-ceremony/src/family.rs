@@ -72,15 +72,15 @@ impl<'a> Shape<'a> {
     }
 
     /// The variables of the queries L, D and IC.
-    fn aux(&self) -> Range<usize> {
+    pub(crate) fn aux(&self) -> Range<usize> {
         self.r1cs.layout.auxiliary(self.r1cs.variables)
     }
 
-    fn committed(&self) -> Range<usize> {
+    pub(crate) fn committed(&self) -> Range<usize> {
         self.r1cs.layout.committed()
     }
 
-    fn public(&self) -> Range<usize> {
+    pub(crate) fn public(&self) -> Range<usize> {
         self.r1cs.layout.public()
     }
 

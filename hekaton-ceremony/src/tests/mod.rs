@@ -9,6 +9,7 @@ mod keys;
 mod memory;
 mod powers;
 mod records;
+mod searches;
 mod segments;
 mod substitution;
 
