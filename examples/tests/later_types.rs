@@ -1,7 +1,10 @@
-//! A ceremony that extends the family of another one by a later type, as people run it.
+//! Ceremonies for a small circuit, as people run them: one that extends the family of another one by a later type, and coordinators that are
+//! killed.
 
 use hekaton_testing::Tool;
 use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
+use std::time::Duration;
 
 fn tool() -> Tool {
     Tool(env!("CARGO_BIN_EXE_later-types").into())
@@ -71,4 +74,63 @@ fn families_are_extended() {
     std::fs::remove_dir_all(format!("{keys}/ceremony/extended-1")).unwrap();
     fails(3, "another ceremony", &["inspect", &keys]);
     fails(3, "that it extends is missing", &["keys", "verify", &keys, "--powers", &powers]);
+}
+
+/// Runs a command that is killed after longer and longer times, until it ends by itself. Returns the number of kills.
+fn in_spite_of_kills(args: &[&str]) -> u32 {
+    let (mut after, mut kills) = (Duration::from_millis(2), 0);
+    loop {
+        let mut command = tool().command(args);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(after);
+        if child.try_wait().unwrap().is_some() {
+            let output = child.wait_with_output().unwrap();
+            let why = String::from_utf8_lossy(&output.stderr);
+            // It was killed after its last step, so that there is nothing left to do.
+            let done = why.contains("is not empty")
+                || why.contains("already holds keys")
+                || why.contains("in the transcript already");
+            assert!(output.status.success() || done, "{args:?}: {why}");
+            return kills;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        after = after * 5 / 4;
+    }
+}
+
+/// Each command of a coordinator is killed wherever it is: run again, it does its work, and nothing is left of the attempts.
+#[test]
+fn killed_coordinators_run_their_command_again() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    let (powers, squares, keys) = (path("powers"), path("squares"), path("keys"));
+    let mut kills = 0;
+    let mut all = |args: &[&str]| kills += in_spite_of_kills(args);
+    let contribution = |ceremony: &str| {
+        let out = path("contribution");
+        tool().ok(&["ceremony", "contribute", ceremony, "--name", "Alice", "--out", &out]);
+        out
+    };
+    all(&["ceremony", "new", "--rows", "1024", "--subcircuits", "64", "--out", &powers]);
+    all(&["ceremony", "add", &powers, &contribution(&powers)]);
+    all(&["ceremony", "finish", &powers]);
+    std::fs::remove_file(path("contribution")).unwrap();
+    let new = ["ceremony", "new", "squares", "--subcircuits", "8", "--powers", &powers];
+    all(&[&new[..], &["--out", &squares]].concat());
+    all(&["ceremony", "add", &squares, &contribution(&squares)]);
+    all(&["ceremony", "finish", &squares, "--powers", &powers, "--keys", &keys]);
+    assert!(kills > 20, "{kills}");
+    let verify = ["ceremony", "verify", &squares, "--powers", &powers, "--keys", &keys];
+    assert!(tool().ok(&verify).contains("every point, and the keys"));
+    let mut left: Vec<_> =
+        std::fs::read_dir(place.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["contribution", "contribution.receipt", "keys", "powers", "squares"]);
+    for ceremony in [&powers, &squares] {
+        assert_eq!(std::fs::read_dir(format!("{ceremony}/incoming")).unwrap().count(), 0);
+        let sections = if ceremony == &powers { 2 } else { 1 };
+        assert_eq!(std::fs::read_dir(format!("{ceremony}/sections")).unwrap().count(), sections);
+    }
 }

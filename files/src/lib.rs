@@ -12,9 +12,14 @@
 //!
 //! A process that is killed leaves a temporary file behind, which [`remove_leftovers`] removes.
 //!
+//! A [`NewDirectory`] does the same for a directory with all that is in it.
+//!
 //! Files from outside are regular ones, and are read up to a limit ([`read_at_most`]).
 
+mod directory;
 pub mod process;
+
+pub use directory::NewDirectory;
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};

@@ -15,7 +15,7 @@ use crate::transcript::{Transcript, fixed_path, log_path, section_path};
 use crate::verify::{Family, Powers};
 use hekaton_circuit::R1cs;
 use hekaton_core::mirage::check_type_with;
-use hekaton_files::{NewFile, READABLE, write_readable};
+use hekaton_files::{NewDirectory, NewFile, READABLE, write_readable};
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -44,28 +44,24 @@ pub struct FamilyPlan {
 
 /// A transcript's directory under a temporary name, so that it is there as a whole or not at all.
 pub(crate) struct Beginning {
-    directory: tempfile::TempDir,
+    directory: NewDirectory,
     path: PathBuf,
 }
 
 impl Beginning {
     pub(crate) fn new(path: &Path, begun: &dyn Fn(&Path)) -> Result<Self, CeremonyError> {
-        if path.exists() && std::fs::read_dir(path).map_err(io(path))?.next().is_some() {
-            return Err(file(path, "is not empty: use a new or empty directory"));
-        }
-        // A link or "." is resolved, because the directory itself is replaced in the end.
-        let path =
-            if path.exists() { path.canonicalize().map_err(io(path))? } else { path.to_owned() };
-        let parent = hekaton_files::folder_of(&path);
-        std::fs::create_dir_all(parent).map_err(io(parent))?;
-        let directory = tempfile::Builder::new().prefix(".hekaton-ceremony-").tempdir_in(parent);
-        let directory = directory.map_err(io(parent))?;
+        let directory = NewDirectory::beside(path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::DirectoryNotEmpty => {
+                file(path, "is not empty: use a new or empty directory")
+            }
+            _ => io(path)(e),
+        })?;
         begun(directory.path());
         for name in ["sections", "fixed", "incoming"] {
             let path = directory.path().join(name);
             std::fs::create_dir(&path).map_err(io(&path))?;
         }
-        Ok(Self { directory, path })
+        Ok(Self { directory, path: path.to_owned() })
     }
 
     /// The directory under its temporary name.
@@ -102,16 +98,7 @@ impl Beginning {
             write_readable(&place, &log::header(&genesis)).map_err(io(&place))?;
         }
         let Self { directory, path } = self;
-        if path.exists() {
-            std::fs::remove_dir(&path).map_err(io(&path))?;
-        }
-        use std::os::unix::fs::PermissionsExt;
-        // Temporary directories have mode 0700, but a transcript is public.
-        let readable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(directory.path(), readable).map_err(io(directory.path()))?;
-        std::fs::rename(directory.path(), &path).map_err(io(&path))?;
-        let _ = directory.keep();
-        hekaton_files::sync_folder_of(&path).map_err(io(&path))?;
+        directory.publish().map_err(io(&path))?;
         Transcript::open(&path)
     }
 }

@@ -2,15 +2,14 @@
 //! `types/NAME.pk` per type (docs/formats.md).
 
 use crate::key_store::{
-    CURVE, KeyStore, KeyStoreError, MANIFEST_LIMIT, Manifest, TypeEntry, check_texts, io,
-    link_or_copy, parse_digest, parse_parameters, refused,
+    CURVE, FAMILY_MANIFEST, KeyStore, KeyStoreError, MANIFEST_LIMIT, Manifest, TypeEntry,
+    check_texts, io, is_family, link_or_copy, new_directory, parse_digest, parse_parameters,
 };
-use crate::new_directory::{FAMILY_MANIFEST, NewDirectory, is_family};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_core::keys::{AggregationKey, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey, derive};
-use hekaton_files::{read_at_most, write_readable};
+use hekaton_files::{NewDirectory, read_at_most, write_readable};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -69,6 +68,7 @@ pub enum FamilyError {
 /// [`KeyStore`].
 #[derive(Debug)]
 pub struct FamilyStore {
+    path: PathBuf,
     types: Vec<TypeEntry>,
     building: NewDirectory,
 }
@@ -84,15 +84,13 @@ impl FamilyStore {
     /// # Errors
     /// If the directory is not empty or cannot be created.
     pub fn create(path: &Path) -> Result<Self, KeyStoreError> {
-        let building = NewDirectory::create(path).map_err(refused(path))?;
-        let types = building.building().join("types");
-        std::fs::create_dir(&types).map_err(io(&types))?;
-        Ok(Self { types: Vec::new(), building })
+        let building = new_directory(path)?;
+        Ok(Self { path: path.to_owned(), types: Vec::new(), building })
     }
 
     /// The temporary directory that a setup writes to. A program that exits early must remove it.
     pub fn unfinished_path(&self) -> PathBuf {
-        self.building.building().to_owned()
+        self.building.path().to_owned()
     }
 
     /// Writes the proving key of a type. Types arrive in the order of the family.
@@ -100,7 +98,7 @@ impl FamilyStore {
     /// # Errors
     /// If it cannot be written.
     pub fn proving_key(&mut self, key: &ProvingKey) -> Result<(), KeyStoreError> {
-        let file = self.building.building().join("types").join(format!("{}.pk", key.name()));
+        let file = self.building.path().join("types").join(format!("{}.pk", key.name()));
         let digest = key.sections().write(&file)?;
         self.types.push(TypeEntry::new(key, 0, digest));
         Ok(())
@@ -112,7 +110,7 @@ impl FamilyStore {
     /// If a file cannot be linked or copied.
     pub fn link(&mut self, path: &Path, of_family: &FamilyManifest) -> Result<(), KeyStoreError> {
         for entry in &of_family.types {
-            link_or_copy(&entry.file(path), &entry.file(self.building.building()))?;
+            link_or_copy(&entry.file(path), &entry.file(self.building.path()))?;
             self.types.push(entry.clone());
         }
         Ok(())
@@ -133,7 +131,7 @@ impl FamilyStore {
     /// # Errors
     /// If something cannot be written.
     pub fn complete(&mut self, family: &FamilyKey) -> Result<FamilyManifest, KeyStoreError> {
-        let (header, directory) = (family.header(), self.building.building().to_owned());
+        let (header, directory) = (family.header(), self.building.path().to_owned());
         // An earlier attempt of the same setup may have left keys here. Those of this one come last.
         self.types.drain(..self.types.len().saturating_sub(header.types.len()));
         for (entry, kind) in self.types.iter_mut().zip(&header.types) {
@@ -165,7 +163,7 @@ impl FamilyStore {
     /// # Errors
     /// If it cannot be renamed.
     pub fn publish(self) -> Result<(), KeyStoreError> {
-        self.building.publish().map_err(|(path, e)| io(&path)(e))
+        self.building.publish().map_err(io(&self.path))
     }
 
     /// Reads the manifest of a family.

@@ -1,12 +1,11 @@
 //! The key store: a directory with `manifest.json`, `verifying.key`, `aggregation.key` and one
 //! `types/NAME.pk` per type (docs/formats.md).
 
-use crate::new_directory::{NewDirectory, Refused, is_family};
 use hekaton_circuit::is_type_name;
 use hekaton_core::keys::{AggregationKey, KeyFileError, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{KeySink, ProverKeys, VerifyingKey, VerifyingKeyError};
-use hekaton_files::{read_at_most, write_readable};
+use hekaton_files::{NewDirectory, read_at_most, write_readable};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -254,12 +253,29 @@ pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> KeyStoreError + 
     move |source| KeyStoreError::Io { path: path.to_owned(), source }
 }
 
-/// The error for a directory that cannot be created.
-pub(crate) fn refused(path: &Path) -> impl FnOnce(Refused) -> KeyStoreError + '_ {
-    |refused| match refused {
-        Refused::Io(path, source) => KeyStoreError::Io { path, source },
-        Refused::Occupied(what) => KeyStoreError::Occupied { path: path.to_owned(), what },
-    }
+/// The manifest of a family.
+pub(crate) const FAMILY_MANIFEST: &str = "family.json";
+
+/// Reports whether a directory holds a family.
+pub(crate) fn is_family(path: &Path) -> bool {
+    path.join(FAMILY_MANIFEST).is_file()
+}
+
+/// Begins a directory for keys.
+pub(crate) fn new_directory(path: &Path) -> Result<NewDirectory, KeyStoreError> {
+    let building = NewDirectory::beside(path).map_err(|e| {
+        if e.kind() != std::io::ErrorKind::DirectoryNotEmpty {
+            return io(path)(e);
+        }
+        let what = match path.join("manifest.json").exists() || is_family(path) {
+            true => "already holds keys".to_owned(),
+            false => format!("is not empty (it contains '{e}')"),
+        };
+        KeyStoreError::Occupied { path: path.to_owned(), what }
+    })?;
+    let types = building.path().join("types");
+    std::fs::create_dir(&types).map_err(io(&types))?;
+    Ok(building)
 }
 
 /// Links a file of keys, or copies it where the file system does not allow that.
@@ -279,15 +295,13 @@ impl KeyStore {
     /// # Errors
     /// If the directory is not empty or cannot be created.
     pub fn create(path: &Path) -> Result<Self, KeyStoreError> {
-        let building = NewDirectory::create(path).map_err(refused(path))?;
-        let types = building.building().join("types");
-        std::fs::create_dir(&types).map_err(io(&types))?;
-        Ok(Self { path: path.to_owned(), types: Vec::new(), building: Some(building) })
+        let building = Some(new_directory(path)?);
+        Ok(Self { path: path.to_owned(), types: Vec::new(), building })
     }
 
     /// The temporary directory that a setup writes to. A program that exits early must remove it.
     pub fn unfinished_path(&self) -> Option<PathBuf> {
-        self.building.as_ref().map(|dir| dir.building().to_owned())
+        self.building.as_ref().map(|dir| dir.path().to_owned())
     }
 
     /// Reads the manifest of a key store.
@@ -420,13 +434,13 @@ impl KeyStore {
     /// If it cannot be renamed.
     pub fn publish(&mut self) -> Result<(), KeyStoreError> {
         match self.building.take() {
-            Some(building) => building.publish().map_err(|(path, e)| io(&path)(e)),
+            Some(building) => building.publish().map_err(io(&self.path)),
             None => Ok(()),
         }
     }
 
     fn building(&self) -> &Path {
-        self.building.as_ref().map_or(&self.path, |dir| dir.building())
+        self.building.as_ref().map_or(&self.path, |dir| dir.path())
     }
 }
 

@@ -21,7 +21,6 @@ mod key_check;
 mod key_store;
 mod lease;
 mod log;
-mod new_directory;
 mod run_directory;
 
 pub use error::RunError;
