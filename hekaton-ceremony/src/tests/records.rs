@@ -1,9 +1,10 @@
-//! Records: C13 to C22, C53, C63.
+//! Records: C13 to C22, C47, C63.
 
 use super::*;
 use crate::chain;
 use crate::record::Record;
 use crate::secrets::Seed;
+use hekaton_arith::{G1Point, G2Point};
 
 const CHAIN: Chain = Chain::Tau;
 
@@ -197,4 +198,48 @@ fn records_have_one_encoding() {
         changed[at] ^= 1;
         assert!(read(&changed).ok().is_none_or(|other| other.to_bytes() == changed), "{at}");
     }
+}
+
+/// C47: nothing can be published beside what a record, a log or a genesis has: psi^2 or kappa tau in G1, kappa in G2.
+#[test]
+fn c47_nothing_else_fits_into_files() {
+    let bench = Bench::new(&hekaton_testing::Squarings, true, Some(1));
+    bench.step(4);
+    let powers = open(&bench.directory.path().join("powers"));
+    let family = open(&bench.path());
+    let smuggled = [
+        G1Point::generator().to_compressed().to_vec(),
+        G2Point::generator().to_compressed().to_vec(),
+    ];
+    for transcript in [&powers, &family] {
+        let genesis = &transcript.genesis;
+        for log in &transcript.logs {
+            let bytes = log.records[0].to_bytes();
+            assert_eq!(
+                Record::from_bytes(&bytes, genesis, log.chain).as_ref(),
+                Ok(&log.records[0])
+            );
+            for point in &smuggled {
+                for at in 0..=bytes.len() {
+                    let more = [&bytes[..at], &point[..], &bytes[at..]].concat();
+                    assert!(Record::from_bytes(&more, genesis, log.chain).is_err(), "at {at}");
+                }
+            }
+        }
+        let bytes = genesis.to_bytes();
+        for point in &smuggled {
+            // In a text it would be another genesis, with another digest; anywhere else it is refused.
+            for at in (0..=bytes.len()).rev().take(96) {
+                let more = [&bytes[..at], &point[..], &bytes[at..]].concat();
+                assert!(crate::Genesis::from_bytes(&more).is_err(), "at {at}");
+            }
+        }
+    }
+    // A section that no log names is no part of a state, of what is served, or of the directory after its next use.
+    let psi_squared = bench.path().join("sections").join("ab".repeat(32));
+    std::fs::write(&psi_squared, &smuggled[0]).unwrap();
+    let served = open(&bench.path()).named_files(&family.genesis.chains(), true);
+    assert!(served.iter().all(|file| !file.name.contains("abab")));
+    drop(Coordinator::open(&bench.path()).unwrap());
+    assert!(!psi_squared.exists());
 }

@@ -1,4 +1,4 @@
-//! C41 and C42: the attack for which input sums are there (spec: ceremony#why-input-sums). A coordinator sends an honest
+//! C41 to C44: the attack for which input sums are there (spec: ceremony#why-input-sums). A coordinator sends an honest
 //! contributor another point for a variable whose right point follows from others, and obtains it divided by the
 //! contributor's secret delta.
 
@@ -6,8 +6,13 @@ use super::segments::contribute_with;
 use super::*;
 use crate::record::{Record, TypeStep};
 use crate::segment::{D, H, L, X, input_coefficients, types_of as kinds_of};
-use ark_ff::{Field, One};
+use ark_ff::{Field, One, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, pairing, powers};
+use hekaton_circuit::Closures;
+use hekaton_circuit::ark::r1cs_std::alloc::AllocVar;
+use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
+use hekaton_circuit::ark::r1cs_std::fields::FieldVar;
+use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
 use hekaton_testing::Squarings;
 
 const ONE: Chain = Chain::Segment(1);
@@ -170,5 +175,76 @@ fn c44_each_input_sum_needs_all_queries() {
         let Err(CeremonyError::Broken(broken)) = bench.check() else { panic!("accepted") };
         assert_eq!(broken.check, Check::InputSums, "vector {vector}");
         assert!(broken.at.contains("by contributor 5"), "{}", broken.at);
+    }
+}
+
+/// A circuit with a variable in no row, and two variables with the same columns.
+fn with_spare_variables() -> Closures {
+    Closures::new(
+        |layout| {
+            let wires = vec![layout.public_input("x", 0), layout.public_output("y", 0)];
+            let kind = layout.subcircuit_type("square", 2);
+            let instance = layout.instance(kind);
+            layout.read(instance, 0, wires[0]);
+            layout.write(instance, 1, wires[1]);
+            Ok(wires)
+        },
+        |_, _| Ok(()),
+        |_| Ok(()),
+        |subcircuit, _| {
+            let zero = || FpVar::new_witness(subcircuit.cs(), || Ok(Fr::from(0u64)));
+            let (_, twins) = (zero()?, [zero()?, zero()?]);
+            (&twins[0] + &twins[1]).enforce_equal(&FpVar::zero())?;
+            let (x, y) = (subcircuit.slot(0)?, subcircuit.slot(1)?);
+            (x * x).enforce_equal(y)
+        },
+    )
+}
+
+/// C43: points of variables in no row, or of variables with equal columns, follow from other points as well. An accomplice before an
+/// honest contributor puts `[L_0 / delta]` in the place of one, an accomplice afterwards puts the right point back, and both say the
+/// truth about what they received.
+#[test]
+fn c43_points_of_spare_variables_are_no_oracles() {
+    let circuit = with_spare_variables();
+    let r1cs = &types_of(&circuit, true).0[0];
+    let shape = crate::family::Shape::new(r1cs);
+    let column = |variable: usize| -> Vec<Vec<Fr>> {
+        let coefficient = |row: usize, side: usize| {
+            let terms = r1cs.side(side).canonical(row).into_iter();
+            terms.filter(|term| term.1 == variable).map(|term| term.0).sum()
+        };
+        (0..3)
+            .map(|side| (0..r1cs.constraints()).map(|row| coefficient(row, side)).collect())
+            .collect()
+    };
+    let columns: Vec<_> = shape.aux().map(column).collect();
+    let is_zero = |column: &Vec<Vec<Fr>>| column.iter().flatten().all(Zero::is_zero);
+    let unused = columns.iter().position(is_zero).expect("a variable in no row");
+    let twin = (0..columns.len())
+        .find(|at| !is_zero(&columns[*at]) && columns[..*at].contains(&columns[*at]))
+        .expect("variables with the same columns");
+    let other = columns.iter().position(|column| *column == columns[twin]).unwrap();
+
+    for (slot, right) in [(unused, None), (twin, Some(other))] {
+        let bench = Bench::new(&circuit, true, None);
+        let tau = bench.powers.tau.read::<G1Point>(0, shape.domain).unwrap();
+        let l_0 = crate::lagrange::lagrange(tau)[0];
+        let first = Seed::known(4).secrets(ONE, 3);
+        cheat(&bench.path(), ONE, 4, |_, sections| {
+            set(&mut sections[0], 0, slot, &l_0.mul(&first[0].inverse().unwrap()));
+        });
+        // The coordinator's own check, and the contributor's, find nothing.
+        bench.step(5);
+        let transcript = open(&bench.path());
+        let section = std::fs::read(&transcript.sections(ONE)[0].path).unwrap();
+        let delta = kinds_of(&transcript.records(ONE)[1].step).0[0].in_g2[0];
+        let stolen: G1Point = get(&section, 0, slot);
+        assert_eq!(pairing(&stolen, &delta), pairing(&l_0, &G2Point::generator()));
+        cheat(&bench.path(), ONE, 6, |_, sections| {
+            let point = right.map_or(G1Point::IDENTITY, |at| get(&sections[0], 0, at));
+            set(&mut sections[0], 0, slot, &point);
+        });
+        refused_by_this_alone(Check::InputSums, &[], || bench.check());
     }
 }

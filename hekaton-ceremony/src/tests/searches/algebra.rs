@@ -54,10 +54,10 @@ enum Name {
 }
 
 /// Values that are the same in each run.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn draw(&mut self) -> Fr {
+    pub(super) fn draw(&mut self) -> Fr {
         self.0 += 1 << 32;
         let mut bytes = [0; 64];
         let mut hasher = blake3::Hasher::new();

@@ -2,6 +2,7 @@
 //! others, and exhaustively in small fields. They run on the types of real circuits.
 
 mod algebra;
+mod mutations;
 mod polynomials;
 mod slots;
 mod small;
