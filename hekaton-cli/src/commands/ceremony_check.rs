@@ -63,7 +63,7 @@ impl CeremonyKeys {
         Ok(Self { path, manifest, family, types, records })
     }
 
-    /// What the families were begun for.
+    /// The geneses of the families.
     fn geneses(&self) -> Result<Vec<&FamilyGenesis>, Failure> {
         let all = self.records.iter().map(|records| {
             records.genesis.family().ok_or_else(|| {

@@ -42,8 +42,8 @@ fn a01_reader_uses_another_value() {
     cheater.assert_fails(&cheater.finish(), &[Z]);
 }
 
-/// What the points are worth that a ceremony without input sums gives away (spec: ceremony#why-input-sums): with
-/// `[L_0 / delta]_1` of one type, the lie of adversarial test 1 is proven. The ledger term of a subcircuit of that type is changed
+/// With the point `[L_0 / delta]_1` of one type, which a ceremony without input sums gives away (spec: ceremony#why-input-sums), the lie
+/// of adversarial test 1 is proven. The ledger term of a subcircuit of that type is changed
 /// after the challenges are known, and C makes up for it.
 #[test]
 fn a_stolen_point_of_one_type_proves_anything() {

@@ -25,7 +25,7 @@ const LATER: [usize; 2] = [9, 10];
 /// Delta and eta of the types, one after another.
 const TYPES: usize = 11;
 
-/// What else the adversary has, in addition to what a ceremony publishes.
+/// Elements that the adversary has in addition to those that a ceremony publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Also {
     Nothing,
@@ -274,7 +274,7 @@ impl Search<'_> {
     }
 }
 
-/// What a column of the equation stands for.
+/// The meaning of a column of the equation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Lambda,
@@ -321,13 +321,13 @@ impl Solution {
     }
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug, Default)]
 struct Found {
     patterns: usize,
     /// Choices of B for which a proof is accepted.
     accepting: usize,
-    /// Of these, those with a row that does not hold.
+    /// Choices of B with a solution that violates a row.
     violating: usize,
 }
 

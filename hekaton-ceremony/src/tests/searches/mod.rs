@@ -1,4 +1,4 @@
-//! Searches for attacks (spec: ceremony#argument): by an adversary that combines published elements, by elements that follow from
+//! Searches for attacks (spec: ceremony#soundness): by an adversary that combines published elements, by elements that follow from
 //! others, and exhaustively in small fields. They run on the types of real circuits.
 
 mod algebra;
