@@ -72,8 +72,8 @@ fn families_are_extended() {
 
     // Without the log of the extended family nobody's name stands behind its points.
     std::fs::remove_dir_all(format!("{keys}/ceremony/extended-1")).unwrap();
-    fails(3, "another ceremony", &["inspect", &keys]);
-    fails(3, "that it extends is missing", &["keys", "verify", &keys, "--powers", &powers]);
+    fails(3, "is missing in the keys", &["inspect", &keys]);
+    fails(3, "is missing in the keys", &["keys", "verify", &keys, "--powers", &powers]);
 }
 
 /// Runs a command that is killed after longer and longer times, until it ends by itself. Returns the number of kills.

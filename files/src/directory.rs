@@ -1,12 +1,12 @@
 //! Directories that are there as a whole or not at all.
 
 use crate::{folder_of, is_temporary, sync_folder_of, unique_name};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
 /// A directory under construction: it has a temporary name beside its own, on the same file system, so that it can be renamed. It is
-/// removed on drop; if the process is killed, by the next one that begins a directory of this name.
+/// removed on drop; if the process is killed, by the next one on this machine that begins a directory of this name.
 #[derive(Debug)]
 pub struct NewDirectory {
     /// The temporary name.
@@ -15,6 +15,7 @@ pub struct NewDirectory {
     /// Held as long as the directory has its temporary name. Some file systems that clusters have know no locks: there, nobody removes
     /// what killed processes leave.
     _lock: Option<File>,
+    is_kept: bool,
 }
 
 impl NewDirectory {
@@ -24,13 +25,19 @@ impl NewDirectory {
     /// If it is not empty ([`DirectoryNotEmpty`](ErrorKind::DirectoryNotEmpty), with the name of something in it), or a directory cannot
     /// be made.
     pub fn beside(path: &Path) -> Result<Self> {
+        if path.is_symlink() && !path.exists() {
+            return Err(Error::other(
+                "a link that leads nowhere, expected a new or empty directory",
+            ));
+        }
         // A link or "." is resolved, because the directory itself is replaced in the end.
         let path = if path.exists() { path.canonicalize()? } else { path.to_owned() };
         let parent = folder_of(&path);
         std::fs::create_dir_all(parent)?;
         let no_name = || Error::other(format!("{}: a path without a name", path.display()));
-        let name = format!(".{}.", path.file_name().ok_or_else(no_name)?.to_string_lossy());
-        remove_abandoned(parent, &name);
+        let name = path.file_name().ok_or_else(no_name)?.to_string_lossy();
+        let names = Names { name: format!(".{name}."), machine: machine() };
+        names.remove_abandoned(parent);
         if path.exists()
             && let Some(entry) = std::fs::read_dir(&path)?.next()
         {
@@ -38,12 +45,19 @@ impl NewDirectory {
             return Err(Error::new(ErrorKind::DirectoryNotEmpty, name));
         }
         loop {
-            let temporary = parent.join(format!("{name}{}.part", unique_name()));
-            make_private(&temporary)?;
-            let lock = lock_of(&temporary);
-            // Another process may have taken it for an abandoned one before it was locked.
+            let temporary = parent.join(names.draw());
+            match make_private(&temporary) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
+                made => made?,
+            }
+            // Another process may take it for an abandoned one before it is locked.
+            let lock = match try_lock(&temporary) {
+                Lock::Held(lock) => Some(lock),
+                Lock::Unknown => None,
+                Lock::Taken => continue,
+            };
             if temporary.exists() {
-                return Ok(Self { path: temporary, target: path, _lock: lock });
+                return Ok(Self { path: temporary, target: path, _lock: lock, is_kept: false });
             }
         }
     }
@@ -56,8 +70,17 @@ impl NewDirectory {
     /// Gives the directory its name, readable for all. It is on disk when this returns, and so must be all that is in it.
     ///
     /// # Errors
-    /// If it cannot be renamed.
-    pub fn publish(self) -> Result<()> {
+    /// If it cannot be renamed. Then it keeps its temporary name, which the error says.
+    pub fn publish(mut self) -> Result<()> {
+        let renamed = self.rename();
+        self.is_kept = true;
+        renamed.map_err(|e| {
+            let why = format!("{e}; the complete directory is {}", self.path.display());
+            Error::new(e.kind(), why)
+        })
+    }
+
+    fn rename(&self) -> Result<()> {
         // The rename is the only step that makes the directory visible. An empty one may be in the way; `remove_dir` removes nothing
         // else.
         if self.target.exists() {
@@ -71,27 +94,72 @@ impl NewDirectory {
 
 impl Drop for NewDirectory {
     fn drop(&mut self) {
-        // After `publish` there is none. What cannot be removed is left for the next one.
-        let _ = std::fs::remove_dir_all(&self.path);
+        if !self.is_kept {
+            // What cannot be removed is left for the next one.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
     }
 }
 
-/// Locks a directory, unless another process has.
-fn lock_of(directory: &Path) -> Option<File> {
-    let file = File::open(directory).ok()?;
-    file.try_lock().is_ok().then_some(file)
+enum Lock {
+    Held(File),
+    Taken,
+    /// The file system has no locks, or there is no such directory any more.
+    Unknown,
 }
 
-/// Removes directories of this name that killed processes have left behind: their locks are free.
-fn remove_abandoned(parent: &Path, name: &str) {
-    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
-    for entry in entries {
-        let found = entry.file_name();
-        let ours = found.to_str().and_then(|found| found.strip_prefix(name));
-        let is_ours = ours.is_some_and(|rest| is_temporary(&format!("x.{rest}")));
-        if is_ours && lock_of(&entry.path()).is_some() {
-            // What cannot be removed takes space, and does no harm.
-            let _ = std::fs::remove_dir_all(entry.path());
+fn try_lock(directory: &Path) -> Lock {
+    let Ok(file) = File::open(directory) else { return Lock::Unknown };
+    match file.try_lock() {
+        Ok(()) => Lock::Held(file),
+        Err(TryLockError::WouldBlock) => Lock::Taken,
+        Err(TryLockError::Error(_)) => Lock::Unknown,
+    }
+}
+
+/// The number of hexadecimal digits that stand for the machine, and then for the directory.
+const DIGITS: usize = 8;
+
+/// The digits of this machine since it started: others may share the folder, but not all locks.
+fn machine() -> Option<String> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    crate::process::boot_id()?.hash(&mut hasher);
+    Some(format!("{:016x}", hasher.finish())[..DIGITS].to_owned())
+}
+
+/// The temporary names of a directory: its name, digits of the machine, and digits of its own.
+struct Names {
+    name: String,
+    machine: Option<String>,
+}
+
+impl Names {
+    fn draw(&self) -> String {
+        let unique = unique_name();
+        // With other digits of a machine that cannot be told, nobody takes it for an abandoned one.
+        let machine = self.machine.as_deref().unwrap_or(&unique[DIGITS..]);
+        format!("{}{machine}{}.part", self.name, &unique[..DIGITS])
+    }
+
+    /// Removes directories of this name that killed processes of this machine have left behind: their locks are free.
+    fn remove_abandoned(&self, parent: &Path) {
+        let Some(machine) = &self.machine else { return };
+        let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+        for entry in entries {
+            let found = entry.file_name();
+            let rest = found.to_str().and_then(|found| found.strip_prefix(&self.name));
+            let is_name = rest.is_some_and(|rest| is_temporary(&format!(".{rest}")));
+            let is_ours = is_name && rest.is_some_and(|rest| rest.starts_with(machine.as_str()));
+            // A link or a pipe is nobody's directory.
+            if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            // Held until it is removed: whoever has just made it sees that, and makes another one.
+            if let Lock::Held(_lock) = try_lock(&entry.path()) {
+                // What cannot be removed takes space, and does no harm.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
         }
     }
 }
@@ -158,18 +226,72 @@ mod tests {
     fn what_killed_processes_left_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
-        let left = [".keys.0123456789abcdef.part", ".keys.x.part", ".other.0123456789abcdef.part"];
-        for name in left {
+        let names_of = |name: &str| Names { name: format!(".{name}."), machine: machine() };
+        let others = Names { machine: Some("01234567".to_owned()), ..names_of("keys") };
+        let ours = names_of("keys").draw();
+        // Of another machine, another directory, one whose name is longer, and none.
+        let kept = [
+            others.draw(),
+            names_of("other").draw(),
+            names_of("keys.a").draw(),
+            ".keys.x.part".into(),
+        ];
+        for name in kept.iter().chain([&ours]) {
             std::fs::create_dir(folder.path().join(name)).unwrap();
             std::fs::write(folder.path().join(name).join("a"), "").unwrap();
         }
+        let link = names_of("keys").draw();
+        std::os::unix::fs::symlink(folder.path().join(&kept[0]), folder.path().join(&link))
+            .unwrap();
         let held = NewDirectory::beside(&path).unwrap();
-        assert!(!folder.path().join(left[0]).exists());
+        assert!(!folder.path().join(&ours).exists());
         // One that is being written is not removed.
         let second = NewDirectory::beside(&path).unwrap();
         assert!(held.path().exists());
         second.publish().unwrap();
         held.publish().unwrap();
-        assert_eq!(names(folder.path()), [left[1], left[2], "keys"]);
+        let mut expected = [&kept[..], &["keys".to_owned(), link]].concat();
+        expected.sort();
+        assert_eq!(names(folder.path()), expected);
+        assert_eq!(names(&folder.path().join(&kept[0])), ["a"]);
+    }
+
+    /// Directories of one name, begun at the same time: none is taken for an abandoned one.
+    #[test]
+    fn none_that_is_in_use_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("keys");
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(move || {
+                    for _ in 0..500 {
+                        let new = NewDirectory::beside(path).unwrap();
+                        std::fs::write(new.path().join("a"), "a").unwrap();
+                        std::thread::yield_now();
+                        assert_eq!(names(new.path()), ["a"]);
+                    }
+                });
+            }
+        });
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
+
+    /// A complete directory that cannot get its name is not lost.
+    #[test]
+    fn what_cannot_be_published_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        let new = NewDirectory::beside(&path).unwrap();
+        std::fs::write(new.path().join("a"), "a").unwrap();
+        let complete = new.path().to_owned();
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("b"), "b").unwrap();
+        let why = new.publish().unwrap_err().to_string();
+        assert!(why.contains(&*complete.to_string_lossy()), "{why}");
+        assert_eq!(names(&complete), ["a"]);
+        // A link that leads nowhere could not be replaced in the end.
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();
+        assert!(NewDirectory::beside(&link).unwrap_err().to_string().contains("leads nowhere"));
     }
 }

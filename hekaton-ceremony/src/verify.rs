@@ -401,10 +401,14 @@ pub fn key_has_last_points(
         let why = "the logs are those of another ceremony than the keys'";
         CeremonyError::Foreign(why.to_owned())
     };
+    let Subject::Powers(powers) = &of_powers.genesis.subject else { return Err(foreign()) };
     let (mut kinds, mut steps, mut ledger, mut before) = (Vec::new(), Vec::new(), None, None);
     for transcript in families {
         let genesis = transcript.genesis.family().ok_or_else(foreign)?;
-        if genesis.powers != of_powers.digest() || genesis.extends != before {
+        // Readers bound domains by `largest`, for which there is a Theta each.
+        if (genesis.powers, genesis.largest) != (of_powers.digest(), powers.domain)
+            || genesis.extends != before
+        {
             return Err(foreign());
         }
         for chain in transcript.genesis.chains() {
@@ -418,7 +422,6 @@ pub fn key_has_last_points(
     }
     let genesis = families.last().and_then(|last| last.genesis.family()).ok_or_else(foreign)?;
     if before.map(Trust::Ceremony) != Some(key.header().trust)
-        || of_powers.genesis.family().is_some()
         || kinds.len() != key.header().types.len()
     {
         return Err(foreign());

@@ -9,9 +9,10 @@ use hekaton_ceremony::{
 };
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, R1cs};
-use hekaton_core::{FamilyKey, Trust, VerifyingKey};
+use hekaton_core::protocol::follows_from;
+use hekaton_core::{FamilyKey, LocalEngine, Trust, VerifyingKey};
 use hekaton_files::folder_of;
-use hekaton_storage::FamilyStore;
+use hekaton_storage::{FamilyStore, KeyStore};
 use hekaton_terminal::ceremony::{failed, open};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::one_line;
@@ -80,31 +81,62 @@ pub(crate) fn family_in(keys: &Path) -> PathBuf {
     }
 }
 
-/// The ceremony of a verifying key, for verdicts and reports: the transcript digest, and the contributors where its family
-/// is beside it. `keys` are a family, a key store, or a file in one.
-pub(crate) fn of_key(keys: &Path, key: &VerifyingKey) -> Result<(Value, String), Failure> {
+/// The ceremony of a verifying key that was derived from a family just now, for verdicts: the transcript digest, and the contributors.
+pub(crate) fn of_derived_key(
+    family: &Path,
+    key: &VerifyingKey,
+) -> Result<(Value, String), Failure> {
     let Trust::Ceremony(digest) = key.trust else { return Ok((Value::Null, String::new())) };
-    let mut object = json!({ "transcript": hex::encode(digest), "chains": null });
-    let folder = if keys.is_dir() { keys } else { folder_of(keys) };
-    let path = family_in(folder);
-    if !FamilyStore::is_one(&path) {
-        return Ok((object, String::new()));
+    let (_, of_family) =
+        FamilyStore::open(family).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let about = about(family, &of_family, false)?;
+    Ok(with_transcript(digest, about.filter(|_| key.family == of_family.digest().ok())))
+}
+
+/// The ceremony of a verifying key in a key store, or a file in one, for verdicts and reports. The key claims a family, which anybody
+/// can: contributors are named if the store has this family, and the key is the one that follows from it.
+/// `is_checked` says that all points of the keys were checked.
+pub(crate) fn of_stored_key(
+    keys: &Path,
+    key: &VerifyingKey,
+    is_checked: bool,
+) -> Result<(Value, String), Failure> {
+    let Trust::Ceremony(digest) = key.trust else { return Ok((Value::Null, String::new())) };
+    let store = if keys.is_dir() { keys } else { folder_of(keys) };
+    let path = store.join(FAMILY);
+    if key.circuit != imported::NAME || !FamilyStore::is_one(&path) {
+        return Ok(with_transcript(digest, None));
     }
+    let manifest = KeyStore::manifest(store).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     let (_, family) = FamilyStore::open(&path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    // Another family that happens to be there says nothing about this key.
-    if key.family != Some(family.digest().or_fail(exit::BAD_FILE)?) {
-        return Ok((object, String::new()));
+    let circuit = imported::in_keys(store, &manifest)?;
+    let prepared = circuit.prepared().or_fail(exit::BAD_FILE)?;
+    let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
+    let wiring = prepared.layout().wiring(Masking::new(family.header().zero_knowledge));
+    match follows_from(&family, &wiring, key, &engine) {
+        Ok(true) => Ok(with_transcript(digest, about(&path, &family, is_checked)?)),
+        _ => {
+            let (object, _) = with_transcript(digest, None);
+            let line = "\nNOT THE KEY OF THIS CEREMONY: it does not follow from the family in its key store";
+            Ok((object, line.to_owned()))
+        }
     }
-    let Some((chains, lines)) = about(&path, &family)? else {
-        return Ok((object, String::new()));
-    };
-    object["chains"] = chains;
-    Ok((object, format!("\n{lines}")))
+}
+
+fn with_transcript(digest: [u8; 32], about: Option<(Value, String)>) -> (Value, String) {
+    let (chains, lines) = about
+        .map_or((Value::Null, String::new()), |(chains, lines)| (chains, format!("\n{lines}")));
+    (json!({ "transcript": hex::encode(digest), "chains": chains }), lines)
 }
 
 /// The contributors to the keys of a family, from the logs beside them, after a check of the records and that the keys end
-/// with their points: for `inspect`, `keys verify` and verdicts. Nothing, if the keys do not come from a ceremony.
-pub(crate) fn about(path: &Path, family: &FamilyKey) -> Result<Option<(Value, String)>, Failure> {
+/// with their points: for `inspect`, `keys verify` and verdicts. Nothing, if the keys do not come from a ceremony. `is_checked` says that
+/// all points of the keys were checked.
+pub(crate) fn about(
+    path: &Path,
+    family: &FamilyKey,
+    is_checked: bool,
+) -> Result<Option<(Value, String)>, Failure> {
     let Trust::Ceremony(_) = family.header().trust else { return Ok(None) };
     let folder = path.join(IN_KEYS);
     if !folder.exists() {
@@ -118,19 +150,37 @@ pub(crate) fn about(path: &Path, family: &FamilyKey) -> Result<Option<(Value, St
         .try_for_each(|transcript| verify_records(transcript).map(drop).map_err(|e| failed(&e)))?;
     key_has_last_points(&of_powers, &all[1..], family)
         .map_err(|e| Failure { message: format!("{}: {e}", folder.display()), ..failed(&e) })?;
-    Ok(Some((chains_json(&all), chains_text(&all))))
+    let mut lines = chains_text(&all);
+    if !is_checked {
+        lines += "\nOnly records and single points were compared with the keys: `hekaton keys verify KEYS --powers DIR` \
+                  checks all.";
+    }
+    Ok(Some((chains_json(&all), lines)))
 }
 
+/// The most families of which each extends the one before.
+const MOST_FAMILIES: usize = 64;
+
 /// The logs in the keys of a family: those of the families that it extends, the oldest first, and its own. None, if the keys have no
-/// logs.
+/// logs. Each extends the one before.
 pub(crate) fn families_in(path: &Path) -> Result<Vec<Transcript>, Failure> {
     let folder = path.join(IN_KEYS);
     if !folder.exists() {
         return Ok(Vec::new());
     }
     let extended = (1..).map(|number| folder.join(extended(number)));
-    let all = extended.take_while(|path| path.exists()).chain([folder.join("family")]);
-    all.map(|path| open(&path)).collect()
+    let all = extended.take_while(|path| path.exists()).take(MOST_FAMILIES);
+    let (mut families, mut before) = (Vec::new(), None);
+    for place in all.chain([folder.join("family")]) {
+        let family = open(&place)?;
+        if family.genesis.family().is_none_or(|genesis| genesis.extends != before) {
+            let why = "does not extend the family of the log before it, or that one is missing in the keys";
+            return Err(Failure::new(exit::BAD_FILE, format!("{}: {why}", place.display())));
+        }
+        before = Some(family.digest());
+        families.push(family);
+    }
+    Ok(families)
 }
 
 /// The folder with the log of a family that was extended.

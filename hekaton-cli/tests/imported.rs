@@ -7,6 +7,7 @@ mod foreign;
 use ark_ff::Field;
 use common::{fails, hekaton, ok};
 use hekaton_circuit::Fr;
+use hekaton_core::VerifyingKey;
 use hekaton_r1cs::{R1csFile, SystemBuilder, WitnessFile};
 use serde_json::Value;
 use std::path::Path;
@@ -469,6 +470,7 @@ fn a_ceremony_makes_the_keys() {
     assert!(lines.contains("ceremony: correct"), "{lines}");
 
     // A store of another setup around the family of the ceremony.
+    let (honest, source) = (std::fs::read(&key).unwrap(), f.path("a.r1cs"));
     for name in ["manifest.json", "verifying.key", "aggregation.key"] {
         std::fs::copy(f.path(&format!("keys/{name}")), path(&format!("keys/{name}"))).unwrap();
     }
@@ -481,4 +483,31 @@ fn a_ceremony_makes_the_keys() {
     }
     fails(1, "do not follow from the family", &whole);
     assert!(!ok(&["inspect", &keys]).contains("Alice"));
+    // Its key may claim to be of the ceremony: anybody can write that into a file.
+    let honest = VerifyingKey::from_bytes(&honest).unwrap();
+    let mut claims = VerifyingKey::from_bytes(&std::fs::read(&key).unwrap()).unwrap();
+    (claims.trust, claims.family) = (honest.trust, honest.family);
+    std::fs::write(&key, claims.to_bytes()).unwrap();
+    let manifest = path("keys/manifest.json");
+    let mut object: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+    object["verifying_key_digest"] = hex(&claims.digest()).into();
+    object["trust"] = claims.trust.statement().into();
+    std::fs::write(&manifest, object.to_string()).unwrap();
+    let proof = path("proof-of-others");
+    ok(&["prove", &wtns, "--keys", &keys, "--proof", &proof]);
+    for args in [
+        vec!["inspect", &keys],
+        vec!["verify", &proof, "--key", &key, "--public", &public],
+        vec!["keys", "verify", &keys, "--r1cs", &source],
+    ] {
+        let output = hekaton(&args);
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert!(!said.contains("Alice"), "{said}");
+        assert!(said.contains("NOT THE KEY OF THIS CEREMONY"), "{said}");
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

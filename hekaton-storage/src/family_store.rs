@@ -9,7 +9,7 @@ use hekaton_circuit::PreparedCircuit;
 use hekaton_core::keys::{AggregationKey, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey, derive};
-use hekaton_files::{NewDirectory, read_at_most, write_readable};
+use hekaton_files::{NewDirectory, read_at_most, sync_folder, write_readable};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -132,6 +132,7 @@ impl FamilyStore {
     /// If something cannot be written.
     pub fn complete(&mut self, family: &FamilyKey) -> Result<FamilyManifest, KeyStoreError> {
         let (header, directory) = (family.header(), self.building.path().to_owned());
+        sync_folder(&directory.join("types")).map_err(io(&directory))?;
         // An earlier attempt of the same setup may have left keys here. Those of this one come last.
         self.types.drain(..self.types.len().saturating_sub(header.types.len()));
         for (entry, kind) in self.types.iter_mut().zip(&header.types) {

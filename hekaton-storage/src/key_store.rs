@@ -5,9 +5,10 @@ use hekaton_circuit::is_type_name;
 use hekaton_core::keys::{AggregationKey, KeyFileError, Sections};
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{KeySink, ProverKeys, VerifyingKey, VerifyingKeyError};
-use hekaton_files::{NewDirectory, read_at_most, write_readable};
+use hekaton_files::{NewDirectory, read_at_most, sync_folder, write_readable};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The version of the manifest.
@@ -285,6 +286,7 @@ pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<(), KeyStoreError> 
     // Keys have gigabytes and never change, so one copy on the file system is enough.
     if std::fs::hard_link(&file, to).is_err() {
         std::fs::copy(&file, to).map_err(io(&file))?;
+        File::open(to).and_then(|copy| copy.sync_all()).map_err(io(to))?;
     }
     Ok(())
 }
@@ -418,6 +420,7 @@ impl KeyStore {
         let mut types = std::mem::take(&mut self.types);
         types.drain(..types.len().saturating_sub(verifying.types.len()));
         let dir = self.building().to_owned();
+        sync_folder(&dir.join("types")).map_err(io(&dir))?;
         let mut manifest = Manifest::new(verifying, types, &dir.join("manifest.json"))?;
         manifest.aggregation_key_digest =
             hex::encode(aggregation.sections().write(&dir.join("aggregation.key"))?);

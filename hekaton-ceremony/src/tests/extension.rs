@@ -3,8 +3,11 @@
 use super::*;
 use crate::{key_has_last_points, transcript_of_keys};
 use hekaton_arith::Fr;
+use hekaton_core::keys::FamilyHeader;
 use hekaton_core::mirage::ProvingKey;
-use hekaton_core::{FamilyKey, LocalEngine, ProveOptions, ProverKeys, derive, prove, verify};
+use hekaton_core::{
+    FamilyKey, LocalEngine, ProveOptions, ProverKeys, Trust, derive, prove, verify,
+};
 use hekaton_testing::{Shop, Shopping, Squarings};
 
 /// A finished family, and one that adds the types of a shop to it, to which these have contributed.
@@ -88,6 +91,21 @@ fn c50_later_types_join_a_family() {
     last_points(&[&of_old, &of_new]).unwrap();
     for families in [&[&of_new][..], &[&of_old], &[&of_new, &of_old], &[]] {
         assert!(matches!(last_points(families), Err(CeremonyError::Foreign(_))));
+    }
+    // Readers bound the domains of types by the largest one that a genesis claims, so it must be that of the powers.
+    for largest in [1, 1 << 20] {
+        let mut claims = of_new.clone();
+        let crate::Subject::Family(genesis) = &mut claims.genesis.subject else { panic!() };
+        genesis.largest = largest;
+        let header =
+            FamilyHeader { trust: Trust::Ceremony(claims.digest()), ..key.header().clone() };
+        let ic = (0..family.types()).flat_map(|kind| key.ic(kind).unwrap().to_vec()).collect();
+        let points = [key.phi().unwrap().to_vec(), ic];
+        let (psi, elements) = (key.psi().unwrap().to_vec(), key.elements().unwrap().to_vec());
+        let gamma = *key.gamma().unwrap();
+        let names_it = FamilyKey::of_points(&header, points, psi, gamma, elements).unwrap();
+        let found = key_has_last_points(&of_powers, &[&of_old, &claims], &names_it);
+        assert!(matches!(found, Err(CeremonyError::Foreign(_))), "{found:?}");
     }
     // Whoever has the keys has all sections.
     let place = tempfile::tempdir().unwrap();

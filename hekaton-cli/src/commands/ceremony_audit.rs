@@ -2,12 +2,14 @@
 
 use super::ceremony_check::{CeremonyKeys, Types, Whole, belong_together, compare_derived};
 use crate::app::App;
+use crate::hints::explain;
 use crate::options::CeremonyVerify;
 use crate::transcripts::{circuit_of_genesis, family_in};
 use hekaton_ceremony::{
     Subject, Transcript, chains_json, chains_text, check_receipt, is_finished, verify_powers,
     verify_records,
 };
+use hekaton_storage::FamilyStore;
 use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
@@ -58,7 +60,14 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
             })??;
             if let Some(keys) = &command.keys {
                 display.line("comparing the keys");
-                whole.compare(&family_in(keys))?;
+                let path = family_in(keys);
+                let opened = FamilyStore::open(&path).and_then(|(manifest, family)| {
+                    // Reads all proving keys and compares them with the digests of the manifest.
+                    FamilyStore::proving_keys(&path, &manifest)?;
+                    Ok((manifest, family))
+                });
+                let (manifest, family) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+                whole.compare(&path, (&manifest, &family))?;
                 compare_derived(keys, genesis, &*circuit)?;
                 compared = true;
             }

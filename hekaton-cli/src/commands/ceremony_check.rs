@@ -47,14 +47,6 @@ impl CeremonyKeys {
         records.iter().try_for_each(|of_family| {
             verify_records(of_family).map(drop).map_err(|e| failed(&e))
         })?;
-        let mut before = None;
-        for of_family in &records {
-            if of_family.genesis.family().is_some_and(|genesis| genesis.extends != before) {
-                let why = "the log of the family that it extends is missing in the keys";
-                return Err(Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display())));
-            }
-            before = Some(of_family.digest());
-        }
         let opened = FamilyStore::open(&path).and_then(|(manifest, family)| {
             let types = FamilyStore::proving_keys(&path, &manifest)?;
             Ok((manifest, family, types))
@@ -100,7 +92,7 @@ impl CeremonyKeys {
         let family = family.expect("keys with logs have a family");
         let whole = Whole { powers, family, types: all, places };
         display.line("comparing the keys");
-        whole.compare(&self.path)?;
+        whole.compare(&self.path, (&self.manifest, &self.family))?;
         Ok(whole)
     }
 }
@@ -201,14 +193,12 @@ impl Whole {
         Ok(Self { powers, family, types: all, places })
     }
 
-    /// Compares the keys of a family with those of the ceremony, byte for byte.
-    pub(crate) fn compare(&self, path: &Path) -> Result<(), Failure> {
-        let (manifest, found) =
-            FamilyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-        // Reads all proving keys and compares them with the digests of the manifest.
-        FamilyStore::proving_keys(path, &manifest)
-            .map_err(|e| explain(&e))
-            .or_fail(exit::BAD_FILE)?;
+    /// Compares the keys of a family, whose files were compared with their digests, with those of the ceremony, byte for byte.
+    pub(crate) fn compare(
+        &self,
+        path: &Path,
+        (manifest, found): (&FamilyManifest, &FamilyKey),
+    ) -> Result<(), Failure> {
         let differs = |what: &str| {
             let why = format!("{}: {what} is not that of the ceremony", path.display());
             Failure::new(exit::REFUSED, why)

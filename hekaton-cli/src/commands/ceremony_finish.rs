@@ -1,19 +1,18 @@
 //! `hekaton ceremony finish`: the end of a ceremony, and the keys of a family.
 
 use super::ceremony_check::{CeremonyKeys, Types, Whole};
+use super::ceremony_trial::Trial;
 use super::family::remove_on_interrupt;
 use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::family::failed as failed_to_derive;
 use crate::hints::explain;
 use crate::imported;
-use crate::machine;
 use crate::options::CeremonyFinish;
 use crate::transcripts::{FAMILY, IN_KEYS, circuit_of_genesis, extended};
 use hekaton_ceremony::{
     Coordinator, FamilyGenesis, Subject, Transcript, chains_text, verify_powers,
 };
-use hekaton_circuit::named::InputFile;
 use hekaton_core::{FamilyKey, LocalEngine};
 use hekaton_storage::{FamilyManifest, FamilyStore, KeyStore};
 use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
@@ -21,9 +20,7 @@ use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
 use serde_json::json;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 pub(crate) fn finish(command: &CeremonyFinish, app: &App, json: bool) -> Result<(), Failure> {
@@ -142,10 +139,7 @@ fn finish_family(
     circuit.inspect()?;
     let extends = command.extends.as_deref().map(CeremonyKeys::open).transpose()?;
     let types = Types::of(&*circuit, genesis, extends.as_ref(), app)?;
-    let input = match command.no_trial {
-        true => None,
-        false => input_of_trial(command, genesis, &*circuit)?,
-    };
+    let trial = Trial::of(command, genesis, &*circuit)?;
     let mut new = NewKeys::create(keys, &*circuit)?;
     remove_on_interrupt(new.unfinished(), json)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
@@ -156,10 +150,10 @@ fn finish_family(
         write_keys(transcripts, whole, extends.as_ref(), &mut new, &display)
     })?;
     new.derive((&manifest, &key), &*circuit, &genesis.parameters, &engine)?;
-    match &input {
-        Some(input) => {
+    match &trial {
+        Some(trial) => {
             display.line("a trial: a proof under the keys, and its verification");
-            trial(&new, input)?;
+            trial.run(&new.unfinished(), new.store.is_some())?;
         }
         None if command.no_trial => {}
         None => display.line("without a trial of the keys, as the circuit has no sample that fits"),
@@ -203,72 +197,4 @@ fn write_keys(
     let key = family.key(powers).map_err(|e| failed(&e))?;
     let manifest = store.complete(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     Ok((manifest, key))
-}
-
-/// The input of the trial: the one that was given, or the circuit's sample if it fits. Programs of the machine and imported circuits have no
-/// sample.
-fn input_of_trial(
-    command: &CeremonyFinish,
-    genesis: &FamilyGenesis,
-    circuit: &dyn OpenCircuit,
-) -> Result<Option<InputFile>, Failure> {
-    if genesis.circuit == machine::NAME {
-        let why = "--trial: no input is enough for a trial of the machine, which needs a program";
-        return match &command.trial {
-            Some(_) => Err(Failure::new(exit::USAGE, why)),
-            None => Ok(None),
-        };
-    }
-    if let Some(path) = &command.trial {
-        let input = exit::input(path)?;
-        let fits = circuit.check_input(&input);
-        fits.map_err(|e| imported::input_failure(path, &e, exit::USAGE))?;
-        return Ok(Some(input));
-    }
-    if circuit.directory().is_some() {
-        return Ok(None);
-    }
-    let sample = circuit.sample();
-    let instances = circuit.on_input(&sample, |prepared| prepared.layout().instances());
-    let fits = instances.or_fail(exit::FAILED)? <= genesis.instances;
-    Ok(fits.then_some(sample))
-}
-
-/// Proves an input under keys, and verifies the proof, with the commands that users of the keys run.
-fn trial(new: &NewKeys, sample: &InputFile) -> Result<(), Failure> {
-    let place = tempfile::tempdir().or_fail(exit::FAILED)?;
-    let (input, proof) = (place.path().join("sample"), place.path().join("proof"));
-    std::fs::write(&input, sample.read().or_fail(exit::FAILED)?).or_fail(exit::FAILED)?;
-    let run = |arguments: &[&OsStr]| -> Result<String, Failure> {
-        let program = std::env::current_exe().or_fail(exit::FAILED)?;
-        let output = Command::new(program).args(arguments).output().or_fail(exit::FAILED)?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-            false => {
-                // Only a verdict is about the keys.
-                let (code, what) = match output.status.code() {
-                    Some(1) => (exit::REFUSED, "the keys fail their trial"),
-                    _ => (exit::FAILED, "the trial of the keys did not come to an end"),
-                };
-                let why = String::from_utf8_lossy(&output.stderr);
-                Err(Failure::new(
-                    code,
-                    format!("{what} (--no-trial leaves it out): {}", why.trim_end()),
-                ))
-            }
-        }
-    };
-    let text = |text: &'static str| OsStr::new(text);
-    let (keys, input, proof) = (new.unfinished(), input.as_os_str(), proof.as_os_str());
-    run(&[text("prove"), input, text("--keys"), keys.as_os_str(), text("--proof"), proof])?;
-    let public = run(&[text("hash"), input, text("--keys"), keys.as_os_str()])?;
-    let public = [text("--public"), OsStr::new(&public)];
-    // A key store has a file for verifiers; from a family, the key follows from the input.
-    let file = keys.join("verifying.key");
-    let key = match new.store {
-        Some(_) => vec![file.as_os_str()],
-        None => vec![keys.as_os_str(), text("--for"), input],
-    };
-    let verify = [&[text("verify"), proof, text("--key")], &key[..], &public].concat();
-    run(&verify).map(drop)
 }

@@ -200,7 +200,7 @@ pub(crate) fn verify(
         report = report.all_covered();
     }
     let bytes = family.bytes() + types.iter().map(ProvingKey::bytes).sum::<u64>();
-    let (chains, contributors) = of_ceremony(path, &family)?;
+    let (chains, contributors) = of_ceremony(path, &family, command.powers.is_some())?;
     let lines = format!(
         "{}: all digests, {} points and {} pairing relations are correct ({} in {})\n{}code: {code}\n{}\
          family digest: {}\n{DIGEST_MATTERS}\ntrust: {}{contributors}",
@@ -235,7 +235,7 @@ pub(crate) fn whole_check(command: &KeysVerify) -> &'static str {
 pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
     let opened = FamilyStore::open(path);
     let (manifest, family) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    let (chains, contributors) = of_ceremony(path, &family)?;
+    let (chains, contributors) = of_ceremony(path, &family, false)?;
     let lines = format!(
         "key family for circuit {} {}\nsubcircuits     at most {}\nzero knowledge  {}\n\
          family digest   {}\nfamily key      {}\nwritten by      {}\n{}trust: {}{contributors}",
@@ -255,7 +255,11 @@ pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
 }
 
 /// The contributors to keys that come from a ceremony, as JSON and as lines.
-fn of_ceremony(path: &Path, family: &FamilyKey) -> Result<(Value, String), Failure> {
-    let about = transcripts::about(path, family)?;
+fn of_ceremony(
+    path: &Path,
+    family: &FamilyKey,
+    is_checked: bool,
+) -> Result<(Value, String), Failure> {
+    let about = transcripts::about(path, family, is_checked)?;
     Ok(about.map_or((Value::Null, String::new()), |(chains, lines)| (chains, format!("\n{lines}"))))
 }

@@ -88,7 +88,8 @@ fn verify_store(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failu
             found.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?;
         }
     }
-    let (ceremony, contributors) = transcripts::of_key(path, &keys.verifying)?;
+    let (ceremony, contributors) =
+        transcripts::of_stored_key(path, &keys.verifying, command.powers.is_some())?;
     let object = json!({
         "ok": true, "keys": path, "code": code, "source": source,
         "ceremony": ceremony, "ceremony_checked": command.powers.is_some(), "verifying_key_digest": manifest.verifying_key_digest,

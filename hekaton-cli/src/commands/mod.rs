@@ -6,6 +6,7 @@ mod ceremony_audit;
 mod ceremony_check;
 mod ceremony_estimate;
 mod ceremony_finish;
+mod ceremony_trial;
 pub(crate) mod check;
 pub(crate) mod circuits;
 pub(crate) mod doctor;

@@ -60,7 +60,10 @@ pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure
     let shown = public_values::for_people(&text, &names, || key.public_names(), &public);
     let pinned = command.key_digest.is_some();
     let derived = FamilyStore::is_one(&command.key);
-    let (ceremony, contributors) = transcripts::of_key(&command.key, &key)?;
+    let (ceremony, contributors) = match derived {
+        true => transcripts::of_derived_key(&command.key, &key)?,
+        false => transcripts::of_stored_key(&command.key, &key, false)?,
+    };
     let object = json!({
         "ok": true, "circuit": key.circuit, "parameters": parameters(&key),
         "public": text, "public_values": by_name, "subcircuits": key.instances,

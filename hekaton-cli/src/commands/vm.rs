@@ -193,7 +193,7 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     })?;
     let verified = start.elapsed();
     let pinned = command.key_digest.is_some();
-    let (ceremony, contributors) = transcripts::of_key(&command.keys, &key)?;
+    let (ceremony, contributors) = transcripts::of_derived_key(&command.keys, &key)?;
     let lines = format!(
         "the proof holds: for some private input, the program exits with this result (key derived in \
          {}, verified in {})\nresult: {}\npublic input: {}\nprogram: {}\nfamily digest: \

@@ -128,7 +128,8 @@ pub(crate) struct CeremonyFinish {
     /// For an imported circuit: its directory
     #[arg(long, value_name = "DIR", requires = "keys")]
     pub(crate) circuit: Option<PathBuf>,
-    /// Prove this input under the keys before they are made visible [default: the circuit's sample]
+    /// Prove this input, or program for the machine, under the keys before they are made visible [default: the circuit's sample, or a
+    /// program that does nothing]
     #[arg(long, value_name = "FILE", requires = "keys")]
     pub(crate) trial: Option<PathBuf>,
     /// Make the keys visible without a trial

@@ -243,6 +243,21 @@ pub fn derive(
     })
 }
 
+/// Reports whether a verifying key is the one that [`derive()`] makes from a family for this wiring, if the circuit has the constraints of
+/// the family: it need not be at hand.
+///
+/// # Errors
+/// When the wiring does not fit the family.
+pub fn follows_from(
+    family: &FamilyKey,
+    wiring: &Wiring,
+    key: &VerifyingKey,
+    engine: &LocalEngine,
+) -> Result<bool, DeriveError> {
+    let derived = engine.install(|| derive_wiring(family, wiring, &key.parameters))?;
+    Ok(derived.1.digest() == key.digest())
+}
+
 /// Checks that the types of a circuit have the digests of the family. Without it, keys of a layout
 /// with one parameter could go with constraints of another (spec: key-family#derive).
 fn same_constraints(

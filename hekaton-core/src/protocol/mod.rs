@@ -27,7 +27,7 @@ pub mod worker;
 
 pub use crate::mirage::WitnessCheck;
 pub use error::ProveError;
-pub use family::{DeriveError, derive, setup_family};
+pub use family::{DeriveError, derive, follows_from, setup_family};
 #[cfg(any(test, feature = "testing"))]
 pub use family::{Trapdoors, setup_family_from};
 pub use key_sink::KeySink;
