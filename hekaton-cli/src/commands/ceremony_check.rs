@@ -33,16 +33,8 @@ pub(crate) struct CeremonyKeys {
 impl CeremonyKeys {
     /// Opens keys, and checks that their logs are those of the ceremony that they name.
     pub(crate) fn open(keys: &Path) -> Result<Self, Failure> {
-        let path = family_in(keys);
-        let records = families_in(&path)?;
-        let Some(last) = records.last() else {
-            let why = format!(
-                "{}: a ceremony is to be checked, but the logs of one are not in the keys",
-                keys.display()
-            );
-            return Err(Failure::new(exit::BAD_FILE, why));
-        };
-        belong_together(&path, last)?;
+        let (path, records) = logs_in(keys)?;
+        belong_together(&path, records.last().expect("keys with logs have a family"))?;
         // Before circuits are made, whose parameters a genesis has chosen.
         records.iter().try_for_each(|of_family| {
             verify_records(of_family).map(drop).map_err(|e| failed(&e))
@@ -94,6 +86,19 @@ impl CeremonyKeys {
         display.line("comparing the keys");
         whole.compare(&self.path, (&self.manifest, &self.family))?;
         Ok(whole)
+    }
+}
+
+/// The directory of the family in some keys, and its logs, of which there must be some.
+fn logs_in(keys: &Path) -> Result<(PathBuf, Vec<Transcript>), Failure> {
+    let path = family_in(keys);
+    let records = families_in(&path)?;
+    match records.is_empty() {
+        false => Ok((path, records)),
+        true => {
+            let why = "a ceremony is to be checked, but the logs of one are not in the keys";
+            Err(Failure::new(exit::BAD_FILE, format!("{}: {why}", keys.display())))
+        }
     }
 }
 
@@ -216,6 +221,15 @@ impl Whole {
         }
         Ok(())
     }
+}
+
+/// Opens what `--powers` needs, before checks that take long.
+pub(crate) fn prepare(command: &KeysVerify) -> Result<(), Failure> {
+    if let Some(powers) = &command.powers {
+        open(powers)?;
+        logs_in(&command.keys)?;
+    }
+    Ok(())
 }
 
 /// Makes the whole check of the ceremony from which keys come, of which only the powers are needed beside them.

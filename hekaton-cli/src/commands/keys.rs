@@ -29,6 +29,7 @@ pub(crate) fn run(command: &Keys, app: &App, json: bool) -> Result<(), Failure> 
 }
 
 fn verify(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failure> {
+    ceremony_check::prepare(command)?;
     if !FamilyStore::is_one(&command.keys) {
         return verify_store(command, app, json);
     }
