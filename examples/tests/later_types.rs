@@ -52,6 +52,7 @@ fn families_are_extended() {
     assert!(lines.contains("every point, and the keys"), "{lines}");
     let lines = ok(&["keys", "verify", &keys, "--powers", &powers]);
     assert!(lines.contains("ceremony: correct"), "{lines}");
+    assert!(!lines.contains("not checked") && !lines.contains("Only records"), "{lines}");
     for line in ["kappa, type 1            Bob", "later type 1             Carol"] {
         assert!(lines.contains(line), "{lines}");
     }

@@ -103,15 +103,10 @@ fn a_ceremony_makes_keys() {
         object["ceremony"]["chains"][1]["contributors"],
         serde_json::json!(["Bob", "Alice"])
     );
-    // The keys have all that the whole check needs, but the powers.
-    let whole = vec!["keys", "verify", &keys, "--powers", &powers];
-    for command in [vec!["inspect", &keys], whole.clone()] {
-        let lines = ok(&command);
-        assert!(lines.contains("in all of these chains:  Bob"), "{lines}");
-        assert!(lines.contains("phi, psi                 Bob, Alice"), "{lines}");
-        assert_eq!(lines.contains("ceremony: correct"), command == whole, "{lines}");
-        assert!(!lines.contains("not checked"), "{lines}");
-    }
+    let lines = ok(&["inspect", &keys]);
+    assert!(lines.contains("in all of these chains:  Bob"), "{lines}");
+    assert!(lines.contains("phi, psi                 Bob, Alice"), "{lines}");
+    assert!(lines.contains("Only records and single points were compared"), "{lines}");
     let with_powers = ["keys", "verify", &other, "--powers", &powers];
     fails(3, "logs of one are not in the keys", &with_powers);
     // The logs of another ceremony, beside keys that name it or not.
