@@ -36,7 +36,7 @@ impl NewDirectory {
         std::fs::create_dir_all(parent)?;
         let no_name = || Error::other(format!("{}: a path without a name", path.display()));
         let name = path.file_name().ok_or_else(no_name)?.to_string_lossy();
-        let names = Names { name: format!(".{name}."), machine: machine() };
+        let mut names = Names { name: format!(".{name}."), machine: machine() };
         names.remove_abandoned(parent);
         if path.exists()
             && let Some(entry) = std::fs::read_dir(&path)?.next()
@@ -53,6 +53,11 @@ impl NewDirectory {
             // Another process may take it for an abandoned one before it is locked.
             let lock = match try_lock(&temporary) {
                 Lock::Held(lock) => Some(lock),
+                // Others may be able to lock it: not under a name that says that it is this machine's.
+                Lock::Unknown if names.machine.take().is_some() => {
+                    let _ = std::fs::remove_dir(&temporary);
+                    continue;
+                }
                 Lock::Unknown => None,
                 Lock::Taken => continue,
             };
@@ -70,14 +75,20 @@ impl NewDirectory {
     /// Gives the directory its name, readable for all. It is on disk when this returns, and so must be all that is in it.
     ///
     /// # Errors
-    /// If it cannot be renamed. Then it keeps its temporary name, which the error says.
+    /// If it cannot be renamed. Then it is kept under another name, which the error says.
     pub fn publish(mut self) -> Result<()> {
-        let renamed = self.rename();
         self.is_kept = true;
-        renamed.map_err(|e| {
-            let why = format!("{e}; the complete directory is {}", self.path.display());
+        self.rename().map_err(|e| {
+            // A name that nobody takes for an abandoned one.
+            let kept = self.path.with_extension("complete");
+            let place = match std::fs::rename(&self.path, &kept) {
+                Ok(()) => &kept,
+                Err(_) => &self.path,
+            };
+            let why = format!("{e}; the complete directory is {}", place.display());
             Error::new(e.kind(), why)
-        })
+        })?;
+        sync_folder_of(&self.target)
     }
 
     fn rename(&self) -> Result<()> {
@@ -87,8 +98,7 @@ impl NewDirectory {
             std::fs::remove_dir(&self.target)?;
         }
         make_readable(&self.path)?;
-        std::fs::rename(&self.path, &self.target)?;
-        sync_folder_of(&self.target)
+        std::fs::rename(&self.path, &self.target)
     }
 }
 
@@ -103,13 +113,18 @@ impl Drop for NewDirectory {
 
 enum Lock {
     Held(File),
+    /// Another process has it, or has removed the directory.
     Taken,
-    /// The file system has no locks, or there is no such directory any more.
+    /// The file system has no locks.
     Unknown,
 }
 
 fn try_lock(directory: &Path) -> Lock {
-    let Ok(file) = File::open(directory) else { return Lock::Unknown };
+    let file = match File::open(directory) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Lock::Taken,
+        Err(_) => return Lock::Unknown,
+    };
     match file.try_lock() {
         Ok(()) => Lock::Held(file),
         Err(TryLockError::WouldBlock) => Lock::Taken,
@@ -287,7 +302,9 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         std::fs::write(path.join("b"), "b").unwrap();
         let why = new.publish().unwrap_err().to_string();
+        let complete = complete.with_extension("complete");
         assert!(why.contains(&*complete.to_string_lossy()), "{why}");
+        NewDirectory::beside(&path).unwrap_err();
         assert_eq!(names(&complete), ["a"]);
         // A link that leads nowhere could not be replaced in the end.
         let link = folder.path().join("link");

@@ -185,7 +185,12 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn OpenCircuit>, ParameterMap), 
 pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCircuit>, Failure> {
     let parameters: ParameterMap =
         serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
-    of_parameters(&keys.join(IN_KEYS), &parameters)
+    of_parameters(&circuit_in(keys), &parameters)
+}
+
+/// The directory of the circuit in a key store.
+pub(crate) fn circuit_in(keys: &Path) -> PathBuf {
+    keys.join(IN_KEYS)
 }
 
 /// The circuit in a directory, which must be the one that keys or a ceremony with these parameters are for.

@@ -12,7 +12,7 @@ use hekaton_circuit::{Masking, R1cs};
 use hekaton_core::protocol::follows_from;
 use hekaton_core::{FamilyKey, LocalEngine, Trust, VerifyingKey};
 use hekaton_files::folder_of;
-use hekaton_storage::{FamilyStore, KeyStore};
+use hekaton_storage::FamilyStore;
 use hekaton_terminal::ceremony::{failed, open};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::one_line;
@@ -107,20 +107,46 @@ pub(crate) fn of_stored_key(
     if key.circuit != imported::NAME || !FamilyStore::is_one(&path) {
         return Ok(with_transcript(digest, None));
     }
-    let manifest = KeyStore::manifest(store).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     let (_, family) = FamilyStore::open(&path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    let circuit = imported::in_keys(store, &manifest)?;
+    let mut follows = key.family == Some(family.digest().or_fail(exit::BAD_FILE)?)
+        // Another circuit may have the same types, and a layout of its own.
+        && (&key.circuit, &key.parameters)
+            == (&family.header().circuit, &family.header().parameters);
+    if follows {
+        follows = follows_from_stored(store, &family, key)?;
+    }
+    if follows {
+        return Ok(with_transcript(digest, about(&path, &family, is_checked)?));
+    }
+    let (mut object, _) = with_transcript(digest, None);
+    object["is_of_ceremony"] = false.into();
+    let line =
+        "\nNOT THE KEY OF THIS CEREMONY: it does not follow from the family in its key store";
+    Ok((object, line.to_owned()))
+}
+
+/// Reports whether a key is the one that follows from a family for the imported circuit in a key store.
+fn follows_from_stored(
+    store: &Path,
+    family: &FamilyKey,
+    key: &VerifyingKey,
+) -> Result<bool, Failure> {
+    let parameters: ParameterMap =
+        serde_json::from_str(&family.header().parameters).or_fail(exit::BAD_FILE)?;
+    let circuit = imported::of_parameters(&imported::circuit_in(store), &parameters)?;
     let prepared = circuit.prepared().or_fail(exit::BAD_FILE)?;
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
     let wiring = prepared.layout().wiring(Masking::new(family.header().zero_knowledge));
-    match follows_from(&family, &wiring, key, &engine) {
-        Ok(true) => Ok(with_transcript(digest, about(&path, &family, is_checked)?)),
-        _ => {
-            let (object, _) = with_transcript(digest, None);
-            let line = "\nNOT THE KEY OF THIS CEREMONY: it does not follow from the family in its key store";
-            Ok((object, line.to_owned()))
-        }
-    }
+    // What does not fit the family does not follow from it.
+    Ok(follows_from(family, &wiring, key, &engine).unwrap_or(false))
+}
+
+/// [`of_stored_key`] for reports of something else: that contributors cannot be checked is a part of the report.
+pub(crate) fn of_stored_key_if_readable(keys: &Path, key: &VerifyingKey) -> (Value, String) {
+    of_stored_key(keys, key, false).unwrap_or_else(|failure| {
+        let line = format!("\nthe contributors could not be checked: {}", failure.message);
+        (json!({ "transcript": null, "chains": null, "error": failure.message }), line)
+    })
 }
 
 fn with_transcript(digest: [u8; 32], about: Option<(Value, String)>) -> (Value, String) {

@@ -87,7 +87,7 @@ impl Folder {
             }
             TryLockError::Error(e) => bad(&e),
         })?;
-        // Of runs that were killed: with the lock, nobody else writes here.
+        // Of runs that were killed: with the lock, no other run of this contribution writes here.
         for name in names_in(path).map_err(|e| bad(&e))? {
             let place = path.join(&name);
             if is_temporary(&name) {

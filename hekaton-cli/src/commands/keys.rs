@@ -91,6 +91,11 @@ fn verify_store(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failu
     }
     let (ceremony, contributors) =
         transcripts::of_stored_key(path, &keys.verifying, command.powers.is_some())?;
+    if ceremony["is_of_ceremony"] == false {
+        let why =
+            "not the key of its ceremony: it does not follow from the family in the key store";
+        return Err(Failure::new(exit::REFUSED, format!("{}: {why}", path.display())));
+    }
     let object = json!({
         "ok": true, "keys": path, "code": code, "source": source,
         "ceremony": ceremony, "ceremony_checked": command.powers.is_some(), "verifying_key_digest": manifest.verifying_key_digest,
