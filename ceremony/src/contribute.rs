@@ -99,7 +99,7 @@ impl Cost<'_> {
     /// Prints the cost and, on a terminal, asks whether to begin and for a text that is mixed into the randomness.
     ///
     /// # Errors
-    /// If there is too little disk space, or the user declines.
+    /// If the disk has too little space, or if the user declines.
     pub(crate) fn ask(
         &self,
         command: &Contribute,

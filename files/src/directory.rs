@@ -19,11 +19,11 @@ pub struct NewDirectory {
 }
 
 impl NewDirectory {
-    /// Begins a directory, which must be empty or not exist, and makes the folder that it is in.
+    /// Begins a directory, which must be empty or not exist, and creates its parent if necessary.
     ///
     /// # Errors
-    /// If it is not empty ([`DirectoryNotEmpty`](ErrorKind::DirectoryNotEmpty), with the name of something in it), or a directory cannot
-    /// be made.
+    /// If the directory is not empty ([`DirectoryNotEmpty`](ErrorKind::DirectoryNotEmpty), naming one of its entries), or cannot be
+    /// created.
     pub fn beside(path: &Path) -> Result<Self> {
         if path.is_symlink() && !path.exists() {
             return Err(Error::other(
@@ -75,7 +75,7 @@ impl NewDirectory {
     /// Gives the directory its name, readable for all. It is on disk when this returns, and so must be all that is in it.
     ///
     /// # Errors
-    /// If it cannot be renamed. Then it is kept under another name, which the error says.
+    /// If the rename fails. The contents are then kept under another name, which the error gives.
     pub fn publish(mut self) -> Result<()> {
         self.is_kept = true;
         self.rename().map_err(|e| {
@@ -170,7 +170,7 @@ impl Names {
             if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            // Held until it is removed: whoever has just made it sees that, and makes another one.
+            // Hold the lock during removal: a process that has just created this directory then creates another.
             if let Lock::Held(_lock) = try_lock(&entry.path()) {
                 // What cannot be removed takes space, and does no harm.
                 let _ = std::fs::remove_dir_all(entry.path());

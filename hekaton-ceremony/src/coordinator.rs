@@ -158,8 +158,8 @@ pub fn new_powers(
 /// which a program that exits early must remove, and `progress` with a description of each step.
 ///
 /// # Errors
-/// If a type breaks a rule of setup, the powers are too small, the family cannot be extended by these types, or the directory is in
-/// use or cannot be written.
+/// If a type breaks a rule of setup, the powers are too small, these types cannot extend the family, or the directory is not empty or
+/// not writable.
 pub fn new_family(
     path: &Path,
     plan: FamilyPlan,

@@ -89,8 +89,9 @@ pub(crate) fn of_derived_key(
     let Trust::Ceremony(digest) = key.trust else { return Ok((Value::Null, String::new())) };
     let (_, of_family) =
         FamilyStore::open(family).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let is_its_family = key.family == Some(of_family.digest().or_fail(exit::BAD_FILE)?);
     let about = about(family, &of_family, false)?;
-    Ok(with_transcript(digest, about.filter(|_| key.family == of_family.digest().ok())))
+    Ok(with_transcript(digest, about.filter(|_| is_its_family)))
 }
 
 /// The ceremony of a verifying key in a key store, or a file in one, for verdicts and reports. The key claims a family, which anybody
@@ -137,8 +138,7 @@ fn follows_from_stored(
     let prepared = circuit.prepared().or_fail(exit::BAD_FILE)?;
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
     let wiring = prepared.layout().wiring(Masking::new(family.header().zero_knowledge));
-    // What does not fit the family does not follow from it.
-    Ok(follows_from(family, &wiring, key, &engine).unwrap_or(false))
+    follows_from(family, &wiring, key, &engine).or_fail(exit::BAD_FILE)
 }
 
 /// [`of_stored_key`] for reports of something else: that contributors cannot be checked is a part of the report.

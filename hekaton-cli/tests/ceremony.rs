@@ -233,11 +233,13 @@ fn memory_of(args: &[&str]) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut most = 0;
     loop {
-        // Gone once the process has ended; what was read before is the most, since it never shrinks.
-        let line = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = line.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        most = kilobytes.map_or(most, |kilobytes| kilobytes << 10);
+        // The file is gone, or has no such line, once the process has ended. The value never shrinks, so the last one is the most.
+        if let Ok(text) = std::fs::read_to_string(&status)
+            && let Some(line) = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))
+        {
+            let kilobytes = line.trim().strip_suffix(" kB").expect("the kernel counts in kB");
+            most = kilobytes.parse::<u64>().unwrap() << 10;
+        }
         if let Some(status) = child.try_wait().unwrap() {
             assert!(status.success(), "{args:?}");
             return most;
