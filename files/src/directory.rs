@@ -79,16 +79,31 @@ impl NewDirectory {
     pub fn publish(mut self) -> Result<()> {
         self.is_kept = true;
         self.rename().map_err(|e| {
-            // A name that nobody takes for an abandoned one.
-            let kept = self.path.with_extension("complete");
-            let place = match std::fs::rename(&self.path, &kept) {
-                Ok(()) => &kept,
-                Err(_) => &self.path,
-            };
+            let place = self.rename_to_keep().unwrap_or_else(|_| self.path.clone());
             let why = format!("{e}; the complete directory is {}", place.display());
             Error::new(e.kind(), why)
         })?;
         sync_folder_of(&self.target)
+    }
+
+    /// Keeps a complete directory that is not to have its name yet. Returns the name that it has then: its temporary one with the
+    /// extension `complete`.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn keep(mut self) -> Result<PathBuf> {
+        self.is_kept = true;
+        make_readable(&self.path)?;
+        let kept = self.rename_to_keep()?;
+        sync_folder_of(&kept)?;
+        Ok(kept)
+    }
+
+    /// Gives the directory a name that nobody takes for an abandoned one.
+    fn rename_to_keep(&self) -> Result<PathBuf> {
+        let kept = self.path.with_extension("complete");
+        std::fs::rename(&self.path, &kept)?;
+        Ok(kept)
     }
 
     fn rename(&self) -> Result<()> {
@@ -306,6 +321,12 @@ mod tests {
         assert!(why.contains(&*complete.to_string_lossy()), "{why}");
         NewDirectory::beside(&path).unwrap_err();
         assert_eq!(names(&complete), ["a"]);
+        std::fs::remove_dir_all(&path).unwrap();
+        let new = NewDirectory::beside(&path).unwrap();
+        std::fs::write(new.path().join("b"), "b").unwrap();
+        let kept = new.keep().unwrap();
+        NewDirectory::beside(&path).unwrap().publish().unwrap();
+        assert_eq!((names(&kept), names(&path)), (vec!["b".to_owned()], Vec::new()));
         // A link that leads nowhere could not be replaced in the end.
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();

@@ -3,14 +3,15 @@
 //! A contribution is accepted once its record is synced at the end of the log. What happens before can be lost in a crash
 //! and is done again; what follows is tidied up when the directory is next opened.
 
+use crate::chain;
 use crate::check::{CeremonyError, file, io};
 use crate::contribute::{Response, check_response};
 use crate::family::{Shape, Start, first_thetas, starts};
-use crate::genesis::{FamilyGenesis, Genesis, PowersGenesis, Subject, TypeGenesis};
+use crate::genesis::{FamilyGenesis, Genesis, Origin, PowersGenesis, Subject, TypeGenesis};
 use crate::log;
-use crate::powers::{Output, write_start};
-use crate::record::{Kind, Record};
-use crate::sections::Section;
+use crate::powers::{self, Output, write_start};
+use crate::record::{Digests, Kind, PowersStep, Record, Step};
+use crate::sections::{Section, Vector};
 use crate::transcript::{Transcript, fixed_path, log_path, section_path};
 use crate::verify::{Family, Powers};
 use hekaton_circuit::R1cs;
@@ -134,23 +135,91 @@ pub fn new_powers(
     beacon: &str,
     begun: &dyn Fn(&Path),
 ) -> Result<Transcript, CeremonyError> {
-    let powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2], import: None };
-    let genesis = |powers: &PowersGenesis| Genesis {
-        nonce: [0; 32],
-        beacon: beacon.to_owned(),
-        subject: Subject::Powers(powers.clone()),
-    };
-    // Readers refuse what is out of range; before anything is computed from it.
-    Genesis::from_bytes(&genesis(&powers).to_bytes())
-        .map_err(|e| CeremonyError::Foreign(format!("such powers cannot be made: {e}")))?;
+    let origin = Origin::Generators;
+    let powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2], origin };
+    let genesis = draft_of(&powers, beacon)?;
     let beginning = Beginning::new(path, begun)?;
     let mut starts = [[0; 32]; 2];
-    for (start, chain) in starts.iter_mut().zip(genesis(&powers).chains()) {
-        for (_, vectors) in genesis(&powers).sections(chain) {
+    for (start, chain) in starts.iter_mut().zip(genesis.chains()) {
+        for (_, vectors) in genesis.sections(chain) {
             *start = beginning.write_named(section_path, |out| write_start(&vectors, out))?;
         }
     }
     beginning.publish(Subject::Powers(PowersGenesis { starts, ..powers }), beacon.to_owned())
+}
+
+/// The genesis of powers before their first points are written. Numbers that readers refuse are refused before anything is computed
+/// from them.
+pub(crate) fn draft_of(powers: &PowersGenesis, beacon: &str) -> Result<Genesis, CeremonyError> {
+    let subject = Subject::Powers(powers.clone());
+    let genesis = Genesis { nonce: [0; 32], beacon: beacon.to_owned(), subject };
+    match Genesis::from_bytes(&genesis.to_bytes()) {
+        Ok(_) => Ok(genesis),
+        Err(e) => Err(CeremonyError::Foreign(format!("such powers cannot be made: {e}"))),
+    }
+}
+
+/// Begins a ceremony for powers where finished powers end, for domains and numbers of subcircuits that these serve. Everybody who
+/// contributed to either counts: the genesis keeps the records of the earlier powers. Their records and all points that are taken are
+/// checked. `begun` and `progress` are as for [`new_powers`] and [`new_family`].
+///
+/// # Errors
+/// If the earlier powers are too small, unfinished or damaged or break a rule; or if the directory is in use or cannot be written.
+pub fn new_powers_after(
+    path: &Path,
+    earlier: &Transcript,
+    domain: usize,
+    instances: usize,
+    beacon: &str,
+    begun: &dyn Fn(&Path),
+    progress: &mut dyn FnMut(&str),
+) -> Result<Transcript, CeremonyError> {
+    if earlier.genesis.family().is_some() {
+        return Err(file(&earlier.path, "is the ceremony of a family, and powers are needed"));
+    }
+    if !is_finished(earlier) {
+        return Err(file(&earlier.path, "the ceremony for these powers is not finished"));
+    }
+    let records = Transcript::of_records(earlier.genesis.clone(), earlier.logs.clone());
+    let origin = Origin::Powers(Box::new(records));
+    let mut powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2], origin };
+    let genesis = draft_of(&powers, beacon)?;
+    progress("checking the records of the earlier powers");
+    genesis
+        .chains()
+        .into_iter()
+        .try_for_each(|chain| chain::check(&genesis, chain, &[]).map(drop))?;
+    let beginning = Beginning::new(path, begun)?;
+    for (start, chain) in powers.starts.iter_mut().zip(genesis.chains()) {
+        let from = earlier.sections(chain).swap_remove(0);
+        let (name, vectors) = genesis.sections(chain).swap_remove(0);
+        progress(&format!("reading and checking section '{name}'"));
+        *start = beginning.write_named(section_path, |out| write_prefix(&from, &vectors, out))?;
+        let place = section_path(beginning.directory(), start);
+        let Step::Powers(step) = earlier.last_step(chain) else {
+            unreachable!("powers have chains of powers")
+        };
+        let digests = Digests { new: *start, ..step.digests };
+        let step = PowersStep { digests, ..step };
+        let mut section = Section::file(place, name, vectors);
+        powers::check(&mut section, chain, &step, true).map_err(chain::of_earlier)?;
+    }
+    beginning.publish(Subject::Powers(powers), beacon.to_owned())
+}
+
+/// Writes the first points of each vector of a section, and returns their digest.
+fn write_prefix(
+    from: &Section,
+    vectors: &[Vector],
+    mut out: Output<'_>,
+) -> Result<[u8; 32], CeremonyError> {
+    let (path, mut offset) = (out.path, from.offset);
+    for (whole, prefix) in from.vectors.iter().zip(vectors) {
+        Section::at(from.path.clone(), offset, from.name.clone(), vec![*prefix])
+            .copy_to(&mut out, path)?;
+        offset += whole.bytes();
+    }
+    Ok(*out.hasher.finalize().as_bytes())
 }
 
 /// Begins a ceremony for the keys of a family with these types, from powers that were checked; or for these types in addition to

@@ -1,7 +1,7 @@
 //! Sizes and times of a ceremony: exact numbers of points, and times from a measurement of products on this machine.
 
 use crate::family::Shape;
-use crate::genesis::{Chain, Genesis, PowersGenesis, Subject};
+use crate::genesis::{Chain, Genesis, Origin, PowersGenesis, Subject};
 use crate::sections::{CHUNK, Group, Vector, bytes_of, products};
 use ark_ff::Field;
 use hekaton_arith::{Fr, G1Point, G2Point, powers};
@@ -133,7 +133,8 @@ pub fn ceremony_cost(types: &[R1cs], instances: usize, rates: &Rates) -> Ceremon
     sizes.sort_unstable();
     sizes.dedup();
     let domain = sizes.last().copied().unwrap_or(1);
-    let powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2], import: None };
+    let powers =
+        PowersGenesis { domain, instances, starts: [[0; 32]; 2], origin: Origin::Generators };
     let genesis =
         Genesis { nonce: [0; 32], beacon: String::new(), subject: Subject::Powers(powers) };
     let chains = genesis.chains();

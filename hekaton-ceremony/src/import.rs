@@ -3,8 +3,8 @@
 
 use crate::chain;
 use crate::check::{CeremonyError, file, io};
-use crate::coordinator::Beginning;
-use crate::genesis::{Chain, Genesis, Import, Layout, PowersGenesis, Subject};
+use crate::coordinator::{Beginning, draft_of};
+use crate::genesis::{Chain, Genesis, Import, Layout, Origin, PowersGenesis, Subject};
 use crate::powers::{self, Output, write_start};
 use crate::record::{Digests, PowersStep};
 use crate::sections::{PIECE, Section, Vector};
@@ -202,16 +202,10 @@ pub fn new_powers_from(
         domain,
         instances,
         starts: [[0; 32]; 2],
-        import: Some(Box::new(import.clone())),
+        origin: Origin::File(Box::new(import.clone())),
     };
-    let genesis = Genesis {
-        nonce: [0; 32],
-        beacon: beacon.to_owned(),
-        subject: Subject::Powers(powers.clone()),
-    };
-    // Readers refuse what is out of range, and single points outside the subgroup.
-    Genesis::from_bytes(&genesis.to_bytes())
-        .map_err(|e| CeremonyError::Foreign(format!("such powers cannot be made: {e}")))?;
+    // Readers refuse single points outside the subgroup, too.
+    let genesis = draft_of(&powers, beacon)?;
     let beginning = Beginning::new(path, begun)?;
     let vectors = |chain| genesis.sections(chain).swap_remove(0);
     let ((name, of_tau), (_, of_phi)) = (vectors(Chain::Tau), vectors(Chain::Phi));

@@ -45,10 +45,13 @@ pub use check::{Broken, CeremonyError, Check};
 pub use contribute::{
     Contributor, Response, bytes_of_chains, contribute, most_response_bytes, points_of_chains,
 };
-pub use coordinator::{Coordinator, FamilyPlan, is_finished, new_family, new_powers};
+pub use coordinator::{
+    Coordinator, FamilyPlan, is_finished, new_family, new_powers, new_powers_after,
+};
 pub use cost::{CeremonyCost, Rates, StepCost, TypeCost, ceremony_cost, seconds_of_chains};
 pub use genesis::{
-    Chain, FamilyGenesis, Genesis, Import, Layout, PowersGenesis, Subject, TypeGenesis, domain_for,
+    Chain, FamilyGenesis, Genesis, Import, Layout, Origin, PowersGenesis, Subject, TypeGenesis,
+    domain_for,
 };
 pub use import::{PowersFile, new_powers_from};
 pub use log::{Log, MOST_LOG};

@@ -16,7 +16,7 @@ const CHECKSUM: usize = 16;
 pub const MOST_LOG: u64 = 1 << 30;
 
 /// The records of a chain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
     /// The chain.
     pub chain: Chain,
@@ -64,9 +64,12 @@ impl Log {
 
     /// The log as a file.
     pub(crate) fn to_bytes(&self, genesis: &Genesis) -> Vec<u8> {
-        let mut out = header(genesis);
-        self.records.iter().for_each(|record| out.extend(framed(record)));
-        out
+        [header(genesis), self.framed_records()].concat()
+    }
+
+    /// The records, as they follow the header.
+    pub(crate) fn framed_records(&self) -> Vec<u8> {
+        self.records.iter().flat_map(framed).collect()
     }
 
     /// Reads a log. A torn end is left out: a record counts once it is there as a whole.
@@ -91,9 +94,18 @@ impl Log {
             let why = format!("{}: the log of another ceremony", path.display());
             return Err(CeremonyError::Foreign(why));
         }
+        Self::parse_records(&bytes[HEADER..], genesis, chain, path)
+    }
+
+    /// Reads what follows the header: like [`Self::parse`].
+    pub(crate) fn parse_records(
+        mut rest: &[u8],
+        genesis: &Genesis,
+        chain: Chain,
+        path: &Path,
+    ) -> Result<Self, CeremonyError> {
         let most = Record::most_bytes(genesis, chain);
         let mut log = Self::empty(chain);
-        let mut rest = &bytes[HEADER..];
         // Zeros: the file had grown, but what was written had not reached the disk.
         while rest.iter().any(|byte| *byte != 0) {
             let Some((length, after)) = rest.split_first_chunk::<4>() else { break };

@@ -1,6 +1,6 @@
 //! Records: what a contributor says and proves about a contribution (spec: ceremony#records).
 
-use crate::genesis::{Chain, Genesis, Subject};
+use crate::genesis::{Chain, Genesis, Origin, Subject};
 use crate::secrets::Seed;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_from_bytes, fr_from_uniform, fr_to_bytes};
 use hekaton_core::DecodeError;
@@ -156,9 +156,13 @@ impl Step {
         match (&genesis.subject, chain) {
             (Subject::Powers(powers), chain) => {
                 let [of_tau, of_phi] = powers.starts;
-                let (in_g1, in_g2) = match (&powers.import, chain) {
-                    (Some(import), Chain::Tau) => (import.in_g1.to_vec(), import.in_g2),
-                    (None, Chain::Tau) => (vec![g; 3], [h; 2]),
+                let (in_g1, in_g2) = match (&powers.origin, chain) {
+                    (Origin::Powers(earlier), chain) => match earlier.last_step(chain) {
+                        Self::Powers(last) => (last.in_g1, last.in_g2),
+                        Self::Segment { .. } => unreachable!("powers have chains of powers"),
+                    },
+                    (Origin::File(import), Chain::Tau) => (import.in_g1.to_vec(), import.in_g2),
+                    (_, Chain::Tau) => (vec![g; 3], [h; 2]),
                     _ => (vec![g; 2], [h; 2]),
                 };
                 let digests = digests(if chain == Chain::Tau { of_tau } else { of_phi });

@@ -19,9 +19,9 @@ const STATE: &[u8; 8] = b"HEKATNCS";
 const STATE_VERSION: u32 = 1;
 
 /// A transcript that was read; its records have not been checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
-    /// The directory, or the state file.
+    /// The directory, or the state file; empty for earlier powers, of which there are only records.
     pub path: PathBuf,
     /// The genesis.
     pub genesis: Genesis,
@@ -73,6 +73,11 @@ impl Transcript {
             true => Self::open_directory(path),
             false => Self::open_state(path),
         }
+    }
+
+    /// A transcript without sections, from its genesis and logs.
+    pub(crate) fn of_records(genesis: Genesis, logs: Vec<Log>) -> Self {
+        Self { path: PathBuf::new(), genesis, logs, state: None }
     }
 
     fn open_directory(path: &Path) -> Result<Self, CeremonyError> {
@@ -250,6 +255,13 @@ impl Transcript {
             files.push(NamedFile::new("fixed", kind.fixed, most));
         }
         files
+    }
+
+    /// The earlier powers at whose end these begin, the first ones first, and this transcript last.
+    pub fn lineage(&self) -> Vec<&Self> {
+        let mut all = self.genesis.earlier().map_or(Vec::new(), Self::lineage);
+        all.push(self);
+        all
     }
 
     /// Checks the records of all chains.

@@ -348,10 +348,11 @@ impl Family {
     }
 }
 
-/// The names of those who contributed to a chain, in order, each once; beacons are left out, because they count for nobody.
-pub fn contributors(records: &[Record]) -> Vec<&str> {
+/// The names of those who made these records, in order, each once; beacons are left out, because they count for nobody.
+pub fn contributors<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for record in records.iter().filter(|record| record.kind == crate::record::Kind::Contribution) {
+    let made = |record: &&Record| record.kind == crate::record::Kind::Contribution;
+    for record in records.into_iter().filter(made) {
         if !names.contains(&record.name.as_str()) {
             names.push(&record.name);
         }

@@ -1,7 +1,7 @@
 //! Transcripts in words: what they are about, who has contributed, and receipts (spec: ceremony#receipts).
 
 use crate::check::CeremonyError;
-use crate::genesis::{Chain, Genesis, Import, Subject};
+use crate::genesis::{Chain, Genesis, Import, Origin, Subject};
 use crate::record::{Kind, Record};
 use crate::transcript::Transcript;
 use crate::verify::{Receipt, contributors, includes};
@@ -23,9 +23,13 @@ impl Genesis {
     pub fn title(&self) -> String {
         match &self.subject {
             Subject::Powers(powers) => format!(
-                "powers for domains of up to {} rows and {} subcircuits",
+                "powers for domains of up to {} rows and {} subcircuits{}",
                 power(powers.domain),
-                powers.instances
+                powers.instances,
+                self.earlier().map_or(String::new(), |earlier| format!(
+                    ", from the end of transcript {}",
+                    hex::encode(earlier.digest())
+                )),
             ),
             Subject::Family(family) => format!(
                 "keys of circuit {} {}, {}{} types, up to {} subcircuits",
@@ -38,10 +42,14 @@ impl Genesis {
         }
     }
 
-    /// The file from which a chain begins.
+    /// The file from which a chain begins, or began in earlier powers.
     pub(crate) fn import_of(&self, chain: Chain) -> Option<&Import> {
         match (&self.subject, chain) {
-            (Subject::Powers(powers), Chain::Tau) => powers.import.as_deref(),
+            (Subject::Powers(powers), Chain::Tau) => match &powers.origin {
+                Origin::Generators => None,
+                Origin::File(import) => Some(import),
+                Origin::Powers(earlier) => earlier.genesis.import_of(chain),
+            },
             _ => None,
         }
     }
@@ -76,14 +84,20 @@ fn quoted(name: &str) -> String {
     }
 }
 
+/// The records of a chain, those of earlier powers first.
+fn all_records(transcript: &Transcript, chain: Chain) -> impl Iterator<Item = &Record> {
+    transcript.lineage().into_iter().flat_map(move |one| one.records(chain))
+}
+
 /// The contributors of each chain of some transcripts, one line each, and those of all chains.
 pub fn chains_text(transcripts: &[&Transcript]) -> String {
     let mut lines = String::new();
     let mut everywhere: Option<Vec<&str>> = None;
     for transcript in transcripts {
         for log in &transcript.logs {
-            let names = contributors(&log.records);
-            let beacons = log.records.iter().filter(|r| r.kind != Kind::Contribution).count();
+            let names = contributors(all_records(transcript, log.chain));
+            let mut all = all_records(transcript, log.chain);
+            let has_beacon = all.any(|record| record.kind != Kind::Contribution);
             let import = transcript.genesis.import_of(log.chain);
             let import =
                 import.map(|import| format!("import {}..", &hex::encode(import.blake2b)[..8]));
@@ -93,7 +107,7 @@ pub fn chains_text(transcripts: &[&Transcript]) -> String {
                 "  {:<24} {}{}\n",
                 transcript.genesis.title_of(log.chain),
                 if shown.is_empty() { "nobody yet".to_owned() } else { shown.join(", ") },
-                if beacons > 0 { " (and a beacon)" } else { "" },
+                if has_beacon { " (and a beacon)" } else { "" },
             );
             everywhere = Some(match everywhere {
                 None => names,
@@ -113,11 +127,19 @@ pub fn chains_json(transcripts: &[&Transcript]) -> Value {
     let of_transcript = |transcript: &&Transcript| -> Vec<Value> {
         let genesis = &transcript.genesis;
         let logs = transcript.logs.iter().map(|log| {
-            let records: Vec<Value> = log.records.iter().map(record_json).collect();
+            let json_of = |one: &Transcript| -> Vec<Value> {
+                one.records(log.chain).iter().map(record_json).collect()
+            };
+            let earlier = genesis.earlier().map_or(Vec::new(), Transcript::lineage).into_iter();
+            let earlier = earlier.map(
+                |one| json!({ "transcript": hex::encode(one.digest()), "records": json_of(one) }),
+            );
             json!({
-                "chain": log.chain.to_string(), "contributors": contributors(&log.records),
+                "chain": log.chain.to_string(),
+                "contributors": contributors(all_records(transcript, log.chain)),
                 "import": genesis.import_of(log.chain).map(|import| hex::encode(import.blake2b)),
-                "records": records, "torn": log.torn,
+                "earlier": earlier.collect::<Vec<_>>(), "records": json_of(transcript),
+                "torn": log.torn,
             })
         });
         logs.collect()
@@ -164,6 +186,7 @@ pub fn check_receipt(text: &str, transcripts: &[&Transcript]) -> Result<(), Cere
     let ceremony = ceremony.ok_or_else(|| bad("names no ceremony"))?;
     let transcript = transcripts
         .iter()
+        .flat_map(|transcript| transcript.lineage())
         .find(|transcript| hex::encode(transcript.genesis.digest()) == ceremony)
         .ok_or_else(|| bad("is for another ceremony"))?;
     let (mut found, mut name) = (0, None);

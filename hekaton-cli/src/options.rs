@@ -5,7 +5,7 @@ mod prove;
 mod shared;
 mod vm;
 
-pub(crate) use ceremony::{Ceremony, CeremonyFinish, CeremonyNew, CeremonyVerify};
+pub(crate) use ceremony::{Ceremony, CeremonyFinish, CeremonyNew, CeremonyVerify, Expected};
 pub(crate) use prove::{ExecuteOption, Gpus, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};
 pub(crate) use vm::{MachineInput, Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};

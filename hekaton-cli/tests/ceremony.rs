@@ -158,12 +158,34 @@ fn powers_begin_with_those_of_others() {
     fails(3, "serve domains of up to 12 rows", &[&new[..], &["--rows", "13"]].concat());
     let zeros = "00".repeat(64);
     fails(3, "--expect requires 00", &[&new[..], &["--rows", "12", "--expect", &zeros]].concat());
-    fails(2, "128 hexadecimal digits", &[&new[..], &["--rows", "12", "--expect", "00"]].concat());
+    fails(2, "or 128 for a file", &[&new[..], &["--rows", "12", "--expect", "00"]].concat());
+    let transcript = "00".repeat(32);
+    fails(2, "its BLAKE2b", &[&new[..], &["--rows", "12", "--expect", &transcript]].concat());
     ok(&[&new[..], &["--rows", "12"]].concat());
     fails(1, "nobody contributed", &["ceremony", "verify", &powers]);
     place.take_part(&powers, "Alice", &[]);
     let lines = ok(&["ceremony", "verify", &powers]);
     assert!(lines.contains("tau, alpha, beta         import ebe86a3c.., Alice\n"), "{lines}");
+    // Others begin where these end, and need less.
+    let more = place.path("more");
+    let after = ["ceremony", "new", "--subcircuits", "2", "--out", &more, "--powers-from", &powers];
+    fails(3, "is not finished", &[&after[..], &["--rows", "8"]].concat());
+    ok(&["ceremony", "finish", &powers]);
+    fails(3, "use powers for more", &[&after[..], &["--rows", "13"]].concat());
+    let digest = json(&ok(&["--json", "ceremony", "status", &powers]))["transcript"].clone();
+    let expect = |hex| [&after[..], &["--rows", "8", "--expect", hex]].concat();
+    fails(3, "--expect requires 00", &expect(&transcript));
+    fails(2, "its transcript digest", &expect(&zeros));
+    ok(&expect(digest.as_str().unwrap()));
+    place.take_part(&more, "Bob", &[]);
+    let state = place.path("state");
+    ok(&["ceremony", "fetch", &more, "--out", &state]);
+    for ceremony in [&more, &state] {
+        let lines = ok(&["ceremony", "status", ceremony]);
+        let chain = "tau, alpha, beta         import ebe86a3c.., Alice, Bob\n";
+        assert!(lines.contains(chain), "{lines}");
+    }
+    ok(&["ceremony", "finish", &more]);
 }
 
 /// Wrong files, wrong options and damage, each with an error that says what is wrong.

@@ -451,7 +451,17 @@ fn a_ceremony_makes_the_keys() {
     });
     fails(4, "the trial of the keys", &[&finish[..], &[&foreign]].concat());
     assert!(!Path::new(&keys).exists());
+    // They are kept under another name, for a trial that comes to an end.
+    let is_kept = |name: &str| name.starts_with(".keys.") && name.ends_with(".complete");
+    let entries = std::fs::read_dir(place.path()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let kept: Vec<String> = names.filter(|name| is_kept(name)).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    ok(&["prove", &wtns, "--keys", &path(&kept[0]), "--proof", &path("trial")]);
+    assert_eq!(json(&["ceremony", "status", &ceremony])["finished"], true);
     ok(&[&finish[..], &[&wtns]].concat());
+    let key_of = |keys: &str| std::fs::read(format!("{keys}/verifying.key")).unwrap();
+    assert_eq!(key_of(&path(&kept[0])), key_of(&keys));
 
     // They are like those of a setup, for provers and verifiers.
     let proof = path("proof");

@@ -167,6 +167,14 @@ impl FamilyStore {
         self.building.publish().map_err(io(&self.path))
     }
 
+    /// Keeps a complete directory that is not to be visible yet, under another name than its own. Returns that name.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn keep(self) -> Result<PathBuf, KeyStoreError> {
+        self.building.keep().map_err(io(&self.path))
+    }
+
     /// Reads the manifest of a family.
     ///
     /// # Errors

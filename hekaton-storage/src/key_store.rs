@@ -442,6 +442,17 @@ impl KeyStore {
         }
     }
 
+    /// Keeps a complete directory that is not to be visible yet, under another name than its own. Returns that name.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn keep(&mut self) -> Result<PathBuf, KeyStoreError> {
+        match self.building.take() {
+            Some(building) => building.keep().map_err(io(&self.path)),
+            None => Ok(self.path.clone()),
+        }
+    }
+
     fn building(&self) -> &Path {
         self.building.as_ref().map_or(&self.path, |dir| dir.path())
     }

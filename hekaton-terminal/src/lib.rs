@@ -9,3 +9,4 @@ pub mod output;
 pub mod progress;
 pub mod shell;
 pub mod signals;
+pub mod unfinished;

@@ -1,6 +1,7 @@
 //! Ceremonies at small sizes, honest ones and those of cheats. Each check is taken out in turn: what it refuses is accepted
 //! then.
 
+mod earlier;
 mod extension;
 mod files;
 mod import;

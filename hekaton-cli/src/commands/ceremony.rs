@@ -7,18 +7,18 @@ use crate::application::OpenCircuit;
 use crate::commands::programs;
 use crate::imported::{self, is_path};
 use crate::machine;
-use crate::options::{Ceremony, CeremonyNew};
+use crate::options::{Ceremony, CeremonyNew, Expected};
 use crate::transcripts::types_of;
 use hekaton_ceremony::{
     FamilyPlan, PowersFile, Subject, Transcript, bytes_of_chains, domain_for, is_finished,
-    new_family, new_powers, new_powers_from, points_of_chains, verify_powers,
+    new_family, new_powers, new_powers_after, new_powers_from, points_of_chains, verify_powers,
 };
 use hekaton_circuit::named::ParameterMap;
-use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
+use hekaton_terminal::ceremony::{failed, open, steps};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
-use hekaton_terminal::signals;
+use hekaton_terminal::unfinished::Unfinished;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -79,18 +79,54 @@ fn begin_powers(command: &CeremonyNew, json: bool) -> Result<Transcript, Failure
     };
     let domain = domain_for(rows as usize);
     let display = Display::new();
-    on_threads(&command.threads, || {
-        let begun = |path: &Path| remove_beginning(path, json);
+    let unfinished = Unfinished::start("interrupted: nothing was written", json)?;
+    command.threads.install(|| {
+        let begun = |path: &Path| unfinished.result(path);
         let (out, instances, beacon) = (&command.out, subcircuits as usize, &command.beacon);
-        match &command.powers_from {
-            None => new_powers(out, domain, instances, beacon, &begun),
-            Some(file) => {
-                let import = PowersFile { path: file, expect: command.expect };
-                let mut say = |step: &str| display.line(step);
-                new_powers_from(out, &import, domain, instances, beacon, &begun, &mut say)
-            }
+        let mut say = |step: &str| display.line(step);
+        let Some(from) = &command.powers_from else {
+            return new_powers(out, domain, instances, beacon, &begun).map_err(|e| failed(&e));
+        };
+        let made = if from.is_dir() {
+            let earlier = earlier_powers(from, command.expect)?;
+            new_powers_after(out, &earlier, domain, instances, beacon, &begun, &mut say)
+        } else {
+            let expect = match command.expect {
+                None => None,
+                Some(Expected::File(digest)) => Some(digest),
+                Some(Expected::Transcript(_)) => {
+                    let why =
+                        "--expect needs 128 hexadecimal digits for a file: its BLAKE2b digest";
+                    return Err(Failure::new(exit::USAGE, why));
+                }
+            };
+            let import = PowersFile { path: from, expect };
+            new_powers_from(out, &import, domain, instances, beacon, &begun, &mut say)
+        };
+        made.map_err(|e| failed(&e))
+    })?
+}
+
+/// Opens finished powers with whose end others are to begin.
+fn earlier_powers(path: &Path, expect: Option<Expected>) -> Result<Transcript, Failure> {
+    let earlier = open(path)?;
+    match expect {
+        None => Ok(earlier),
+        Some(Expected::Transcript(expected)) if expected == earlier.digest() => Ok(earlier),
+        Some(Expected::Transcript(expected)) => {
+            let why = format!(
+                "{}: its transcript digest is {}, but --expect requires {}",
+                path.display(),
+                hex::encode(earlier.digest()),
+                hex::encode(expected)
+            );
+            Err(Failure::new(exit::BAD_FILE, why))
         }
-    })
+        Some(Expected::File(_)) => {
+            let why = "--expect needs 64 hexadecimal digits for a ceremony: its transcript digest";
+            Err(Failure::new(exit::USAGE, why))
+        }
+    }
 }
 
 /// A circuit for a ceremony: its name, the circuit, the parameters that all circuits of the family share, and the largest number of
@@ -185,24 +221,15 @@ fn begin_family(
     }
     let display = Display::new();
     let Types { old, own } = types;
+    let unfinished = Unfinished::start("interrupted: nothing was written", json)?;
     command.threads.install(|| {
         let powers = verify_powers(&transcript, &mut steps(&display)).map_err(|e| failed(&e))?;
-        let extended = extends.map(|keys| keys.check(powers.clone(), old, &display)).transpose()?;
+        let check = |keys: CeremonyKeys| keys.check(powers.clone(), old, &unfinished, &display);
+        let extended = extends.map(check).transpose()?;
         let family = extended.as_ref().map(|whole| &whole.family);
-        let begun = |path: &Path| remove_beginning(path, json);
+        let begun = |path: &Path| unfinished.result(path);
         let mut say = |step: &str| display.line(step);
         new_family(&command.out, plan, &powers, family, &own, &begun, &mut say)
             .map_err(|e| failed(&e))
     })?
-}
-
-/// Removes the unfinished directory of a ceremony on Ctrl-C.
-fn remove_beginning(unfinished: &Path, json: bool) {
-    let unfinished = unfinished.to_owned();
-    let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
-    let (last, ended) = (Box::new(last), "interrupted: nothing was written");
-    let handling = signals::Handling { cancellation: None, quiet: false, last, ended, json };
-    if let Err(failure) = handling.start() {
-        output::say(format_args!("warning: Ctrl-C will leave files behind: {}", failure.message));
-    }
 }

@@ -14,6 +14,7 @@ use hekaton_terminal::ceremony::{failed, on_threads, open, steps};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
+use hekaton_terminal::unfinished::Unfinished;
 use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
@@ -55,8 +56,10 @@ pub(crate) fn verify(command: &CeremonyVerify, app: &App, json: bool) -> Result<
             // Reads all files of a circuit directory.
             circuit.inspect()?;
             let types = Types::of(&*circuit, genesis, extends.as_ref(), app)?;
+            let unfinished = Unfinished::start("interrupted: the ceremony was not checked", json)?;
             let whole = command.threads.install(|| {
-                Whole::check([of_powers, &transcript], extends.as_ref(), types, &display)
+                let place = (&unfinished, &display);
+                Whole::check([of_powers, &transcript], extends.as_ref(), types, place)
             })??;
             if let Some(keys) = &command.keys {
                 display.line("comparing the keys");

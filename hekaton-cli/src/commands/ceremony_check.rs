@@ -17,6 +17,7 @@ use hekaton_storage::{FamilyManifest, FamilyStore, KeyStore, Manifest};
 use hekaton_terminal::ceremony::{failed, open, steps};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::progress::Display;
+use hekaton_terminal::unfinished::Unfinished;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -58,20 +59,18 @@ impl CeremonyKeys {
         all.collect()
     }
 
-    /// Makes the whole check of the ceremonies, whose points are in the keys themselves.
+    /// Makes the whole check of the ceremonies, whose points are in the keys themselves, in temporary directories as large as these.
     pub(crate) fn check(
         &self,
         powers: Powers,
         types: Vec<Vec<R1cs>>,
+        unfinished: &Unfinished,
         display: &Display,
     ) -> Result<Whole, Failure> {
         let (mut family, mut places, mut all) = (None, Vec::new(), Vec::new());
         for (records, types) in self.records.iter().zip(types) {
             display.line("writing the sections of the ceremony from the keys");
-            // As large as the keys.
-            let place = tempfile::Builder::new().prefix("hekaton-ceremony-").tempdir();
-            let place =
-                place.map_err(|e| format!("a temporary directory: {e}")).or_fail(exit::FAILED)?;
+            let place = unfinished.scratch()?;
             let (key, keys) = (&self.family, &self.types);
             let checked =
                 transcript_of_keys(records, place.path(), key, keys, all.len()).and_then(|found| {
@@ -183,10 +182,11 @@ impl Whole {
         [of_powers, of_family]: [&Transcript; 2],
         extends: Option<&CeremonyKeys>,
         types: Types,
-        display: &Display,
+        (unfinished, display): (&Unfinished, &Display),
     ) -> Result<Self, Failure> {
         let powers = verify_powers(of_powers, &mut steps(display)).map_err(|e| failed(&e))?;
-        let extended = extends.map(|keys| keys.check(powers.clone(), types.old, display));
+        let extended =
+            extends.map(|keys| keys.check(powers.clone(), types.old, unfinished, display));
         let (old, mut all, places) = match extended.transpose()? {
             Some(whole) => (Some(whole.family), whole.types, whole.places),
             None => (None, Vec::new(), Vec::new()),
@@ -238,8 +238,9 @@ pub(crate) fn check_keys(
     powers: &Path,
     app: &App,
     engine: &LocalEngine,
-    display: &Display,
+    (display, json): (&Display, bool),
 ) -> Result<(), Failure> {
+    let unfinished = Unfinished::start("interrupted: the keys were not checked", json)?;
     let of_powers = open(powers)?;
     let keys = CeremonyKeys::open(&command.keys)?;
     let genesis = *keys.geneses()?.last().expect("keys with logs have a family");
@@ -256,7 +257,7 @@ pub(crate) fn check_keys(
     }
     engine.install(|| {
         let powers = verify_powers(&of_powers, &mut steps(display)).map_err(|e| failed(&e))?;
-        keys.check(powers, types.old, display).map(drop)
+        keys.check(powers, types.old, &unfinished, display).map(drop)
     })?;
     compare_derived(&command.keys, genesis, &*circuit)
 }

@@ -110,6 +110,25 @@ impl NewKeys {
         derived.map(drop).map_err(|e| failed_to_derive(&e))
     }
 
+    /// Keeps complete keys whose trial did not come to an end.
+    fn keep(self, failure: Failure, keys: &Path) -> Failure {
+        let kept = match (self.store, self.family) {
+            (Some(mut store), _) => store.keep(),
+            (None, family) => family.expect("without a store").keep(),
+        };
+        let message = match kept {
+            Ok(kept) => format!(
+                "{}\nThe ceremony is finished, and its keys are complete in {}: try them with `hekaton prove FILE --keys DIR`, \
+                 then rename this directory to {}",
+                failure.message,
+                kept.display(),
+                keys.display()
+            ),
+            Err(e) => format!("{}\nIts keys could not be kept: {}", failure.message, explain(&e)),
+        };
+        Failure { message, ..failure }
+    }
+
     /// Makes the keys visible.
     fn publish(self) -> Result<(), Failure> {
         self.family.map_or(Ok(()), publish)?;
@@ -141,19 +160,27 @@ fn finish_family(
     let types = Types::of(&*circuit, genesis, extends.as_ref(), app)?;
     let trial = Trial::of(command, genesis, &*circuit)?;
     let mut new = NewKeys::create(keys, &*circuit)?;
-    remove_on_interrupt(new.unfinished(), json)?;
+    let unfinished = remove_on_interrupt(&new.unfinished(), json)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let coordinator = Coordinator::open(&command.ceremony).map_err(|e| failed(&e))?;
     let (manifest, key) = engine.install(|| {
         let transcripts = [&of_powers, &coordinator.transcript];
-        let whole = Whole::check(transcripts, extends.as_ref(), types, &display)?;
+        let whole = Whole::check(transcripts, extends.as_ref(), types, (&unfinished, &display))?;
         write_keys(transcripts, whole, extends.as_ref(), &mut new, &display)
     })?;
     new.derive((&manifest, &key), &*circuit, &genesis.parameters, &engine)?;
     match &trial {
         Some(trial) => {
             display.line("a trial: a proof under the keys, and its verification");
-            trial.run(&new.unfinished(), new.store.is_some())?;
+            let tried = trial.run(&new.unfinished(), new.store.is_some(), &unfinished);
+            match tried {
+                // What ended the trial was something else than the keys, all of whose points were checked.
+                Err(failure) if failure.code != exit::REFUSED => {
+                    coordinator.finish().map_err(|e| failed(&e))?;
+                    return Err(new.keep(failure, keys));
+                }
+                tried => tried?,
+            }
         }
         None if command.no_trial => {}
         None => display.line("without a trial of the keys, as the circuit has no sample that fits"),

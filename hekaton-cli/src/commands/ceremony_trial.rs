@@ -8,6 +8,7 @@ use crate::options::CeremonyFinish;
 use hekaton_ceremony::FamilyGenesis;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::unfinished::Unfinished;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -92,8 +93,13 @@ impl Trial {
     }
 
     /// Proves the file under keys, and verifies the proof. `is_store` says that the keys are those of one circuit.
-    pub(crate) fn run(&self, keys: &Path, is_store: bool) -> Result<(), Failure> {
-        let place = tempfile::tempdir().or_fail(exit::FAILED)?;
+    pub(crate) fn run(
+        &self,
+        keys: &Path,
+        is_store: bool,
+        unfinished: &Unfinished,
+    ) -> Result<(), Failure> {
+        let place = unfinished.scratch()?;
         let (file, proof) = (place.path().join("trial"), place.path().join("proof"));
         let (bytes, exit_code) = match self {
             Self::Input(input) => (input.read().or_fail(exit::FAILED)?, None),

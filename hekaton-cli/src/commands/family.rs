@@ -16,20 +16,18 @@ use hekaton_storage::{
     FamilyManifest, FamilyStore, KeyCheckError, KeyStore, KeyStoreError, check_family,
 };
 use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output;
 use hekaton_terminal::progress::Display;
-use hekaton_terminal::{output, signals};
+use hekaton_terminal::unfinished::Unfinished;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-/// Removes an unfinished directory on Ctrl-C.
-pub(crate) fn remove_on_interrupt(unfinished: PathBuf, json: bool) -> Result<(), Failure> {
-    // Once the unfinished directory is gone, the keys are complete under their final name, and there
-    // is nothing left to interrupt.
-    let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
-    let ended = "interrupted: no keys were written";
-    signals::Handling { cancellation: None, quiet: false, last: Box::new(last), ended, json }
-        .start()
+/// Removes the directory of unfinished keys on Ctrl-C.
+pub(crate) fn remove_on_interrupt(unfinished: &Path, json: bool) -> Result<Unfinished, Failure> {
+    let keys = Unfinished::start("interrupted: no keys were written", json)?;
+    keys.result(unfinished);
+    Ok(keys)
 }
 
 /// Warns that keys with trapdoors from a seed are for tests.
@@ -71,7 +69,7 @@ pub(crate) fn setup_of(
     }
     let engine = LocalEngine::new(new.threads.threads).or_fail(exit::FAILED)?;
     let mut store = FamilyStore::create(&new.keys).or_fail(exit::BAD_FILE)?;
-    remove_on_interrupt(store.unfinished_path(), json)?;
+    remove_on_interrupt(&store.unfinished_path(), json)?;
     let display = Display::new();
     let failed = |e: SetupError<KeyStoreError>| match &e {
         SetupError::Keys(_) | SetupError::Sink(_) => Failure::new(exit::BAD_FILE, explain(&e)),
@@ -134,7 +132,7 @@ pub(crate) fn derive(command: &KeysDerive, app: &App, json: bool) -> Result<(), 
     // no unfinished directory behind.
     let store = KeyStore::create(&command.out).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
-        remove_on_interrupt(unfinished, json)?;
+        remove_on_interrupt(&unfinished, json)?;
     }
     let key = circuit.derive_into(&engine, store)?;
     let digest = hex::encode(key.digest());
@@ -196,7 +194,7 @@ pub(crate) fn verify(
         }
     };
     if let Some(powers) = &command.powers {
-        ceremony_check::check_keys(command, powers, app, engine, &display)?;
+        ceremony_check::check_keys(command, powers, app, engine, (&display, json))?;
         report = report.all_covered();
     }
     let bytes = family.bytes() + types.iter().map(ProvingKey::bytes).sum::<u64>();

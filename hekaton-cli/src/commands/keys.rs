@@ -69,7 +69,7 @@ fn verify_store(command: &KeysVerify, app: &App, json: bool) -> Result<(), Failu
     };
     let mut report = check_with_code(&keys, prepared.as_ref(), &engine, path, &display)?;
     if let Some(powers) = &command.powers {
-        ceremony_check::check_keys(command, powers, app, &engine, &display)?;
+        ceremony_check::check_keys(command, powers, app, &engine, (&display, json))?;
         report = report.all_covered();
     }
     let source = match &command.r1cs {

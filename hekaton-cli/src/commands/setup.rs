@@ -39,7 +39,7 @@ pub(crate) fn run(command: &Setup, app: &App, json: bool) -> Result<(), Failure>
     // Fails now if the directory is in use, and not after minutes of work.
     let mut store = KeyStore::create(&command.new.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
-        family::remove_on_interrupt(unfinished, json)?;
+        family::remove_on_interrupt(&unfinished, json)?;
     }
     if let Some(directory) = circuit.directory() {
         imported::copy_into(&store, directory)?;

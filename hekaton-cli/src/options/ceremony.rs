@@ -51,6 +51,7 @@ pub(crate) enum Ceremony {
   hekaton ceremony new ./sha.hk --r1cs sha.r1cs --powers powers --out sha    # an imported circuit
 
   hekaton ceremony new --rows 2^18 --subcircuits 4096 --powers-from challenge --out powers
+  hekaton ceremony new --rows 2^18 --subcircuits 4096 --powers-from powers --out more
 
 Powers serve all families with domains of up to --rows rows and up to --subcircuits
 subcircuits. A family needs powers of a ceremony that is finished.")]
@@ -71,13 +72,14 @@ pub(crate) struct CeremonyNew {
     /// For a family: the directory of the powers, whose ceremony is finished
     #[arg(long, value_name = "DIR")]
     pub(crate) powers: Option<PathBuf>,
-    /// For powers: begin the chain of tau with a file of powers of tau that others have made: a challenge or a response
-    /// of the powersoftau programs of Zcash and Filecoin, which serves 3/4 of its powers
-    #[arg(long, value_name = "FILE", conflicts_with = "powers")]
+    /// For powers: begin with those of others: the directory of a finished ceremony for powers, whose contributors count; or, for the
+    /// chain of tau only, a challenge or a response of the powersoftau programs of Zcash and Filecoin, which
+    /// serves 3/4 of its powers and counts for nobody
+    #[arg(long, value_name = "DIR|FILE", conflicts_with = "powers")]
     pub(crate) powers_from: Option<PathBuf>,
-    /// Refuse that file unless this is its BLAKE2b-512 digest
-    #[arg(long, value_name = "HEX", value_parser = blake2b, requires = "powers_from")]
-    pub(crate) expect: Option<[u8; 64]>,
+    /// Refuse these unless this is the transcript digest of the ceremony, or the BLAKE2b-512 digest of the file
+    #[arg(long, value_name = "HEX", value_parser = digest, requires = "powers_from")]
+    pub(crate) expect: Option<Expected>,
     /// Extend the family of these keys, which come from a ceremony with the same powers, by the types that the circuit has in
     /// addition
     #[arg(long, value_name = "KEYS", requires = "powers")]
@@ -102,9 +104,24 @@ pub(crate) struct CeremonyNew {
     pub(crate) threads: Threads,
 }
 
-fn blake2b(text: &str) -> Result<[u8; 64], String> {
-    let bytes = hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
-    bytes.ok_or_else(|| "expected 128 hexadecimal digits".to_owned())
+/// The digest of what a ceremony begins with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Expected {
+    /// Of a transcript.
+    Transcript([u8; 32]),
+    /// BLAKE2b-512, of a file.
+    File([u8; 64]),
+}
+
+fn digest(text: &str) -> Result<Expected, String> {
+    let bytes = hex::decode(text).ok();
+    let found = bytes.and_then(|bytes| match bytes.len() {
+        32 => bytes.try_into().ok().map(Expected::Transcript),
+        _ => bytes.try_into().ok().map(Expected::File),
+    });
+    found.ok_or_else(|| {
+        "expected 64 hexadecimal digits for a ceremony, or 128 for a file".to_owned()
+    })
 }
 
 #[derive(Debug, Args)]

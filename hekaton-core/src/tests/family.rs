@@ -6,7 +6,7 @@ use crate::keys::{CircuitMismatch, FamilyKey, ProverKeys, check_family_circuit};
 use crate::mirage::ProvingKey;
 use crate::pool::LocalEngine;
 use crate::protocol::{
-    DeriveError, SetupError, SetupOptions, derive, derive_wiring, setup, setup_family,
+    DeriveError, SetupError, SetupOptions, derive, derive_wiring, follows_from, setup, setup_family,
 };
 use crate::verifier::proof::Field as ProofField;
 use crate::verifier::transcript::Merlin;
@@ -214,6 +214,28 @@ fn a80_proofs_belong_to_one_derived_key() {
     // Control: with its own key it is accepted.
     bench.keys.verifying = own;
     assert_eq!(bench.verify(&public, &proof), Ok(()));
+}
+
+/// A key for another wiring over an honest family is not taken for one that follows from it. Guards: the comparison of the
+/// derived key, on which `verify` and `inspect` rely before they name the contributors of a ceremony.
+#[test]
+fn a_key_follows_from_its_own_wiring_only() {
+    let circuit = Squares::new(&[0, 1, 1, 0, 1]);
+    let (first, _) = family(&circuit, 8, &options(5, true));
+    let (second, _) = family(&circuit, 8, &options(6, true));
+    let wiring = PreparedCircuit::new(&circuit).unwrap().layout().wiring(Masking::Masked);
+    let other = one_reader_less(&wiring);
+    let follows = |family: &FamilyKey, wiring: &Wiring, key: &VerifyingKey| {
+        follows_from(family, wiring, key, &engine()).unwrap()
+    };
+    let key = |wiring: &Wiring| derive_wiring(&first, wiring, "{}").unwrap().1;
+    let (own, mut rewired) = (key(&wiring), key(&other));
+    assert!(follows(&first, &wiring, &own) && follows(&first, &other, &rewired));
+    assert!(!follows(&first, &wiring, &rewired) && !follows(&first, &other, &own));
+    assert!(!follows(&second, &wiring, &own));
+    // Even with the names and layout digest of the right key.
+    rewired.layout = own.layout;
+    assert!(!follows(&first, &wiring, &rewired));
 }
 
 /// Adversarial test 82: a family has more powers than a layout uses; a component of a commitment at

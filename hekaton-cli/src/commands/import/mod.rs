@@ -10,10 +10,10 @@ use hekaton_r1cs::directory::{Summary, check_free};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::{self, bytes, count};
 use hekaton_terminal::progress::Display;
-use hekaton_terminal::{shell, signals};
+use hekaton_terminal::shell;
+use hekaton_terminal::unfinished::Unfinished;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 use std::time::Instant;
 use tables::{cut_object, cuts_table, template_table, types_table};
 
@@ -24,32 +24,9 @@ pub(crate) fn run(command: &Import, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The directory that an import is writing, under its unfinished name.
-type Building = Arc<Mutex<Option<PathBuf>>>;
-
-// Parts get their final name only once they were checked, so without the unfinished directory an interruption leaves
-// nothing behind.
-/// Removes the unfinished directory on Ctrl-C.
-fn remove_on_interrupt(json: bool) -> Result<Building, Failure> {
-    let building = Building::default();
-    let interrupted = building.clone();
-    signals::Handling {
-        cancellation: None,
-        quiet: false,
-        last: Box::new(move || {
-            let path = interrupted.lock().unwrap_or_else(PoisonError::into_inner).take();
-            path.is_none_or(|path| std::fs::remove_dir_all(path).is_ok())
-        }),
-        ended: "interrupted: nothing was imported",
-        json,
-    }
-    .start()?;
-    Ok(building)
-}
-
 fn import(command: &Import, out: &Path, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
-    let building = remove_on_interrupt(json)?;
+    let unfinished = Unfinished::start("interrupted: nothing was imported", json)?;
     // Before minutes of reading and cutting.
     check_free(out).or_fail(exit::BAD_FILE)?;
     let display = Display::new();
@@ -60,9 +37,7 @@ fn import(command: &Import, out: &Path, json: bool) -> Result<(), Failure> {
         cuts.refuse_waste()?;
     }
     display.line("writing and checking the parts");
-    let began = |path: &Path| {
-        *building.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
-    };
+    let began = |path: &Path| unfinished.result(path);
     let (summary, report) = cuts.monolith.write_with(&cuts.plan, out, began).map_err(failure)?;
     drop(display);
     let plan = &cuts.plan;
