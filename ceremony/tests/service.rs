@@ -65,6 +65,14 @@ impl Place {
     }
 }
 
+/// A port that the system gives to nobody by itself, so that it is free while a service is down: one below those for outgoing
+/// connections.
+fn lasting_port() -> u16 {
+    let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (first..).take(1_000).find(is_free).expect("a port is free")
+}
+
 /// A service that runs.
 struct Served {
     child: Child,
@@ -534,7 +542,7 @@ fn killed_contributors_go_on() {
 #[test]
 fn killed_services_go_on() {
     let place = Place::new(1 << 10);
-    let mut service = place.serve(0, &["--open"]);
+    let mut service = place.serve(lasting_port(), &["--open"]);
     let mut children: Vec<Child> = ["Alice", "Bob", "Carol"]
         .map(|name| {
             place

@@ -39,7 +39,7 @@ pub struct Family {
     types: Vec<TypeStep>,
     /// K and all Theta.
     ledger: LedgerStep,
-    sections: Vec<[Section; 2]>,
+    pub(crate) sections: Vec<[Section; 2]>,
     /// The transcript digest.
     pub digest: [u8; 32],
 }

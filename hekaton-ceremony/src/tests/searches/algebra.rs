@@ -1,11 +1,15 @@
 //! S1: an adversary that combines published elements. For each choice of B, the set of all A, C, D, E and public values that satisfy a
 //! subcircuit's equation is a linear space. It is computed completely, and every constraint is evaluated on it.
 
+use super::super::{Chain, check_powers, open, plan, powers_of, step, types_of};
 use super::polynomials::{Combination, Polynomial, kernel};
 use super::{Case, columns, lagrange};
 use crate::family::Shape;
-use ark_ff::{One, Zero};
-use hekaton_arith::{Fr, fr_from_uniform, powers};
+use crate::record::Step;
+use crate::sections::{Section, Vector};
+use crate::{Seed, Transcript, new_family, verify_family};
+use ark_ff::{Field, One, Zero};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_from_uniform, powers};
 use hekaton_testing::{Shop, Shopping, Squarings};
 use std::collections::BTreeMap;
 
@@ -362,6 +366,154 @@ fn search(cases: &[Case], also: Also, e_is_free: bool) -> Found {
         }
     }
     found
+}
+
+/// The polynomials of the points in the files of a ceremony, in the order of these.
+struct Published<'a> {
+    search: &'a Search<'a>,
+    secrets: &'a [Fr],
+    in_g1: Vec<Polynomial>,
+    in_g2: Vec<Polynomial>,
+}
+
+impl Published<'_> {
+    /// Compares points with what they should be.
+    fn g1(&mut self, found: &[G1Point], expected: Vec<Polynomial>) {
+        let points = expected.iter().map(|p| G1Point::generator().mul(&p.at(self.secrets)));
+        assert!(points.eq(found.iter().copied()));
+        self.in_g1.extend(expected);
+    }
+
+    fn g2(&mut self, found: &[G2Point], expected: Vec<Polynomial>) {
+        let points = expected.iter().map(|p| G2Point::generator().mul(&p.at(self.secrets)));
+        assert!(points.eq(found.iter().copied()));
+        self.in_g2.extend(expected);
+    }
+
+    /// A vector of a section.
+    fn vector(&mut self, section: &Section, number: usize, expected: Vec<Polynomial>) {
+        let Vector { group, len, .. } = section.vectors[number];
+        match group {
+            crate::Group::G1 => self.g1(&section.read(number, len).unwrap(), expected),
+            crate::Group::G2 => self.g2(&section.read(number, len).unwrap(), expected),
+        }
+    }
+
+    fn powers(&mut self, transcript: &Transcript) {
+        let one = |secret: usize| Polynomial::monomial(&[(secret, 1)]);
+        for (chain, firsts, in_g2) in [
+            (
+                Chain::Tau,
+                &[(None, TAU), (None, TAU), (Some(ALPHA), TAU), (Some(BETA), TAU)][..],
+                [TAU, BETA],
+            ),
+            (Chain::Phi, &[(None, PHI), (None, PSI)], [PHI, PSI]),
+        ] {
+            let section = transcript.sections(chain).remove(0);
+            assert_eq!(section.vectors.len(), firsts.len());
+            for (number, (first, base)) in firsts.iter().enumerate() {
+                let powers = (0..i16::try_from(section.vectors[number].len).unwrap()).map(|i| {
+                    let first = first.map(|secret| (secret, 1));
+                    let all: Vec<_> = first.into_iter().chain([(*base, i)]).collect();
+                    Polynomial::monomial(&all)
+                });
+                self.vector(&section, number, powers.collect());
+            }
+            let Step::Powers(step) = transcript.last_step(chain) else { panic!("powers") };
+            let in_g1: &[usize] =
+                if chain == Chain::Tau { &[TAU, ALPHA, BETA] } else { &[PHI, PSI] };
+            self.g1(&step.in_g1, in_g1.iter().map(|secret| one(*secret)).collect());
+            self.g2(&step.in_g2, in_g2.map(one).into());
+        }
+    }
+
+    fn family(&mut self, transcript: &Transcript, fixed: &[Section]) {
+        let Step::Segment { types, ledger } = transcript.last_step(Chain::Segment(1)) else {
+            panic!("a segment")
+        };
+        let (search, half) = (self.search, Fr::from(2u64).inverse().unwrap());
+        let over = |secret: usize| Polynomial::monomial(&[(secret, -1)]);
+        let sections = transcript.sections(Chain::Segment(1));
+        for (kind, (section, fixed)) in sections.iter().zip(fixed).enumerate() {
+            let shape = Shape::new(&search.cases[kind].r1cs);
+            let [delta, eta] = [0, 1].map(|eta| search.secret(kind, eta));
+            let column = |side: usize, j: usize| {
+                let all = columns(shape.r1cs, shape.domain, j);
+                Polynomial::in_one(TAU, &all[side])
+            };
+            // c_j t / 2.
+            let c_t = |j: usize| column(2, j).times(&Search::vanishing(shape.domain)).scaled(&half);
+            let of_l = |j: usize| {
+                let mut sum = search.mixed(kind, j);
+                sum.add(&c_t(j), &Fr::one());
+                sum.times(&over(delta))
+            };
+            let h = |j| Polynomial::in_one(TAU, &lagrange(2 * shape.domain, 2 * j + 1));
+            let variables = |list: &[u32]| list.iter().map(|j| *j as usize).collect::<Vec<_>>();
+            let x = variables(&shape.x).into_iter();
+            self.vector(section, 0, shape.aux().map(of_l).collect());
+            self.vector(section, 1, x.map(|j| c_t(j).times(&over(delta))).collect());
+            self.vector(section, 2, (0..shape.domain).map(|j| h(j).times(&over(delta))).collect());
+            let d = shape.committed().map(|j| search.mixed(kind, j).times(&over(eta)));
+            self.vector(section, 3, d.collect());
+            self.vector(fixed, 0, shape.public().map(|j| search.mixed(kind, j)).collect());
+            self.vector(fixed, 1, variables(&shape.a).into_iter().map(|j| column(0, j)).collect());
+            self.vector(fixed, 2, variables(&shape.b).into_iter().map(|j| column(1, j)).collect());
+            let both = [delta, eta].map(|secret| Polynomial::monomial(&[(secret, 1)]));
+            self.g1(&types[kind].in_g1, both.to_vec());
+            self.g2(&types[kind].in_g2, both.to_vec());
+        }
+        let ledger = ledger.unwrap();
+        self.g1(&[ledger.k], vec![Polynomial::monomial(&[(KAPPA, 1)])]);
+        let sizes = crate::genesis::domains(search.largest).into_iter();
+        let thetas = sizes.map(|n| Polynomial::in_one(TAU, &lagrange(n, 0)).times(&over(KAPPA)));
+        self.g2(&ledger.thetas, thetas.collect());
+    }
+}
+
+/// The elements of the search are those that a ceremony of the program publishes: with known secrets, each point in its files has the
+/// value of a polynomial in the span of them.
+#[test]
+fn s1_elements_are_those_of_a_ceremony() {
+    let cases = cases();
+    let largest = cases.iter().map(Case::domain).max().unwrap();
+    let mut search = Search { cases: &cases, largest, also: Also::Nothing, random: Random(3) };
+    let elements: Vec<Polynomial> = search.in_g1(0).into_iter().map(|(_, p)| p).collect();
+    // A ceremony whose secrets are known.
+    let (directory, seeds) = (tempfile::tempdir().unwrap(), [1, 2]);
+    let powers = powers_of(directory.path(), largest, 2, &seeds);
+    let of_powers = check_powers(&powers).unwrap();
+    let (types, buses) = types_of(&Squarings, false);
+    let (path, plan) = (directory.path().join("family"), plan(buses, false));
+    let plan = crate::FamilyPlan { instances: 2, ..plan };
+    new_family(&path, plan, &of_powers, None, &types, &|_| {}, &mut |_| {}).unwrap();
+    seeds.iter().for_each(|seed| step(&path, *seed));
+    let family = verify_family(&open(&path), &of_powers, None, &types, &mut |_| {}).unwrap();
+    let mut secrets = vec![Fr::one(); TYPES + 2 * types.len()];
+    for seed in seeds.map(Seed::known) {
+        let of_types: Vec<usize> = (TYPES..secrets.len()).chain([KAPPA]).collect();
+        let (tau, phi) = (&[TAU, ALPHA, BETA][..], &[PHI, PSI][..]);
+        for (chain, places) in
+            [(Chain::Tau, tau), (Chain::Phi, phi), (Chain::Segment(1), &of_types)]
+        {
+            let drawn = seed.secrets(chain, places.len());
+            places.iter().zip(drawn.iter()).for_each(|(place, x)| secrets[*place] *= x);
+        }
+    }
+    let (in_g1, in_g2) = (Vec::new(), Vec::new());
+    let mut published = Published { search: &search, secrets: &secrets, in_g1, in_g2 };
+    published.powers(&open(&powers));
+    let fixed: Vec<Section> = family.sections.iter().map(|[_, fixed]| fixed.clone()).collect();
+    published.family(&open(&path), &fixed);
+    // Each follows from the elements of the search; these are independent of one another.
+    let Published { in_g1, in_g2, .. } = published;
+    assert_eq!(kernel(elements.iter().chain(&in_g1)).len(), in_g1.len());
+    let mut elements = search.in_g2();
+    let n = i16::try_from(largest).unwrap();
+    elements.extend((0..n).map(|i| Polynomial::monomial(&[(TAU, i)])));
+    elements.push(Polynomial::monomial(&[(BETA, 1)]));
+    let dependent = kernel(&elements).len();
+    assert_eq!(kernel(elements.iter().chain(&in_g2)).len(), dependent + in_g2.len());
 }
 
 fn cases() -> Vec<Case> {

@@ -56,6 +56,18 @@ impl Polynomial {
         product
     }
 
+    /// The value for these secrets.
+    pub(super) fn at(&self, secrets: &[Fr]) -> Fr {
+        let values = self.0.iter().map(|(monomial, coefficient)| {
+            let powers = secrets.iter().zip(monomial).map(|(secret, power)| match *power {
+                0.. => secret.pow([power.unsigned_abs().into()]),
+                _ => secret.inverse().unwrap().pow([power.unsigned_abs().into()]),
+            });
+            powers.fold(*coefficient, |product, x| product * x)
+        });
+        values.sum()
+    }
+
     pub(super) fn scaled(&self, factor: &Fr) -> Self {
         let mut sum = Self::default();
         sum.add(self, factor);

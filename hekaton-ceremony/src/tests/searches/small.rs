@@ -137,3 +137,34 @@ fn s3_proofs_show_knowledge() {
         assert!(some.clone().all(|t| (1..q).all(|c| late(*t, c))), "X' after the challenge");
     }
 }
+
+/// S3 with the program's proofs: of all small combinations for X' and T, and the answers that algebra allows, those of a known secret are
+/// accepted, and no others.
+#[test]
+fn s3_proofs_of_the_program_are_those_of_the_search() {
+    let g = G1Point::generator();
+    // Points whose logarithms the adversary does not know.
+    let [x, y] = [3u64, 5].map(|secret| g.mul(&Fr::from(u64::MAX / secret)));
+    let combined = |[a, b, c]: [u64; 3]| {
+        let both = x.mul(&Fr::from(b)).add(&y.mul(&Fr::from(c)));
+        g.mul(&Fr::from(a)).add(&both)
+    };
+    let body = b"a record";
+    let mut accepted = 0;
+    for new in vectors(3) {
+        let after = combined(new);
+        for t in vectors(3) {
+            let mut proof = crate::Proof { t: combined(t), z: Fr::from(0u64) };
+            let c = proof.challenge(body, 1, &x, &after);
+            // The coefficient of x in z X = T + c X'.
+            proof.z = Fr::from(t[1]) + c * Fr::from(new[1]);
+            let known = [new[0], new[2], t[0], t[2]] == [0; 4];
+            assert_eq!(proof.holds(body, 1, &x, &after), known, "T {t:?}, X' {new:?}");
+            accepted += u64::from(known);
+            // Another statement has another challenge.
+            let moved = [proof.holds(b"A record", 1, &x, &after), proof.holds(body, 0, &x, &after)];
+            assert_eq!(moved, [known && new[1] == 0; 2], "T {t:?}, X' {new:?}");
+        }
+    }
+    assert_eq!(accepted, 9);
+}
