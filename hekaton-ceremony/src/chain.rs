@@ -5,7 +5,6 @@ use crate::genesis::{Chain, Genesis};
 use crate::random::VerifierRandomness;
 use crate::record::{Kind, Record, Step, TypeStep, first_head};
 use crate::secrets;
-use crate::transcript::Transcript;
 use hekaton_arith::{G1Point, G2Point, Group, MillerLoop};
 
 /// A chain whose records have been checked.
@@ -67,9 +66,6 @@ pub(crate) fn check(
     chain: Chain,
     records: &[Record],
 ) -> Result<Checked, CeremonyError> {
-    if let Some(earlier) = genesis.earlier() {
-        check_earlier(earlier, chain)?;
-    }
     let mut random = VerifierRandomness::new()?;
     let mut checked = Checked {
         chain,
@@ -85,24 +81,6 @@ pub(crate) fn check(
         checked.heads.push(record.head());
     }
     Ok(checked)
-}
-
-/// Checks the records of earlier powers, with whose last points a chain begins, and that somebody contributed to them.
-fn check_earlier(earlier: &Transcript, chain: Chain) -> Result<(), CeremonyError> {
-    let records = earlier.records(chain);
-    let checked = check(&earlier.genesis, chain, records);
-    let ended = checked.and_then(|checked| Ok(check_end(&[(records, &checked)])?));
-    ended.map_err(of_earlier)
-}
-
-/// Says that it is the earlier powers that break a rule.
-pub(crate) fn of_earlier(error: CeremonyError) -> CeremonyError {
-    match error {
-        CeremonyError::Broken(Broken { check, at }) => {
-            Broken { check, at: format!("earlier powers, {at}") }.into()
-        }
-        other => other,
-    }
 }
 
 /// Checks a record that is to follow those checked so far.

@@ -3,7 +3,6 @@
 //! A contribution is accepted once its record is synced at the end of the log. What happens before can be lost in a crash
 //! and is done again; what follows is tidied up when the directory is next opened.
 
-use crate::chain;
 use crate::check::{CeremonyError, file, io};
 use crate::contribute::{Response, check_response};
 use crate::family::{Shape, Start, first_thetas, starts};
@@ -12,7 +11,7 @@ use crate::log;
 use crate::powers::{self, Output, write_start};
 use crate::record::{Digests, Kind, PowersStep, Record, Step};
 use crate::sections::{Section, Vector};
-use crate::transcript::{Transcript, fixed_path, log_path, section_path};
+use crate::transcript::{MOST_GENESIS, Transcript, fixed_path, log_path, of_earlier, section_path};
 use crate::verify::{Family, Powers};
 use hekaton_circuit::R1cs;
 use hekaton_core::mirage::check_type_with;
@@ -153,7 +152,12 @@ pub fn new_powers(
 pub(crate) fn draft_of(powers: &PowersGenesis, beacon: &str) -> Result<Genesis, CeremonyError> {
     let subject = Subject::Powers(powers.clone());
     let genesis = Genesis { nonce: [0; 32], beacon: beacon.to_owned(), subject };
-    match Genesis::from_bytes(&genesis.to_bytes()) {
+    let bytes = genesis.to_bytes();
+    match Genesis::from_bytes(&bytes) {
+        Ok(_) if bytes.len() as u64 > MOST_GENESIS => {
+            let why = "the records of the earlier powers are too long: begin anew";
+            Err(CeremonyError::Foreign(why.to_owned()))
+        }
         Ok(_) => Ok(genesis),
         Err(e) => Err(CeremonyError::Foreign(format!("such powers cannot be made: {e}"))),
     }
@@ -180,15 +184,11 @@ pub fn new_powers_after(
     if !is_finished(earlier) {
         return Err(file(&earlier.path, "the ceremony for these powers is not finished"));
     }
-    let records = Transcript::of_records(earlier.genesis.clone(), earlier.logs.clone());
-    let origin = Origin::Powers(Box::new(records));
+    let origin = Origin::Powers(Box::new(earlier.as_earlier()));
     let mut powers = PowersGenesis { domain, instances, starts: [[0; 32]; 2], origin };
     let genesis = draft_of(&powers, beacon)?;
     progress("checking the records of the earlier powers");
-    genesis
-        .chains()
-        .into_iter()
-        .try_for_each(|chain| chain::check(&genesis, chain, &[]).map(drop))?;
+    Transcript::without_records(genesis.clone())?.check()?;
     let beginning = Beginning::new(path, begun)?;
     for (start, chain) in powers.starts.iter_mut().zip(genesis.chains()) {
         let from = earlier.sections(chain).swap_remove(0);
@@ -196,13 +196,13 @@ pub fn new_powers_after(
         progress(&format!("reading and checking section '{name}'"));
         *start = beginning.write_named(section_path, |out| write_prefix(&from, &vectors, out))?;
         let place = section_path(beginning.directory(), start);
-        let Step::Powers(step) = earlier.last_step(chain) else {
+        let Step::Powers(step) = Step::start(&genesis, chain) else {
             unreachable!("powers have chains of powers")
         };
         let digests = Digests { new: *start, ..step.digests };
         let step = PowersStep { digests, ..step };
         let mut section = Section::file(place, name, vectors);
-        powers::check(&mut section, chain, &step, true).map_err(chain::of_earlier)?;
+        powers::check(&mut section, chain, &step, true).map_err(of_earlier)?;
     }
     beginning.publish(Subject::Powers(powers), beacon.to_owned())
 }

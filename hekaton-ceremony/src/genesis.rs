@@ -3,9 +3,7 @@
 mod decode;
 
 use crate::check::CeremonyError;
-use crate::log::Log;
 use crate::sections::{Group, Vector};
-use crate::transcript::Transcript;
 use hekaton_arith::{Domain, G1Point, G2Point, Group as _};
 use hekaton_circuit::R1cs;
 use hekaton_circuit::prover::BusShape;
@@ -81,8 +79,21 @@ pub enum Origin {
     Generators,
     /// The chain of tau begins with a file of others, and that of phi with generators.
     File(Box<Import>),
-    /// Both chains begin where those of finished powers end, whose genesis and logs these are. Whoever contributed to them counts.
-    Powers(Box<Transcript>),
+    /// Both chains begin where those of finished powers end. Everybody who contributed to them counts.
+    Powers(Box<Earlier>),
+}
+
+/// Finished powers, at whose end others begin. Their records are checked with those of the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// The encoding of their genesis.
+    pub genesis: Vec<u8>,
+    /// The encodings of their records of tau and of phi, as they follow the header of a log.
+    pub records: [Vec<u8>; 2],
+    /// Tau, alpha and beta, each times the generator of G1, and tau and beta in G2, after the last record.
+    pub tau: ([G1Point; 3], [G2Point; 2]),
+    /// Phi and psi in G1 and in G2.
+    pub phi: ([G1Point; 2], [G2Point; 2]),
 }
 
 /// The layouts of files of the `powersoftau` programs of Zcash and Filecoin.
@@ -115,14 +126,14 @@ impl PowersGenesis {
         self.instances.next_power_of_two()
     }
 
-    /// Checks that families with domains of this size and this many subcircuits fit into the powers.
+    /// Checks that families, or other powers, with domains of this size and this many subcircuits fit into the powers.
     ///
     /// # Errors
     /// If they do not.
     pub fn fits(&self, domain: usize, instances: usize) -> Result<(), CeremonyError> {
         if domain > self.domain || instances > self.padded() {
             let why = format!(
-                "the family needs a domain of {domain} rows and {instances} subcircuits, but the powers are for \
+                "a domain of {domain} rows and {instances} subcircuits are needed, but the powers are for \
                  {} rows and {} subcircuits: use powers for more",
                 self.domain, self.instances
             );
@@ -315,14 +326,6 @@ impl Genesis {
         }
     }
 
-    /// The powers at whose end these begin, if they do.
-    pub fn earlier(&self) -> Option<&Transcript> {
-        match &self.subject {
-            Subject::Powers(PowersGenesis { origin: Origin::Powers(earlier), .. }) => Some(earlier),
-            _ => None,
-        }
-    }
-
     /// The family, if it is one.
     pub fn family(&self) -> Option<&FamilyGenesis> {
         match &self.subject {
@@ -398,13 +401,14 @@ impl Origin {
                 in_g2.iter().for_each(|point| out.extend(point.to_compressed()));
             }
             Self::Powers(earlier) => {
+                let Earlier { genesis, records, tau, phi } = &**earlier;
                 out.push(2);
-                let genesis = earlier.genesis.to_bytes();
-                let logs = earlier.logs.iter().map(Log::framed_records);
-                for bytes in std::iter::once(genesis).chain(logs) {
+                for bytes in std::iter::once(genesis).chain(records) {
                     out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-                    out.extend(bytes);
+                    out.extend_from_slice(bytes);
                 }
+                tau.0.iter().chain(&phi.0).for_each(|point| out.extend(point.to_compressed()));
+                tau.1.iter().chain(&phi.1).for_each(|point| out.extend(point.to_compressed()));
             }
         }
     }

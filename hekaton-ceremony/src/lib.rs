@@ -50,8 +50,8 @@ pub use coordinator::{
 };
 pub use cost::{CeremonyCost, Rates, StepCost, TypeCost, ceremony_cost, seconds_of_chains};
 pub use genesis::{
-    Chain, FamilyGenesis, Genesis, Import, Layout, Origin, PowersGenesis, Subject, TypeGenesis,
-    domain_for,
+    Chain, Earlier, FamilyGenesis, Genesis, Import, Layout, Origin, PowersGenesis, Subject,
+    TypeGenesis, domain_for,
 };
 pub use import::{PowersFile, new_powers_from};
 pub use log::{Log, MOST_LOG};

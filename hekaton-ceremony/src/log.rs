@@ -16,7 +16,7 @@ const CHECKSUM: usize = 16;
 pub const MOST_LOG: u64 = 1 << 30;
 
 /// The records of a chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Log {
     /// The chain.
     pub chain: Chain,

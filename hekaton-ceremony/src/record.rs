@@ -157,10 +157,10 @@ impl Step {
             (Subject::Powers(powers), chain) => {
                 let [of_tau, of_phi] = powers.starts;
                 let (in_g1, in_g2) = match (&powers.origin, chain) {
-                    (Origin::Powers(earlier), chain) => match earlier.last_step(chain) {
-                        Self::Powers(last) => (last.in_g1, last.in_g2),
-                        Self::Segment { .. } => unreachable!("powers have chains of powers"),
-                    },
+                    (Origin::Powers(earlier), Chain::Tau) => {
+                        (earlier.tau.0.to_vec(), earlier.tau.1)
+                    }
+                    (Origin::Powers(earlier), _) => (earlier.phi.0.to_vec(), earlier.phi.1),
                     (Origin::File(import), Chain::Tau) => (import.in_g1.to_vec(), import.in_g2),
                     (_, Chain::Tau) => (vec![g; 3], [h; 2]),
                     _ => (vec![g; 2], [h; 2]),
@@ -182,6 +182,16 @@ impl Step {
                 Self::Segment { types: types.collect(), ledger }
             }
             (Subject::Family(_), _) => unreachable!("a family has segments only"),
+        }
+    }
+
+    /// Reports whether the single points of powers are those of another step.
+    pub(crate) fn has_points_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Powers(own), Self::Powers(other)) => {
+                (&own.in_g1, own.in_g2) == (&other.in_g1, other.in_g2)
+            }
+            _ => false,
         }
     }
 

@@ -2,8 +2,8 @@
 //! (spec: ceremony#files).
 
 use crate::chain::{self, Checked};
-use crate::check::{CeremonyError, file, io};
-use crate::genesis::{Chain, Genesis};
+use crate::check::{Broken, CeremonyError, Check, file, io, require};
+use crate::genesis::{Chain, Earlier, Genesis, Origin, Subject};
 use crate::log::{Log, MOST_LOG};
 use crate::record::{Record, Step};
 use crate::sections::Section;
@@ -19,7 +19,7 @@ const STATE: &[u8; 8] = b"HEKATNCS";
 const STATE_VERSION: u32 = 1;
 
 /// A transcript that was read; its records have not been checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Transcript {
     /// The directory, or the state file; empty for earlier powers, of which there are only records.
     pub path: PathBuf,
@@ -27,6 +27,8 @@ pub struct Transcript {
     pub genesis: Genesis,
     /// The logs, in the order of the chains.
     pub logs: Vec<Log>,
+    /// The earlier powers at whose end these begin.
+    pub earlier: Option<Box<Transcript>>,
     /// The offset of the first section, if it is a state file.
     state: Option<u64>,
 }
@@ -63,6 +65,49 @@ pub(crate) fn fixed_path(directory: &Path, digest: &[u8; 32]) -> PathBuf {
     directory.join("fixed").join(hex::encode(digest))
 }
 
+/// The most powers of which each begins where the one before ended.
+const MOST_EARLIER: usize = 16;
+
+/// Adds the path to an error about what is inside the genesis.
+fn inside(path: &Path, error: CeremonyError) -> CeremonyError {
+    file(path, error)
+}
+
+/// Says that it is the earlier powers that break a rule.
+pub(crate) fn of_earlier(error: CeremonyError) -> CeremonyError {
+    match error {
+        CeremonyError::Broken(Broken { check, at }) => {
+            Broken { check, at: format!("earlier powers, {at}") }.into()
+        }
+        other => other,
+    }
+}
+
+/// Reads the earlier powers in a genesis, behind which there may be one less than `depth`.
+fn earlier_of(genesis: &Genesis, depth: usize) -> Result<Option<Transcript>, CeremonyError> {
+    let Subject::Powers(powers) = &genesis.subject else { return Ok(None) };
+    let Origin::Powers(earlier) = &powers.origin else { return Ok(None) };
+    let wrong = |why: String| CeremonyError::Foreign(format!("earlier powers: {why}"));
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(wrong(format!("more than {MOST_EARLIER} stand behind each other")));
+    };
+    let genesis = Genesis::from_bytes(&earlier.genesis).map_err(|e| wrong(e.to_string()))?;
+    let Subject::Powers(older) = &genesis.subject else {
+        return Err(wrong("they are a family".to_owned()));
+    };
+    older.fits(powers.domain, powers.padded())?;
+    let mut logs = Vec::new();
+    for (chain, bytes) in genesis.chains().into_iter().zip(&earlier.records) {
+        let name = PathBuf::from(format!("earlier powers: {chain}.log"));
+        let log = Log::parse_records(bytes, &genesis, chain, &name)?;
+        if log.torn {
+            return Err(file(&name, "it ends in the middle of a record"));
+        }
+        logs.push(log);
+    }
+    Transcript::of_records(genesis, logs, depth).map(Some)
+}
+
 impl Transcript {
     /// Opens a directory or a state file.
     ///
@@ -76,8 +121,34 @@ impl Transcript {
     }
 
     /// A transcript without sections, from its genesis and logs.
-    pub(crate) fn of_records(genesis: Genesis, logs: Vec<Log>) -> Self {
-        Self { path: PathBuf::new(), genesis, logs, state: None }
+    fn of_records(genesis: Genesis, logs: Vec<Log>, depth: usize) -> Result<Self, CeremonyError> {
+        let earlier = earlier_of(&genesis, depth)?.map(Box::new);
+        Ok(Self { path: PathBuf::new(), genesis, logs, earlier, state: None })
+    }
+
+    /// A transcript at its beginning, without sections.
+    pub(crate) fn without_records(genesis: Genesis) -> Result<Self, CeremonyError> {
+        let logs = genesis.chains().into_iter().map(Log::empty).collect();
+        Self::of_records(genesis, logs, MOST_EARLIER)
+    }
+
+    /// These powers in the genesis of others that begin at their end.
+    ///
+    /// # Panics
+    /// If it is a family.
+    pub(crate) fn as_earlier(&self) -> Earlier {
+        let [Step::Powers(tau), Step::Powers(phi)] =
+            [Chain::Tau, Chain::Phi].map(|chain| self.last_step(chain))
+        else {
+            panic!("a family, expected powers")
+        };
+        let number = "each chain has its number of secrets";
+        Earlier {
+            genesis: self.genesis.to_bytes(),
+            records: [Chain::Tau, Chain::Phi].map(|chain| self.log(chain).framed_records()),
+            tau: (tau.in_g1.try_into().expect(number), tau.in_g2),
+            phi: (phi.in_g1.try_into().expect(number), phi.in_g2),
+        }
     }
 
     fn open_directory(path: &Path) -> Result<Self, CeremonyError> {
@@ -94,7 +165,8 @@ impl Transcript {
             let bytes = read_at_most(&log, MOST_LOG).map_err(io(&log))?;
             logs.push(Log::parse(&bytes, &genesis, chain, &log)?);
         }
-        Ok(Self { path: path.to_owned(), genesis, logs, state: None })
+        let records = Self::of_records(genesis, logs, MOST_EARLIER).map_err(|e| inside(path, e))?;
+        Ok(Self { path: path.to_owned(), ..records })
     }
 
     fn open_state(path: &Path) -> Result<Self, CeremonyError> {
@@ -137,7 +209,8 @@ impl Transcript {
             }
             logs.push(log);
         }
-        let transcript = Self { path: path.to_owned(), genesis, logs, state: Some(offset) };
+        let records = Self::of_records(genesis, logs, MOST_EARLIER).map_err(|e| inside(path, e))?;
+        let transcript = Self { path: path.to_owned(), state: Some(offset), ..records };
         let sections: u64 = transcript.all_sections().iter().map(Section::bytes).sum();
         match length == offset + sections {
             true => Ok(transcript),
@@ -259,17 +332,32 @@ impl Transcript {
 
     /// The earlier powers at whose end these begin, the first ones first, and this transcript last.
     pub fn lineage(&self) -> Vec<&Self> {
-        let mut all = self.genesis.earlier().map_or(Vec::new(), Self::lineage);
+        let mut all = self.earlier.as_ref().map_or(Vec::new(), |earlier| earlier.lineage());
         all.push(self);
         all
     }
 
-    /// Checks the records of all chains.
+    /// Checks the records of all chains, and those of earlier powers.
     ///
     /// # Errors
     /// The first rule that a record breaks.
     pub fn check(&self) -> Result<Vec<Checked>, CeremonyError> {
+        if let Some(earlier) = &self.earlier {
+            self.check_earlier(earlier).map_err(of_earlier)?;
+        }
         self.logs.iter().map(|log| chain::check(&self.genesis, log.chain, &log.records)).collect()
+    }
+
+    /// Checks the records of earlier powers, that somebody contributed to them, and that these begin with the points after the last
+    /// records.
+    fn check_earlier(&self, earlier: &Self) -> Result<(), CeremonyError> {
+        for (checked, log) in earlier.check()?.iter().zip(&earlier.logs) {
+            chain::check_end(&[(&log.records, checked)])?;
+            let start = Step::start(&self.genesis, log.chain);
+            let at = || format!("chain {}", log.chain);
+            require(start.has_points_of(checked.last()), Check::End, at)?;
+        }
+        Ok(())
     }
 
     /// The records of a chain.

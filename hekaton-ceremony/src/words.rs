@@ -23,13 +23,9 @@ impl Genesis {
     pub fn title(&self) -> String {
         match &self.subject {
             Subject::Powers(powers) => format!(
-                "powers for domains of up to {} rows and {} subcircuits{}",
+                "powers for domains of up to {} rows and {} subcircuits",
                 power(powers.domain),
-                powers.instances,
-                self.earlier().map_or(String::new(), |earlier| format!(
-                    ", from the end of transcript {}",
-                    hex::encode(earlier.digest())
-                )),
+                powers.instances
             ),
             Subject::Family(family) => format!(
                 "keys of circuit {} {}, {}{} types, up to {} subcircuits",
@@ -42,13 +38,12 @@ impl Genesis {
         }
     }
 
-    /// The file from which a chain begins, or began in earlier powers.
+    /// The file from which a chain begins.
     pub(crate) fn import_of(&self, chain: Chain) -> Option<&Import> {
         match (&self.subject, chain) {
             (Subject::Powers(powers), Chain::Tau) => match &powers.origin {
-                Origin::Generators => None,
                 Origin::File(import) => Some(import),
-                Origin::Powers(earlier) => earlier.genesis.import_of(chain),
+                Origin::Generators | Origin::Powers(_) => None,
             },
             _ => None,
         }
@@ -89,16 +84,25 @@ fn all_records(transcript: &Transcript, chain: Chain) -> impl Iterator<Item = &R
     transcript.lineage().into_iter().flat_map(move |one| one.records(chain))
 }
 
+/// The file from which a chain begins, or began in earlier powers.
+fn import_of(transcript: &Transcript, chain: Chain) -> Option<&Import> {
+    transcript.lineage().into_iter().find_map(|one| one.genesis.import_of(chain))
+}
+
 /// The contributors of each chain of some transcripts, one line each, and those of all chains.
 pub fn chains_text(transcripts: &[&Transcript]) -> String {
     let mut lines = String::new();
     let mut everywhere: Option<Vec<&str>> = None;
     for transcript in transcripts {
+        if let Some(earlier) = &transcript.earlier {
+            let digest = hex::encode(earlier.digest());
+            lines += &format!("  {:<24} transcript {digest}\n", "from earlier powers");
+        }
         for log in &transcript.logs {
             let names = contributors(all_records(transcript, log.chain));
             let mut all = all_records(transcript, log.chain);
             let has_beacon = all.any(|record| record.kind != Kind::Contribution);
-            let import = transcript.genesis.import_of(log.chain);
+            let import = import_of(transcript, log.chain);
             let import =
                 import.map(|import| format!("import {}..", &hex::encode(import.blake2b)[..8]));
             let shown = names.iter().map(|name| quoted(name));
@@ -125,19 +129,20 @@ pub fn chains_text(transcripts: &[&Transcript]) -> String {
 /// The chains of some transcripts for programs: contributors and records.
 pub fn chains_json(transcripts: &[&Transcript]) -> Value {
     let of_transcript = |transcript: &&Transcript| -> Vec<Value> {
-        let genesis = &transcript.genesis;
         let logs = transcript.logs.iter().map(|log| {
             let json_of = |one: &Transcript| -> Vec<Value> {
                 one.records(log.chain).iter().map(record_json).collect()
             };
-            let earlier = genesis.earlier().map_or(Vec::new(), Transcript::lineage).into_iter();
+            let mut lineage = transcript.lineage();
+            lineage.pop();
+            let earlier = lineage.into_iter();
             let earlier = earlier.map(
                 |one| json!({ "transcript": hex::encode(one.digest()), "records": json_of(one) }),
             );
             json!({
                 "chain": log.chain.to_string(),
                 "contributors": contributors(all_records(transcript, log.chain)),
-                "import": genesis.import_of(log.chain).map(|import| hex::encode(import.blake2b)),
+                "import": import_of(transcript, log.chain).map(|import| hex::encode(import.blake2b)),
                 "earlier": earlier.collect::<Vec<_>>(), "records": json_of(transcript),
                 "torn": log.torn,
             })

@@ -2,6 +2,7 @@
 
 mod buses;
 mod chains;
+mod disk;
 mod fan;
 mod library;
 mod programs;
@@ -10,6 +11,7 @@ mod tool;
 
 pub use buses::{Shop, ShopPlan, Shopping};
 pub use chains::{Doublings, Squarings};
+pub use disk::{OnDisk, SmallDisk};
 pub use fan::{FanOut, FanOutPlan, Readers};
 pub use library::{BASE, Digits, Histogram, HistogramPlan};
 pub use programs::{SUM, Segment, elf, elf_of, noise, squares};

@@ -1,16 +1,13 @@
 //! Reading the genesis of a transcript: numbers are bounded before anything is computed from them (spec: ceremony#files).
 
 use super::{
-    Chain, FamilyGenesis, Genesis, Import, Layout, MAGIC, Origin, PowersGenesis, Subject,
+    Chain, Earlier, FamilyGenesis, Genesis, Import, Layout, MAGIC, Origin, PowersGenesis, Subject,
     TypeGenesis, VERSION, domains,
 };
-use crate::log::Log;
-use crate::transcript::Transcript;
 use hekaton_circuit::is_type_name;
 use hekaton_circuit::prover::BusShape;
 use hekaton_core::DecodeError;
 use hekaton_core::encoding::Reader;
-use std::path::PathBuf;
 
 /// The largest domain that setup accepts: 2^28 rows.
 const MAX_DOMAIN: u64 = 1 << 28;
@@ -22,8 +19,6 @@ const MAX_BUSES: u32 = 1 << 16;
 /// The longest circuit name, parameters and source of a beacon, in bytes.
 const MAX_TEXT: usize = 1 << 16;
 const MAX_NAME: usize = 1 << 10;
-/// The most powers of which each begins where the one before ended.
-const MAX_EARLIER: usize = 16;
 
 impl Genesis {
     /// Decodes [`Self::to_bytes`]. Numbers are bounded before anything is computed from them.
@@ -31,11 +26,6 @@ impl Genesis {
     /// # Errors
     /// If the bytes are something else, or a number is out of range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::read(bytes, MAX_EARLIER)
-    }
-
-    /// Decodes a genesis that may begin at the end of this many earlier powers.
-    fn read(bytes: &[u8], earlier: usize) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         if reader.take(8, "magic")? != MAGIC {
             return Err(reader.invalid("magic", 8, "not the genesis of a ceremony"));
@@ -49,7 +39,7 @@ impl Genesis {
         let nonce = reader.array("nonce")?;
         let beacon = reader.string(MAX_TEXT, "source of the beacon")?;
         let subject = match kind {
-            1 => Subject::Powers(read_powers(&mut reader, earlier)?),
+            1 => Subject::Powers(read_powers(&mut reader)?),
             2 => Subject::Family(read_family(&mut reader)?),
             other => return Err(reader.invalid("kind", 1, format!("{other}, expected 1 or 2"))),
         };
@@ -94,56 +84,36 @@ fn flag(reader: &mut Reader<'_>, what: &'static str) -> Result<bool, DecodeError
     }
 }
 
-fn read_powers(reader: &mut Reader<'_>, earlier: usize) -> Result<PowersGenesis, DecodeError> {
+fn read_powers(reader: &mut Reader<'_>) -> Result<PowersGenesis, DecodeError> {
     let (domain, instances) = (domain(reader, MAX_DOMAIN)?, instances(reader)?);
     let origin = match reader.array("start")? {
         [0] => Origin::Generators,
         [1] => Origin::File(Box::new(read_import(reader)?)),
-        [2] => Origin::Powers(Box::new(read_earlier(reader, earlier)?)),
+        [2] => Origin::Powers(Box::new(read_earlier(reader)?)),
         [other] => {
             let why = format!("{other}, expected 0 (generators), 1 (a file) or 2 (powers)");
             return Err(reader.invalid("start", 1, why));
         }
     };
     let starts = [reader.array("digest of the start")?, reader.array("digest of the start")?];
-    let powers = PowersGenesis { domain, instances, starts, origin };
-    if let Origin::Powers(earlier) = &powers.origin
-        && let Subject::Powers(earlier) = &earlier.genesis.subject
-        && let Err(e) = earlier.fits(domain, powers.padded())
-    {
-        return Err(reader.invalid("domain", 0, e));
-    }
-    Ok(powers)
+    Ok(PowersGenesis { domain, instances, starts, origin })
 }
 
-/// Reads the genesis and the logs of earlier powers, which may themselves begin at the end of one less than `depth`.
-fn read_earlier(reader: &mut Reader<'_>, depth: usize) -> Result<Transcript, DecodeError> {
-    let Some(depth) = depth.checked_sub(1) else {
-        let why = format!("more than {MAX_EARLIER} earlier powers");
-        return Err(reader.invalid("earlier powers", 0, why));
-    };
+/// Reads earlier powers. Their records stay encoded: `Transcript::open` reads them.
+fn read_earlier(reader: &mut Reader<'_>) -> Result<Earlier, DecodeError> {
     let file = |reader: &mut Reader<'_>, what| {
         let bytes = usize::try_from(reader.u64(what)?);
         let bytes = bytes.map_err(|e| reader.invalid(what, 8, e))?;
         Ok(reader.take(bytes, what)?.to_vec())
     };
-    let genesis = Genesis::read(&file(reader, "genesis of earlier powers")?, depth)?;
-    if genesis.family().is_some() {
-        return Err(reader.invalid("genesis of earlier powers", 0, "the genesis of a family"));
-    }
-    let mut logs = Vec::new();
-    for chain in genesis.chains() {
-        let bytes = file(reader, "log of earlier powers")?;
-        let name = PathBuf::from(format!("{chain}.log of earlier powers"));
-        let log = Log::parse_records(&bytes, &genesis, chain, &name);
-        let log = log.map_err(|e| reader.invalid("log of earlier powers", bytes.len(), e))?;
-        if log.torn {
-            let why = "it ends in the middle of a record";
-            return Err(reader.invalid("log of earlier powers", bytes.len(), why));
-        }
-        logs.push(log);
-    }
-    Ok(Transcript::of_records(genesis, logs))
+    let genesis = file(reader, "genesis of earlier powers")?;
+    let what = "records of earlier powers";
+    let records = [file(reader, what)?, file(reader, what)?];
+    let tau = [reader.point("tau")?, reader.point("alpha")?, reader.point("beta")?];
+    let phi = [reader.point("phi")?, reader.point("psi")?];
+    let tau_2 = [reader.point("tau")?, reader.point("beta")?];
+    let phi_2 = [reader.point("phi")?, reader.point("psi")?];
+    Ok(Earlier { genesis, records, tau: (tau, tau_2), phi: (phi, phi_2) })
 }
 
 fn read_import(reader: &mut Reader<'_>) -> Result<Import, DecodeError> {

@@ -1,7 +1,7 @@
 //! Powers that begin where finished powers end (R29).
 
 use super::*;
-use crate::genesis::{Genesis, Origin, Subject};
+use crate::genesis::{Earlier, Genesis, Origin, Subject};
 use crate::{Broken, chains_json, chains_text, check_receipt, new_powers_after, receipt};
 
 /// Finished powers for domains of 16 rows and 4 subcircuits, by two contributors.
@@ -71,7 +71,10 @@ fn contributors_to_earlier_powers_are_named() {
         assert_eq!(json[0]["earlier"][older]["transcript"], *digest);
     }
     assert_eq!(json[0]["earlier"][0]["records"][1]["name"], "contributor 2");
-    assert!(transcript.genesis.title().ends_with(&format!("transcript {}", digests[1])));
+    assert!(
+        text.contains(&format!("from earlier powers      transcript {}", digests[1])),
+        "{text}"
+    );
     // A receipt for the first powers.
     let record = &earlier.records(Chain::Phi)[1];
     let text = receipt(&earlier.genesis, "contributor 2", PROGRAM, &[record]);
@@ -97,17 +100,19 @@ impl Forger {
         Self { directory, earlier }
     }
 
-    /// Powers after the earlier ones, with a record of one more contributor, who has not looked at the records before. The points at
-    /// the start are those of `sections`.
+    /// Powers after changed records of the earlier ones, with the points at their end; those in the sections are of the honest records.
     fn after(&self, change: impl FnOnce(&mut Transcript)) -> PathBuf {
         let mut changed = self.earlier.clone();
         change(&mut changed);
-        let records = Transcript::of_records(changed.genesis, changed.logs);
+        self.after_these(changed.as_earlier())
+    }
+
+    fn after_these(&self, earlier: Earlier) -> PathBuf {
         let path = self.directory.path().join("forged");
         let _ = std::fs::remove_dir_all(&path);
         let begun = begin(&path, &self.earlier, (16, 4)).unwrap();
         let Subject::Powers(mut powers) = begun.genesis.subject.clone() else { panic!("powers") };
-        powers.origin = Origin::Powers(Box::new(records));
+        powers.origin = Origin::Powers(Box::new(earlier));
         let genesis = Genesis { subject: Subject::Powers(powers), ..begun.genesis };
         std::fs::write(path.join("genesis"), genesis.to_bytes()).unwrap();
         for chain in genesis.chains() {
@@ -116,7 +121,7 @@ impl Forger {
         path
     }
 
-    /// What a contributor says to powers with changed records before them, and an auditor whom that did not stop.
+    /// The verdict of a contributor on powers with changed records before them, and that of an auditor after it.
     fn verdicts(&self, change: impl FnOnce(&mut Transcript), also: &[Check]) -> [Broken; 2] {
         let path = self.after(change);
         let broken = |result: Result<(), CeremonyError>| match result {
@@ -163,12 +168,20 @@ fn forged_records_of_earlier_powers_are_refused() {
 #[test]
 fn points_are_those_at_the_end_of_earlier_powers() {
     let forger = Forger::new();
-    let drop_last =
-        |changed: &mut Transcript| changed.logs.iter_mut().for_each(|log| _ = log.records.pop());
-    let path = forger.after(drop_last);
     let out = forger.directory.path().join("out");
-    let contributed = || contribute_as(&open(&path), 9, &[Chain::Tau], &out);
-    assert_eq!(refusal(contributed()), Check::End);
+    let contributed = |path: &Path| contribute_as(&open(path), 9, &[Chain::Tau], &out);
+    let mut changed = forger.earlier.clone();
+    changed.logs.iter_mut().for_each(|log| _ = log.records.pop());
+    let shorter = changed.as_earlier();
+    // Those of the sections.
+    let path = forger.after_these(shorter.clone());
+    assert_eq!(refusal(contributed(&path)), Check::End);
+    // Those in the genesis: then the names in the records would be of others.
+    let honest = forger.earlier.as_earlier();
+    let path = forger.after_these(Earlier { records: shorter.records, ..honest });
+    assert_eq!(refusal(contributed(&path)), Check::End);
+    without(&[Check::End], || step(&path, 9));
+    refused_by_this_alone(Check::End, &[], || check_powers(&path));
 }
 
 /// Nobody contributed to the earlier powers: all secrets are 1, or come from a beacon.
@@ -228,32 +241,38 @@ fn encodings_of_earlier_powers_are_bounded() {
         assert!(Genesis::from_bytes(&bytes[..cut]).is_err(), "{cut}");
     }
     let Subject::Powers(powers) = &begun.subject else { panic!("powers") };
-    let with = |transcript: Transcript| {
-        let origin = Origin::Powers(Box::new(transcript));
+    let Origin::Powers(inner) = &powers.origin else { panic!("earlier powers") };
+    let with = |earlier: Earlier| {
+        let origin = Origin::Powers(Box::new(earlier));
         let subject = Subject::Powers(crate::PowersGenesis { origin, ..powers.clone() });
         Genesis { subject, ..begun.clone() }
     };
+    let read = |genesis: Genesis| Transcript::without_records(genesis).map_err(|e| e.to_string());
     let mut nested = begun.clone();
-    for depth in 1.. {
-        let logs = nested.chains().into_iter().map(crate::Log::empty).collect();
-        nested = with(Transcript::of_records(nested, logs));
-        let read = Genesis::from_bytes(&nested.to_bytes());
-        match depth {
-            16 => {
-                let told = read.unwrap_err().to_string();
-                assert!(told.contains("more than 16 earlier powers"), "{told}");
-                break;
+    for depth in 2..=17 {
+        nested = with(Earlier {
+            genesis: nested.to_bytes(),
+            records: [vec![], vec![]],
+            ..*inner.clone()
+        });
+        match read(nested.clone()) {
+            Ok(transcript) => {
+                assert_eq!((transcript.lineage().len(), depth < 17), (depth + 1, true))
             }
-            _ => assert_eq!(read.unwrap(), nested),
+            Err(told) => assert!(depth == 17 && told.contains("more than 16"), "{depth}: {told}"),
         }
     }
-    // The end of a log is torn: its length says so.
-    let log = earlier.logs[1].framed_records();
-    let at = bytes.windows(log.len()).position(|window| window == log).unwrap();
-    let mut torn = bytes[..at - 8].to_vec();
-    torn.extend((log.len() as u64 - 1).to_le_bytes());
-    torn.extend(&log[..log.len() - 1]);
-    torn.extend(&bytes[at + log.len()..]);
-    let told = Genesis::from_bytes(&torn).unwrap_err().to_string();
-    assert!(told.contains("in the middle of a record"), "{told}");
+    // Records that are cut off, and other ones than those of powers.
+    let mut torn = inner.clone();
+    torn.records[1].pop();
+    let told = read(with(*torn)).unwrap_err();
+    assert!(told.contains("phi.log: it ends in the middle of a record"), "{told}");
+    let bench = Bench::new(&hekaton_testing::Squarings, true, None);
+    let family = open(&bench.path()).genesis.to_bytes();
+    let told = read(with(Earlier { genesis: family, ..*inner.clone() })).unwrap_err();
+    assert!(told.contains("they are a family"), "{told}");
+    let mut more = powers.clone();
+    more.domain = 32;
+    let told = read(Genesis { subject: Subject::Powers(more), ..begun.clone() }).unwrap_err();
+    assert!(told.contains("use powers for more"), "{told}");
 }

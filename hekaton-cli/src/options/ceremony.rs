@@ -107,9 +107,9 @@ pub(crate) struct CeremonyNew {
 /// The digest of what a ceremony begins with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected {
-    /// Of a transcript.
+    /// The digest of a transcript.
     Transcript([u8; 32]),
-    /// BLAKE2b-512, of a file.
+    /// The BLAKE2b-512 digest of a file.
     File([u8; 64]),
 }
 

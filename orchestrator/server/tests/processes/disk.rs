@@ -2,127 +2,50 @@
 
 use super::support::*;
 use hekaton_orchestrator::{Client, Digest};
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use hekaton_testing::{OnDisk, SmallDisk};
 
-/// A small file system of its own, which only the processes that it starts can see.
-struct SmallDisk {
-    shell: Child,
-    orders: ChildStdin,
-    started: usize,
+/// A disk, and a place with the other files of services on it.
+struct Bench {
+    place: Place,
+    disk: SmallDisk,
 }
 
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = self.shell.kill();
-        let _ = self.shell.wait();
+impl Bench {
+    fn new() -> Self {
+        let disk = SmallDisk::new("12m").expect("a small file system can be mounted");
+        Self { place: Place::new(""), disk }
     }
-}
 
-impl SmallDisk {
-    fn new(place: &Place) -> Self {
-        let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-        let mut command = Command::new("unshare");
-        command.args(if root { &["-m"][..] } else { &["-U", "-r", "-m"] }).arg("sh");
-        let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        let mut orders = shell.stdin.take().unwrap();
-        let data = place.path("data");
-        std::fs::create_dir_all(&data).unwrap();
-        let (data, done) = (data.display(), place.path("mounted"));
-        let order = format!(
-            "cd /; mount -t tmpfs -o size=12m,mode=700 hekaton-test '{data}' && touch '{}'\n",
-            done.display()
+    fn serve(&mut self) -> OnDisk {
+        let settings = self.place.path("settings.toml");
+        let command = format!(
+            "'{PROGRAM}' --json serve --listen 127.0.0.1:0 --data disk/data --settings '{}'",
+            settings.display()
         );
-        orders.write_all(order.as_bytes()).unwrap();
-        wait("a small file system is mounted", || done.exists());
-        Self { shell, orders, started: 0 }
-    }
-
-    /// Starts a service on the file system.
-    fn serve(&mut self, place: &Place) -> OnDisk {
-        self.started += 1;
-        let name = |what: &str| place.path(&format!("{what}-{}", self.started));
-        let (out, pid) = (name("out"), name("pid"));
-        let order = format!(
-            "'{PROGRAM}' --json serve --listen 127.0.0.1:0 --data '{}' --settings '{}' >'{}' 2>>'{}' & echo $! >'{}'\n",
-            place.path("data").display(),
-            place.path("settings.toml").display(),
-            out.display(),
-            place.path("stderr").display(),
-            pid.display(),
-        );
-        self.orders.write_all(order.as_bytes()).unwrap();
-        let mut address = None;
-        wait("it has started", || {
-            let line = std::fs::read_to_string(&out).unwrap_or_default();
-            let said = serde_json::from_str::<serde_json::Value>(&line).ok();
-            address = said.and_then(|said| Some(said["address"].as_str()?.to_owned()));
-            address.is_some()
-        });
-        let pid = std::fs::read_to_string(pid).unwrap().trim().to_owned();
-        OnDisk { address: address.unwrap(), pid }
-    }
-
-    /// Returns a path as the processes see it.
-    fn path(&self, place: &Place, name: &str) -> PathBuf {
-        let inside = place.path("data").join(name);
-        let root = format!("/proc/{}/root", self.shell.id());
-        PathBuf::from(root).join(inside.strip_prefix("/").unwrap())
-    }
-
-    /// Fills the file system to the last byte.
-    fn fill(&self, place: &Place) {
-        let mut file = std::fs::File::create(self.path(place, "ballast")).unwrap();
-        for size in [1 << 20, 1 << 12, 1] {
-            while file.write_all(&vec![7; size]).is_ok() {}
-        }
-    }
-
-    fn free(&self, place: &Place) {
-        std::fs::remove_file(self.path(place, "ballast")).unwrap();
+        self.disk.serve(&command, &self.place.path("stderr"))
     }
 }
 
-/// A service that the shell has started.
-struct OnDisk {
-    address: String,
-    pid: String,
-}
-
-impl OnDisk {
-    fn client(&self) -> Client {
-        Client::new(&self.address, None)
-    }
-
-    fn kill(self) {
-        drop(self);
-    }
-}
-
-impl Drop for OnDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-KILL", &self.pid]).status();
-    }
+fn client_of(service: &OnDisk) -> Client {
+    Client::new(&service.address, None)
 }
 
 #[test]
 fn a_full_disk_stops_writes_and_nothing_else() {
-    let place = Place::new("");
-    let mut disk = SmallDisk::new(&place);
-    let service = disk.serve(&place);
-    let client = service.client();
+    let mut bench = Bench::new();
+    let service = bench.serve();
+    let client = client_of(&service);
     wait("it is ready", || get(&service.address, "/readyz").status == 204);
     strict(&client);
-    let first = submit(&client, &place, 1, "0 one");
+    let first = submit(&client, &bench.place, 1, "0 one");
     let status = ended(&client, &first);
     wait("it is published", || published(&client) == ["b1"]);
     // Its input is there before the disk is full.
-    std::fs::write(place.path("input"), "0 two\n").unwrap();
-    let second = client.put_file(&place.path("input")).unwrap();
+    std::fs::write(bench.place.path("input"), "0 two\n").unwrap();
+    let second = client.put_file(&bench.place.path("input")).unwrap();
 
-    let check = |service: &OnDisk| {
-        let client = service.client();
+    let check = |bench: &Bench, service: &OnDisk| {
+        let client = client_of(service);
         wait("it says that it is not ready", || get(&service.address, "/readyz").status == 503);
         let answer = get(&service.address, "/readyz");
         assert!(answer.body.contains("no blob can be stored"), "{}", answer.body);
@@ -133,7 +56,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
         }
         assert_eq!(client.job(&first.job, 0).unwrap().outputs, status.outputs);
         assert_eq!(published(&client), ["b1"]);
-        assert_eq!(output(&client, &place, &status), "ONE");
+        assert_eq!(output(&client, &bench.place, &status), "ONE");
         // Writes report what is wrong, and when to retry.
         let blob = Digest::of(b"more than there is space for\n");
         let body = b"more than there is space for\n";
@@ -142,47 +65,44 @@ fn a_full_disk_stops_writes_and_nothing_else() {
         assert!(answer.header("retry-after").is_some(), "{:?}", answer.head);
         assert!(!answer.body.contains("/data"), "{}", answer.body);
     };
-    disk.fill(&place);
-    check(&service);
+    bench.disk.fill();
+    check(&bench, &service);
     // A process that starts now does as much.
-    service.kill();
-    let service = disk.serve(&place);
-    check(&service);
-    disk.free(&place);
+    drop(service);
+    let service = bench.serve();
+    check(&bench, &service);
+    bench.disk.free();
     wait("it is ready again", || get(&service.address, "/readyz").status == 204);
-    let client = service.client();
+    let client = client_of(&service);
     let job = client.submit(&body(2, &second.to_string())).unwrap();
-    assert_eq!(ended(&client, &job).state, "done", "{}", place.errors());
+    assert_eq!(ended(&client, &job).state, "done", "{}", bench.place.errors());
     wait("it is published", || published(&client) == ["b1", "b2"]);
-    service.kill();
-    drop(disk);
 }
 
 /// Although the disk is full again and again, all blocks that were accepted are published in the end.
 #[test]
 fn what_was_accepted_while_a_disk_fills_up_is_published() {
-    let place = Place::new("");
-    let mut disk = SmallDisk::new(&place);
-    let service = disk.serve(&place);
-    let client = service.client();
+    let mut bench = Bench::new();
+    let service = bench.serve();
+    let client = client_of(&service);
     wait("it is ready", || get(&service.address, "/readyz").status == 204);
     strict(&client);
     let blobs: Vec<Digest> = (1..=8)
         .map(|block| {
-            std::fs::write(place.path("input"), format!("0.1 w{block}\n")).unwrap();
-            client.put_file(&place.path("input")).unwrap()
+            std::fs::write(bench.place.path("input"), format!("0.1 w{block}\n")).unwrap();
+            client.put_file(&bench.place.path("input")).unwrap()
         })
         .collect();
     let mut accepted = 0;
     for blob in &blobs {
         if accepted % 2 == 1 {
-            disk.fill(&place);
+            bench.disk.fill();
         }
         let body = body(accepted + 1, &blob.to_string());
         let sent = client.submit(&body);
         std::thread::sleep(std::time::Duration::from_millis(300));
         if accepted % 2 == 1 {
-            disk.free(&place);
+            bench.disk.free();
         }
         let mut sent = sent.map_err(|error| assert!(error.may_be_repeated(), "{error}"));
         wait("it is accepted", || {
@@ -197,7 +117,5 @@ fn what_was_accepted_while_a_disk_fills_up_is_published() {
     let is_published = within(std::time::Duration::from_secs(120), || {
         client.proofs("main", 0).is_ok_and(|it| it.proofs.iter().map(|it| &it.id).eq(&all))
     });
-    assert!(is_published, "{:?}\n{}", published(&client), place.errors());
-    service.kill();
-    drop(disk);
+    assert!(is_published, "{:?}\n{}", published(&client), bench.place.errors());
 }
