@@ -1,6 +1,6 @@
 //! Directories that are there as a whole or not at all.
 
-use crate::{folder_of, is_temporary, sync_folder_of, unique_name};
+use crate::{PART, folder_of, is_temporary, sync_folder_of, unique_name};
 use std::fs::{File, TryLockError};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
@@ -90,12 +90,16 @@ impl NewDirectory {
     /// extension `complete`.
     ///
     /// # Errors
-    /// If it cannot be renamed.
+    /// If it cannot be renamed; the error gives the name that it has.
     pub fn keep(mut self) -> Result<PathBuf> {
         self.is_kept = true;
-        make_readable(&self.path)?;
-        let kept = self.rename_to_keep()?;
-        sync_folder_of(&kept)?;
+        let named = |place: &Path| {
+            let place = place.display().to_string();
+            move |e: Error| Error::new(e.kind(), format!("{place}: {e}"))
+        };
+        make_readable(&self.path).map_err(named(&self.path))?;
+        let kept = self.rename_to_keep().map_err(named(&self.path))?;
+        sync_folder_of(&kept).map_err(named(&kept))?;
         Ok(kept)
     }
 
@@ -114,6 +118,35 @@ impl NewDirectory {
         }
         make_readable(&self.path)?;
         std::fs::rename(&self.path, &self.target)
+    }
+}
+
+/// Removes a directory that another thread is building, by its temporary name. It is renamed first, so that it is published as a whole or
+/// not at all. Returns `false` if it has its own name already.
+///
+/// # Errors
+/// If it can be neither renamed nor found to be gone. What cannot be removed afterwards is left for the next process that begins a directory of
+/// this name.
+pub fn remove_unfinished(path: &Path) -> Result<bool> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let stem = name.as_deref().and_then(|name| name.strip_suffix(PART)).filter(|_| {
+        // Digits of the machine, and then of the directory.
+        name.as_deref().is_some_and(is_temporary)
+    });
+    let other = match stem {
+        Some(stem) => {
+            format!("{}{}{PART}", &stem[..stem.len() - DIGITS], &unique_name()[..DIGITS])
+        }
+        None => format!(".{}{PART}", unique_name()),
+    };
+    let other = folder_of(path).join(other);
+    match std::fs::rename(path, &other) {
+        Ok(()) => {
+            let _ = std::fs::remove_dir_all(other);
+            Ok(true)
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
     }
 }
 
@@ -304,6 +337,36 @@ mod tests {
             }
         });
         assert_eq!(names(folder.path()), [""; 0]);
+    }
+
+    /// A removal by another thread takes the whole directory, or nothing of it.
+    #[test]
+    fn directories_are_published_as_a_whole_or_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut published, mut removed) = (0, 0);
+        for round in 0..200 {
+            let path = folder.path().join(format!("keys-{round}"));
+            let new = NewDirectory::beside(&path).unwrap();
+            for file in 0..20 {
+                std::fs::write(new.path().join(file.to_string()), "").unwrap();
+            }
+            let building = new.path().to_owned();
+            let remover = std::thread::spawn(move || remove_unfinished(&building).unwrap());
+            if round % 2 == 0 {
+                std::thread::yield_now();
+            }
+            let is_published = new.publish().is_ok();
+            assert_ne!(is_published, remover.join().unwrap());
+            match is_published {
+                true => assert_eq!(names(&path).len(), 20),
+                false => assert!(!path.exists()),
+            }
+            (published, removed) =
+                (published + usize::from(is_published), removed + usize::from(!is_published));
+        }
+        assert!(published > 0 && removed > 0, "{published} published, {removed} removed");
+        let left = names(folder.path());
+        assert!(left.iter().all(|name| name.starts_with("keys-")), "{left:?}");
     }
 
     /// A complete directory that cannot get its name is not lost.

@@ -19,7 +19,7 @@
 mod directory;
 pub mod process;
 
-pub use directory::NewDirectory;
+pub use directory::{NewDirectory, remove_unfinished};
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};

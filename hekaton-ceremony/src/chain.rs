@@ -16,6 +16,8 @@ pub struct Checked {
     pub steps: Vec<Step>,
     /// The head before the first record, and after each.
     pub heads: Vec<[u8; 32]>,
+    /// `true` if one of the records is a beacon.
+    pub(crate) has_beacon: bool,
 }
 
 impl Checked {
@@ -71,6 +73,7 @@ pub(crate) fn check(
         chain,
         steps: vec![Step::start(genesis, chain)],
         heads: vec![first_head(genesis, chain)],
+        has_beacon: false,
     };
     // Of a file of others; generators are equal in both groups.
     let same = same_logarithms(&checked.last().in_both_groups(), &mut random);
@@ -79,6 +82,7 @@ pub(crate) fn check(
         check_next(&checked, record, &mut random)?;
         checked.steps.push(record.step.clone());
         checked.heads.push(record.head());
+        checked.has_beacon |= matches!(record.kind, Kind::Beacon { .. });
     }
     Ok(checked)
 }
@@ -105,6 +109,7 @@ pub(crate) fn check_next(
     let linked = before.digests().iter().zip(after.digests()).all(|(b, a)| b.new == a.received);
     require(linked, Check::Link, at)?;
     if let Kind::Beacon { value, exponent } = &record.kind {
+        require(!checked.has_beacon, Check::Beacons, at)?;
         let secrets = secrets::of_beacon(&record.before, record.chain, value, *exponent, old.len());
         let expected = old.iter().zip(&secrets).map(|(old, secret)| old.mul(secret));
         require(expected.eq(new.iter().copied()), Check::Beacon, at)?;

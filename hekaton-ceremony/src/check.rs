@@ -36,6 +36,9 @@ pub enum Check {
     /// A beacon's secrets are not those of its value.
     #[error("the points are not those of the beacon's value")]
     Beacon,
+    /// A chain has several beacons. Each costs everybody who checks it up to 2^30 hashes.
+    #[error("a second beacon of its chain")]
+    Beacons,
     /// A Theta is not that of K.
     #[error("e(K, Theta) is not e([L_0]_1, H)")]
     Theta,

@@ -11,7 +11,7 @@ use crate::log;
 use crate::powers::{self, Output, write_start};
 use crate::record::{Digests, Kind, PowersStep, Record, Step};
 use crate::sections::{Section, Vector};
-use crate::transcript::{MOST_GENESIS, Transcript, fixed_path, log_path, of_earlier, section_path};
+use crate::transcript::{Transcript, fixed_path, log_path, of_earlier, section_path};
 use crate::verify::{Family, Powers};
 use hekaton_circuit::R1cs;
 use hekaton_core::mirage::check_type_with;
@@ -152,12 +152,7 @@ pub fn new_powers(
 pub(crate) fn draft_of(powers: &PowersGenesis, beacon: &str) -> Result<Genesis, CeremonyError> {
     let subject = Subject::Powers(powers.clone());
     let genesis = Genesis { nonce: [0; 32], beacon: beacon.to_owned(), subject };
-    let bytes = genesis.to_bytes();
-    match Genesis::from_bytes(&bytes) {
-        Ok(_) if bytes.len() as u64 > MOST_GENESIS => {
-            let why = "the records of the earlier powers are too long: begin anew";
-            Err(CeremonyError::Foreign(why.to_owned()))
-        }
+    match Genesis::from_bytes(&genesis.to_bytes()) {
         Ok(_) => Ok(genesis),
         Err(e) => Err(CeremonyError::Foreign(format!("such powers cannot be made: {e}"))),
     }

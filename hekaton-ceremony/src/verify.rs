@@ -350,14 +350,10 @@ impl Family {
 
 /// The names of those who made these records, in order, each once; beacons are left out, because they count for nobody.
 pub fn contributors<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
     let made = |record: &&Record| record.kind == crate::record::Kind::Contribution;
-    for record in records.into_iter().filter(made) {
-        if !names.contains(&record.name.as_str()) {
-            names.push(&record.name);
-        }
-    }
-    names
+    let mut seen = std::collections::HashSet::new();
+    let names = records.into_iter().filter(made).map(|record| record.name.as_str());
+    names.filter(|name| seen.insert(*name)).collect()
 }
 
 /// A line of a receipt: a contribution to a chain.

@@ -6,6 +6,7 @@ use crate::record::{Kind, Record};
 use crate::transcript::Transcript;
 use crate::verify::{Receipt, contributors, includes};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// The first line of a receipt.
 const RECEIPT: &str = "hekaton ceremony receipt 1";
@@ -115,7 +116,10 @@ pub fn chains_text(transcripts: &[&Transcript]) -> String {
             );
             everywhere = Some(match everywhere {
                 None => names,
-                Some(all) => all.into_iter().filter(|name| names.contains(name)).collect(),
+                Some(all) => {
+                    let names: HashSet<&str> = names.into_iter().collect();
+                    all.into_iter().filter(|name| names.contains(name)).collect()
+                }
             });
         }
     }

@@ -5,7 +5,7 @@ mod common;
 mod foreign;
 
 use ark_ff::Field;
-use common::{fails, hekaton, ok};
+use common::{command, fails, hekaton, ok};
 use hekaton_circuit::Fr;
 use hekaton_core::VerifyingKey;
 use hekaton_r1cs::{R1csFile, SystemBuilder, WitnessFile};
@@ -449,9 +449,16 @@ fn a_ceremony_makes_the_keys() {
         let at = bytes.len() - 32;
         bytes[at] ^= 1;
     });
-    fails(4, "the trial of the keys", &[&finish[..], &[&foreign]].concat());
+    fails(2, "does not satisfy the circuit", &[&finish[..], &[&foreign]].concat());
     assert!(!Path::new(&keys).exists());
-    // They are kept under another name, for a trial that comes to an end.
+    // A trial that ends for another reason than the keys: they are kept under another name.
+    let nowhere = path("nowhere");
+    let output =
+        command(&[&finish[..], &[&wtns]].concat()).env("TMPDIR", nowhere).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{told}");
+    assert!(told.contains("a temporary directory") && told.contains("is finished"), "{told}");
+    assert!(!Path::new(&keys).exists());
     let is_kept = |name: &str| name.starts_with(".keys.") && name.ends_with(".complete");
     let entries = std::fs::read_dir(place.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

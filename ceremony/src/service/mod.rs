@@ -39,6 +39,8 @@ pub(crate) struct Service {
     /// The directory of the transcript.
     directory: PathBuf,
     genesis: Genesis,
+    /// The digest of the genesis, which everybody asks for.
+    digest: String,
     finished: bool,
     admission: Admission,
     deadline: Duration,
@@ -135,6 +137,7 @@ impl Service {
         };
         let service = Self {
             directory,
+            digest: hex::encode(coordinator.transcript.genesis.digest()),
             genesis: coordinator.transcript.genesis.clone(),
             finished: coordinator.is_finished(),
             admission,
@@ -246,7 +249,7 @@ impl Service {
         let shared = self.lock();
         let stages = || shared.queue.slots.iter().map(|slot| &slot.stage);
         StatusBody {
-            ceremony: hex::encode(self.genesis.digest()),
+            ceremony: self.digest.clone(),
             title: self.genesis.title(),
             finished: self.finished,
             invited: self.admission != Admission::Open,

@@ -20,6 +20,9 @@ const MAX_BUSES: u32 = 1 << 16;
 const MAX_TEXT: usize = 1 << 16;
 const MAX_NAME: usize = 1 << 10;
 
+/// The most bytes of earlier powers, about four thousand records: each level of them has those behind it as a copy.
+const MOST_EARLIER_BYTES: u64 = 1 << 22;
+
 impl Genesis {
     /// Decodes [`Self::to_bytes`]. Numbers are bounded before anything is computed from them.
     ///
@@ -101,9 +104,10 @@ fn read_powers(reader: &mut Reader<'_>) -> Result<PowersGenesis, DecodeError> {
 
 /// Reads earlier powers. Their records stay encoded: `Transcript::open` reads them.
 fn read_earlier(reader: &mut Reader<'_>) -> Result<Earlier, DecodeError> {
-    let file = |reader: &mut Reader<'_>, what| {
-        let bytes = usize::try_from(reader.u64(what)?);
-        let bytes = bytes.map_err(|e| reader.invalid(what, 8, e))?;
+    let mut left = MOST_EARLIER_BYTES;
+    let mut file = |reader: &mut Reader<'_>, what| {
+        let bytes = number(reader, left, what)?;
+        left -= bytes as u64;
         Ok(reader.take(bytes, what)?.to_vec())
     };
     let genesis = file(reader, "genesis of earlier powers")?;

@@ -119,10 +119,16 @@ fn c20_to_c22_beacons_count_for_nobody() {
     add_as(&path, beacon(b"block 1"), 9);
     refused_by_this_alone(Check::Contribution, &[], verify);
     step(&path, 1);
-    add_as(&path, beacon(b"block 2"), 9);
     assert!(verify().is_ok() && check_powers(&path).is_ok());
+    // A second one.
+    without(&[Check::Beacons], || add_as(&path, beacon(b"block 2"), 9));
+    refused_by_this_alone(Check::Beacons, &[], verify);
+    let other = tempfile::tempdir().unwrap();
+    let path = powers_of(other.path(), 4, 2, &[1, 2]);
+    add_as(&path, beacon(b"block 2"), 9);
     let transcript = open(&path);
-    assert_eq!(crate::contributors(transcript.records(CHAIN)), ["contributor 1"]);
+    check_powers(&path).unwrap();
+    assert_eq!(crate::contributors(transcript.records(CHAIN)), ["contributor 1", "contributor 2"]);
     // Signed by somebody who has secrets of its own.
     let records = transcript.records(CHAIN).to_vec();
     let before = check(&transcript, &records[..2]).unwrap();

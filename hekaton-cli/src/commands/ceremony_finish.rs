@@ -1,7 +1,7 @@
 //! `hekaton ceremony finish`: the end of a ceremony, and the keys of a family.
 
 use super::ceremony_check::{CeremonyKeys, Types, Whole};
-use super::ceremony_trial::Trial;
+use super::ceremony_trial::{NoVerdict, Trial};
 use super::family::remove_on_interrupt;
 use crate::app::App;
 use crate::application::OpenCircuit;
@@ -110,23 +110,40 @@ impl NewKeys {
         derived.map(drop).map_err(|e| failed_to_derive(&e))
     }
 
-    /// Keeps complete keys whose trial did not come to an end.
-    fn keep(self, failure: Failure, keys: &Path) -> Failure {
-        let kept = match (self.store, self.family) {
+    /// Keeps complete keys whose trial ended for another reason, and ends the ceremony, all of whose points were checked.
+    fn keep(self, coordinator: &Coordinator, failure: &Failure, keys: &Path) -> Failure {
+        let why =
+            |result: &str| Failure::new(failure.code, format!("{}\n{result}", failure.message));
+        // What was checked is not what was written, if a disk has failed.
+        let opened = match &self.store {
+            Some(store) => KeyStore::open(&unfinished(store)).map(drop),
+            None => {
+                let path = self.unfinished();
+                let opened = FamilyStore::open(&path);
+                opened
+                    .and_then(|(manifest, _)| FamilyStore::proving_keys(&path, &manifest))
+                    .map(drop)
+            }
+        };
+        let kept = opened.and_then(|()| match (self.store, self.family) {
             (Some(mut store), _) => store.keep(),
             (None, family) => family.expect("without a store").keep(),
+        });
+        let kept = match kept {
+            Ok(kept) => kept,
+            Err(e) => return why(&format!("The keys cannot be kept: {}", explain(&e))),
         };
-        let message = match kept {
-            Ok(kept) => format!(
-                "{}\nThe ceremony is finished, and its keys are complete in {}: try them with `hekaton prove FILE --keys DIR`, \
-                 then rename this directory to {}",
-                failure.message,
-                kept.display(),
-                keys.display()
-            ),
-            Err(e) => format!("{}\nIts keys could not be kept: {}", failure.message, explain(&e)),
-        };
-        Failure { message, ..failure }
+        let remedy = format!(
+            "The keys are complete in {}: try them with `hekaton prove FILE --keys DIR`, then rename this directory to {}",
+            kept.display(),
+            keys.display()
+        );
+        match coordinator.finish() {
+            Ok(()) => why(&format!("The ceremony is finished. {remedy}")),
+            Err(e) => why(&format!(
+                "{remedy}. The ceremony is not finished: {e}; run `hekaton ceremony finish` again"
+            )),
+        }
     }
 
     /// Makes the keys visible.
@@ -172,19 +189,19 @@ fn finish_family(
     match &trial {
         Some(trial) => {
             display.line("a trial: a proof under the keys, and its verification");
-            let tried = trial.run(&new.unfinished(), new.store.is_some(), &unfinished);
-            match tried {
-                // What ended the trial was something else than the keys, all of whose points were checked.
-                Err(failure) if failure.code != exit::REFUSED => {
-                    coordinator.finish().map_err(|e| failed(&e))?;
-                    return Err(new.keep(failure, keys));
+            match trial.run(&new.unfinished(), new.store.is_some(), &unfinished) {
+                Ok(()) => {}
+                Err(NoVerdict::Keys(failure)) => return Err(failure),
+                Err(NoVerdict::Elsewhere(failure)) => {
+                    let _commitment = unfinished.commit();
+                    return Err(new.keep(&coordinator, &failure, keys));
                 }
-                tried => tried?,
             }
         }
         None if command.no_trial => {}
         None => display.line("without a trial of the keys, as the circuit has no sample that fits"),
     }
+    let _commitment = unfinished.commit();
     // Before the keys get their name, so that this can be run again after a crash.
     coordinator.finish().map_err(|e| failed(&e))?;
     new.publish()?;

@@ -7,10 +7,12 @@ use crate::machine;
 use crate::options::CeremonyFinish;
 use hekaton_ceremony::FamilyGenesis;
 use hekaton_circuit::named::{InputFile, ParameterMap};
+use hekaton_circuit::{CheckOptions, check_with};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::unfinished::Unfinished;
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -45,6 +47,19 @@ impl Trial {
             let input = exit::input(path)?;
             let fits = circuit.check_input(&input);
             fits.map_err(|e| imported::input_failure(path, &e, exit::USAGE))?;
+            // Now, and not after the check of a whole ceremony.
+            let options = CheckOptions::new();
+            let checked = circuit.on_input(&input, |it| check_with(it, &options, &mut |_, _| {}));
+            let report = checked
+                .map_err(|e| imported::input_failure(path, &e, exit::USAGE))?
+                .or_fail(exit::USAGE)?;
+            if report.violated > 0 || !report.unbalanced.is_empty() {
+                let why = format!(
+                    "--trial {}: it does not satisfy the circuit, as `hekaton check` shows",
+                    path.display()
+                );
+                return Err(Failure::new(exit::USAGE, why));
+            }
             return Ok(Some(Self::Input(input)));
         }
         if circuit.directory().is_some() {
@@ -98,14 +113,17 @@ impl Trial {
         keys: &Path,
         is_store: bool,
         unfinished: &Unfinished,
-    ) -> Result<(), Failure> {
-        let place = unfinished.scratch()?;
+    ) -> Result<(), NoVerdict> {
+        let place = unfinished.scratch().map_err(NoVerdict::Elsewhere)?;
         let (file, proof) = (place.path().join("trial"), place.path().join("proof"));
         let (bytes, exit_code) = match self {
-            Self::Input(input) => (input.read().or_fail(exit::FAILED)?, None),
+            Self::Input(input) => {
+                (input.read().or_fail(exit::FAILED).map_err(NoVerdict::Elsewhere)?, None)
+            }
             Self::Program { bytes, exit_code } => (bytes.clone(), Some(exit_code.to_string())),
         };
-        std::fs::write(&file, bytes).or_fail(exit::FAILED)?;
+        let written = std::fs::write(&file, bytes);
+        written.or_fail(exit::FAILED).map_err(NoVerdict::Elsewhere)?;
         let text = |text: &'static str| OsStr::new(text);
         let (file, proof) = (file.as_os_str(), proof.as_os_str());
         let with_keys = [text("--keys"), keys.as_os_str()];
@@ -130,29 +148,54 @@ impl Trial {
     }
 }
 
-/// Runs a command of this program. Returns its output, or its exit code and its errors.
-fn call(arguments: &[&OsStr]) -> Result<String, (Option<i32>, String)> {
-    let failed = |e: std::io::Error| (None, e.to_string());
+/// The reason why a trial has not succeeded.
+pub(crate) enum NoVerdict {
+    /// Something that has nothing to do with the keys, such as the folder for temporary files, or too little memory.
+    Elsewhere(Failure),
+    /// The keys, or it cannot be told.
+    Keys(Failure),
+}
+
+/// The way in which a command has failed.
+enum Ended {
+    /// It did not start.
+    NotStarted,
+    /// The system killed it, which has too little memory.
+    Killed,
+    /// Its exit code, or another signal.
+    Status(Option<i32>),
+}
+
+/// Runs a command of this program. Returns its output, or how it ended and its errors.
+fn call(arguments: &[&OsStr]) -> Result<String, (Ended, String)> {
+    const SIGKILL: i32 = 9;
+    let failed = |e: std::io::Error| (Ended::NotStarted, e.to_string());
     let program = std::env::current_exe().map_err(failed)?;
     let output = Command::new(program).args(arguments).output().map_err(failed)?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let why = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-            Err((output.status.code(), why))
-        }
+    let why = || String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+    match (output.status.success(), output.status.signal()) {
+        (true, _) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        (false, Some(SIGKILL)) => Err((Ended::Killed, "it was killed: too little memory?".into())),
+        (false, _) => Err((Ended::Status(output.status.code()), why())),
     }
 }
 
 /// Runs a command that must succeed under right keys.
-fn succeeds(arguments: &[&OsStr]) -> Result<String, Failure> {
-    call(arguments).map_err(|(status, why)| {
-        // Only a verdict is about the keys.
-        let (code, what) = match status {
-            Some(1) => (exit::REFUSED, "the keys fail their trial"),
-            _ => (exit::FAILED, "the trial of the keys did not come to an end"),
+fn succeeds(arguments: &[&OsStr]) -> Result<String, NoVerdict> {
+    call(arguments).map_err(|(ended, why)| {
+        let failure = |code, what: &str| {
+            Failure::new(code, format!("{what} (--no-trial leaves it out): {why}"))
         };
-        Failure::new(code, format!("{what} (--no-trial leaves it out): {why}"))
+        let no_end = "the trial of the keys did not come to an end";
+        match ended {
+            Ended::NotStarted | Ended::Killed => {
+                NoVerdict::Elsewhere(failure(exit::FAILED, no_end))
+            }
+            Ended::Status(Some(1)) => {
+                NoVerdict::Keys(failure(exit::REFUSED, "the keys fail their trial"))
+            }
+            Ended::Status(_) => NoVerdict::Keys(failure(exit::FAILED, no_end)),
+        }
     })
 }
 
