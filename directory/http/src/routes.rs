@@ -413,11 +413,11 @@ async fn same_site(request: Request, next: Next) -> Response {
 }
 
 async fn unknown() -> Refusal {
-    Refusal::new(kind::NOT_FOUND, "there is no such path; /openapi.json describes all")
+    Refusal::new(kind::NOT_FOUND, "there is no such path; /openapi.json describes all paths")
 }
 
 async fn other_method() -> Refusal {
-    Refusal::new(kind::METHOD, "the path has no such method; /openapi.json describes all")
+    Refusal::new(kind::METHOD, "the path has no such method; /openapi.json describes all methods")
 }
 
 /// The whole service.

@@ -1,4 +1,4 @@
-//! Files by their digest: inputs, outputs and workflows. They never go through the store.
+//! Content-addressed files: inputs, outputs and workflows. They never pass through the store.
 
 use crate::id::Digest;
 use std::fs::File;
@@ -25,7 +25,7 @@ pub enum BlobError {
     Damaged {
         /// The digest that it is named by.
         wanted: Digest,
-        /// The digest of what is there.
+        /// The digest of the file's content.
         found: Digest,
     },
     /// It is larger than allowed.
@@ -61,7 +61,7 @@ impl BlobError {
     }
 }
 
-/// A blob that is being written. Dropped before it is finished, it leaves nothing.
+/// A blob that is being written. If it is dropped before it is finished, its file is removed.
 #[derive(Debug)]
 pub struct Incoming {
     blobs: Blobs,
@@ -112,7 +112,7 @@ impl Blobs {
         }
     }
 
-    /// Opens a blob to be read, with its length. What is read is to be checked against its digest.
+    /// Opens a blob for reading, and returns its length. The caller must check the bytes that it reads against the digest.
     ///
     /// # Errors
     /// If there is none.
@@ -138,7 +138,7 @@ impl Blobs {
     pub fn begin(&self, limit: u64) -> Result<Incoming, BlobError> {
         // In the folder of blobs, since a rename works only within a file system.
         let path = self.folder.join("incoming").join(hekaton_files::unique_name());
-        // Never a file that is there: another process that writes into it would get its bytes into
+        // Never an existing file: another process that still writes to it would put its bytes into
         // this blob.
         let made = File::options().write(true).create_new(true).open(&path);
         let file = made.map_err(|error| BlobError::io(&path, error))?;
@@ -163,7 +163,7 @@ impl Blobs {
     pub fn copy(&self, from: &Path, limit: u64) -> Result<Incoming, BlobError> {
         let mut source = File::open(from).map_err(|error| BlobError::io(from, error))?;
         let mut incoming = self.begin(limit)?;
-        // No larger than the file, as most are small.
+        // The buffer is no larger than the file, as most files are small.
         let length = source.metadata().map_or(1 << 20, |found| found.len().min(1 << 20));
         let mut buffer = vec![0; usize::try_from(length).unwrap_or(1 << 20) + 1];
         loop {
@@ -185,7 +185,7 @@ impl Blobs {
         let mut bytes = Vec::new();
         let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| BlobError::io(&path, error))?;
-        // One byte more than the limit was asked for, to see that there is more.
+        // One byte more than the limit was requested, to detect a blob that exceeds it.
         if bytes.len() as u64 > limit {
             return Err(BlobError::TooLarge { limit });
         }
@@ -196,17 +196,17 @@ impl Blobs {
         }
     }
 
-    /// Checks that a blob of some size could be stored now.
+    /// Checks that a blob of 256 KiB could be stored now.
     ///
     /// # Errors
-    /// Why not.
+    /// If it could not be stored, with the reason.
     pub fn probe(&self) -> Result<(), BlobError> {
         let mut incoming = self.begin(PROBE as u64)?;
         // Bytes that cannot be compressed.
         let mut bytes = vec![0; PROBE];
         blake3::Hasher::new().finalize_xof().fill(&mut bytes);
         incoming.write(&bytes)?;
-        // Some file systems find out only now.
+        // Some file systems report only now that the disk is full.
         incoming.file.sync_data().map_err(|error| BlobError::io(&incoming.path, error))
     }
 
@@ -244,7 +244,7 @@ impl Blobs {
         }
     }
 
-    /// Removes what writers that are gone have left behind for at least an hour.
+    /// Removes files that writers abandoned at least an hour ago.
     pub fn tidy(&self) {
         let Ok(files) = std::fs::read_dir(self.folder.join("incoming")) else { return };
         for file in files.flatten() {
@@ -266,9 +266,9 @@ impl Incoming {
     /// Adds bytes.
     ///
     /// # Errors
-    /// If they are too many, or the disk is full.
+    /// If they exceed the limit, or the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
-        // Counted before it is written: what is too large must not fill the disk first.
+        // Counted before it is written, so that a blob that is too large cannot fill the disk first.
         self.length = self.length.saturating_add(bytes.len() as u64);
         if self.length > self.limit {
             return Err(BlobError::TooLarge { limit: self.limit });
@@ -292,7 +292,7 @@ impl Incoming {
         Digest::from(self.hasher.finalize())
     }
 
-    /// Makes it a blob: on disk under its name when this returns.
+    /// Turns the file into a blob, which is on disk under its name when this returns.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -310,9 +310,9 @@ impl Incoming {
             std::fs::create_dir_all(folder).map_err(io(folder))?;
             sync(&self.blobs.folder)?;
         }
-        // This also replaces a file that is there: it may be damaged, or not be on disk yet. Unlike other files (`hekaton_files`), a
-        // blob is renamed before it is synced, so that file systems with a journal sync only once: no process learns of the blob before
-        // both are synced, and after a crash before that, its digest shows what is missing.
+        // This also replaces an existing file, which may be damaged or not yet on disk. Unlike other files (`hekaton_files`), a blob is
+        // renamed before it is synced, so that file systems with a journal sync only once: no process learns of the blob before both are
+        // synced, and after a crash before that, its digest shows what is missing.
         std::fs::rename(&self.path, &path).map_err(io(&path))?;
         self.file.sync_all().map_err(io(&path))?;
         sync(folder)?;
@@ -346,7 +346,7 @@ mod tests {
         assert!(matches!(blobs.get(&digest, 9), Err(BlobError::Damaged { .. })));
         assert!(matches!(blobs.verify(&digest), Err(BlobError::Damaged { .. })));
         blobs.probe().unwrap();
-        // Sent again, it is right again.
+        // Storing it again repairs it.
         blobs.put(b"proof").unwrap();
         blobs.verify(&digest).unwrap();
 

@@ -45,7 +45,7 @@ pub mod example {
         })
     }
 
-    /// The handle that the job has then.
+    /// The handle of that job.
     pub fn job() -> Value {
         "main.genesis.11987f601952d2d233886b2a2ce7ccdb94f6a0dc2767fcd91974b70f4a464d0b".into()
     }
@@ -89,10 +89,10 @@ pub struct JobBody {
     /// The digest of a workflow that was sent before. Either this or `backend`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// A back-end that is given each input by itself.
+    /// A back-end that receives each input as a separate task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// Digests of blobs that were sent before, by the names that the workflow has for them. With `backend`, the name is `input`.
+    /// Digests of blobs that were sent before, by the names of the workflow's inputs. With `backend`, the name is `input`.
     pub inputs: BTreeMap<String, Vec<String>>,
 }
 
@@ -150,7 +150,7 @@ pub struct JobView {
 pub struct JobsBody {
     /// The jobs, in no order.
     pub jobs: Vec<JobView>,
-    /// Blocks that wait in vain.
+    /// Blocks that stand still.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing_still: Vec<StandstillBody>,
 }
@@ -189,7 +189,7 @@ pub struct WorkerView {
     pub busy: usize,
     /// The back-ends that it has and trusts.
     pub backends: Vec<String>,
-    /// Those that it does not trust, with what failed.
+    /// Back-ends that it does not trust, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quarantined: BTreeMap<String, String>,
     /// `true` if it makes tasks and publishes.
@@ -217,7 +217,7 @@ pub struct ChainBody {
     pub bundles: Option<BundlesBody>,
 }
 
-/// A chain whose blocks are made of those that another chain publishes.
+/// The source of a chain of bundles: another chain, whose published blocks are bundled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -228,7 +228,7 @@ pub struct BundlesBody {
     pub blocks: u32,
     /// The digest of a workflow (`POST /v1/workflows`).
     pub workflow: String,
-    /// The workflow's input that the outputs of the blocks are.
+    /// The workflow's input that receives the outputs of the blocks.
     pub input: String,
     /// The urgency of its jobs: 0 is the most urgent.
     #[serde(default)]
@@ -256,10 +256,10 @@ pub struct ChainState {
     /// Its height.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u64>,
-    /// The last block that was accepted after it: what the next one to submit follows.
+    /// The last block that was accepted after `tail`: the parent of the next block to submit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
-    /// Its height; none where that is the genesis.
+    /// The height of `tip`; `None` if `tip` is the genesis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tip_height: Option<u64>,
 }
@@ -269,7 +269,7 @@ pub struct ChainState {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RevertBody {
-    /// The last block that stays; the genesis for all.
+    /// The last block that stays; the genesis to remove all blocks.
     pub to: String,
     /// Its height.
     pub block: u64,
@@ -281,11 +281,11 @@ pub struct RevertBody {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", schema(example = example::reorg_body))]
 pub struct ReorgBody {
-    /// The last block that stays; the genesis for all.
+    /// The last block that stays; the genesis to remove all blocks.
     pub to: String,
     /// Its height.
     pub block: u64,
-    /// The block that is to follow it. Where it does already, nothing is torn off, so the request can be repeated.
+    /// The block that is to follow. If it already does, nothing is removed, so the request can be repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -304,7 +304,7 @@ pub struct ProofsBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProofBody {
-    /// Its revision: `from` of the next request is the last one.
+    /// Its revision; that of the last entry is the `from` of the next request.
     pub rev: u64,
     /// `block`, `skip` or `revert`.
     pub entry: String,

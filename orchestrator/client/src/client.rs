@@ -23,7 +23,7 @@ const TRANSFER: Duration = Duration::from_secs(280);
 // A service that is wrong or hostile must not fill the memory of its client.
 const MAX_ANSWER: u64 = 16 << 20;
 
-/// Asks a service.
+/// Sends requests to a service.
 #[derive(Clone, Debug)]
 pub struct Client {
     address: String,
@@ -60,8 +60,8 @@ pub enum ClientError {
         /// The operating system's error.
         error: std::io::Error,
     },
-    /// A blob is not what it is called.
-    #[error("the service sent another blob: expected digest {wanted}, found {found}")]
+    /// The service sent a blob with a different digest.
+    #[error("the service sent a different blob: expected digest {wanted}, found {found}")]
     OtherBlob {
         /// The digest that was asked for.
         wanted: Digest,
@@ -77,8 +77,8 @@ impl ClientError {
             // The service names a time only where the same request may succeed later, as with a
             // full queue.
             Self::Problem { problem, .. } => problem.retry_after.is_some(),
-            // A request that was carried out without an answer does no harm twice: jobs and blobs
-            // are found by their content.
+            // Repeating a request that took effect without an answer is harmless: jobs and blobs
+            // are identified by their content.
             Self::Failed { .. } => true,
             Self::File { .. } | Self::OtherBlob { .. } => false,
         }
@@ -99,7 +99,7 @@ impl From<ClientError> for Failure {
 impl Client {
     /// Makes a client of the service at an address, such as `http://127.0.0.1:8642`.
     pub fn new(address: &str, token: Option<String>) -> Self {
-        // The body of a refusal says what is wrong. As an error of the library, it would be lost.
+        // The body of a refusal gives the reason. It would be lost if the library turned the status into an error.
         let config = ureq::Agent::config_builder().http_status_as_error(false).build();
         let name = address.trim_end_matches('/');
         let address = match name.contains("://") {
@@ -109,14 +109,14 @@ impl Client {
         Self { address, token, trace: None, agent: config.into() }
     }
 
-    /// Returns the same client, whose requests belong to a trace: jobs that it submits have this `traceparent` (W3C Trace Context). The
-    /// service ignores a `trace` that is not valid.
+    /// Returns a copy of this client whose requests belong to a trace: jobs that it submits have this `traceparent` (W3C Trace Context).
+    /// The service ignores an invalid `trace`.
     #[must_use]
     pub fn traced(&self, trace: &str) -> Self {
         Self { trace: Some(trace.to_owned()), ..self.clone() }
     }
 
-    /// The value of the header that says who asks.
+    /// Returns the value of the header `Authorization`, which identifies the tenant.
     fn authorization(&self) -> Option<String> {
         self.token.as_ref().map(|token| format!("Bearer {token}"))
     }
@@ -203,7 +203,7 @@ impl Client {
     /// Reports whether the service has a blob.
     ///
     /// # Errors
-    /// If it does not say so.
+    /// If the service does not answer, or answers with an unexpected status.
     pub fn has_blob(&self, digest: &Digest) -> Result<bool, ClientError> {
         let url = format!("{}/v1/blobs/{digest}", self.address);
         let mut request = self.agent.head(&url).config().timeout_global(Some(TIME)).build();
@@ -218,10 +218,10 @@ impl Client {
         }
     }
 
-    /// Reads a blob into a file, which is replaced at once.
+    /// Reads a blob into a file, which is replaced atomically.
     ///
     /// # Errors
-    /// If there is none, it is another one, or the file cannot be written.
+    /// If the blob does not exist or has a different digest, or the file cannot be written.
     pub fn get_blob(&self, digest: &Digest, path: &Path) -> Result<(), ClientError> {
         let url = format!("{}/v1/blobs/{digest}", self.address);
         let failed = |why: String| ClientError::Failed { url: url.clone(), why };
@@ -241,11 +241,11 @@ impl Client {
             });
         }
         let mut new = NewFile::beside(path).map_err(file)?;
-        // It goes to the disk and not into memory, and its digest is checked before it gets its name.
+        // The blob is written to disk instead of memory, and its digest is checked before the file gets its name.
         let mut body = answer.body_mut().with_config().limit(u64::MAX).reader();
         let copied = std::io::copy(&mut body, &mut new);
         copied.map_err(|error| failed(error.to_string()))?;
-        // What is on disk is hashed, and not what came: that finds errors of the disk, too.
+        // Hashes the file instead of the bytes as they arrive, to find disk errors, too.
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(std::fs::File::open(new.path()).map_err(file)?).map_err(file)?;
         let found = Digest::from(hasher.finalize());
@@ -258,12 +258,12 @@ impl Client {
     /// Submits a job.
     ///
     /// # Errors
-    /// If it is refused. Where it may be repeated, nothing is done twice.
+    /// If it is refused. A request that may be repeated takes effect only once.
     pub fn submit(&self, job: &JobBody) -> Result<JobStatus, ClientError> {
         self.send("POST", "/v1/jobs", job)
     }
 
-    /// Reads a job; waits up to some seconds for its end.
+    /// Reads a job after waiting for its end, for up to `wait` seconds.
     ///
     /// # Errors
     /// If there is none.
@@ -272,7 +272,7 @@ impl Client {
         self.call("GET", &format!("/v1/jobs/{job}?wait={wait}"), "text/plain", (), time)
     }
 
-    /// Reads a job with its tasks; waits up to some seconds for its end.
+    /// Reads a job with its tasks after waiting for its end, for up to `wait` seconds.
     ///
     /// # Errors
     /// If there is none.
@@ -305,10 +305,10 @@ impl Client {
         self.post(&format!("/v1/jobs/{job}/requeue"))
     }
 
-    /// Makes a chain continue without its dead next block.
+    /// Makes a chain continue without its next block, which is dead.
     ///
     /// # Errors
-    /// If the job is not that.
+    /// If the job is not the next block of its chain, or is not dead.
     pub fn skip(&self, job: &str) -> Result<(), ClientError> {
         self.post(&format!("/v1/jobs/{job}/skip"))
     }
@@ -316,7 +316,7 @@ impl Client {
     /// Checks a workflow and stores it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If it is invalid, with the reason.
     pub fn workflow(&self, text: &str) -> Result<WorkflowBody, ClientError> {
         self.call("POST", "/v1/workflows", "application/toml", text.as_bytes(), TIME)
     }
@@ -324,7 +324,7 @@ impl Client {
     /// Makes a chain.
     ///
     /// # Errors
-    /// If it exists and is another one.
+    /// If a different chain with this name exists.
     pub fn make_chain(&self, chain: &str, body: &ChainBody) -> Result<ChainState, ClientError> {
         self.send("PUT", &format!("/v1/chains/{chain}"), body)
     }
@@ -345,7 +345,7 @@ impl Client {
         self.get(&format!("/v1/chains/{chain}/proofs?from={from}"))
     }
 
-    /// Tears a chain off after a block.
+    /// Removes the blocks after a given block from a chain.
     ///
     /// # Errors
     /// If the block is not on the chain.
@@ -353,7 +353,7 @@ impl Client {
         self.send("POST", &format!("/v1/chains/{chain}/revert"), body)
     }
 
-    /// Tears a chain off after a block, unless the block that is to follow it does already.
+    /// Removes the blocks after a given block from a chain, unless the block that is to follow already does.
     ///
     /// # Errors
     /// If the block is not on the chain.

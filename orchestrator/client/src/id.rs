@@ -15,7 +15,7 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The digest of parts, each of which is separated from the next by its length.
+    /// The digest of several parts, each preceded by its length.
     pub fn of_parts<'a>(context: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(context);
         for part in parts {
@@ -63,7 +63,7 @@ pub struct BadId {
 }
 
 impl BadId {
-    /// Makes the error of a text, of which at most 100 characters are kept: it comes from outside.
+    /// Makes the error for a text. Keeps at most 100 characters of the text, because it comes from outside.
     pub fn new(found: &str, expected: &'static str) -> Self {
         Self { found: found.chars().take(100).collect(), expected }
     }

@@ -2,9 +2,9 @@
 //!
 //! - [`Client`] submits jobs, waits for them, reads what a chain has published, and transfers blobs.
 //! - [`body`] has the types of requests and answers.
-//! - [`Workflow`] is the file that says which tasks a job takes.
+//! - [`Workflow`] is the file that defines the tasks of a job.
 //! - [`Blobs`] is a folder of files by their [`Digest`].
-//! - [`slurm`] has the words and calls of SLURM that all submitters of proofs share.
+//! - [`slurm`] has SLURM's job states and commands, which all submitters of proofs share.
 
 mod blobs;
 pub mod body;

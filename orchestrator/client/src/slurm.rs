@@ -1,7 +1,7 @@
-//! The words and calls of SLURM, for all that submit proofs to a cluster.
+//! SLURM's job states and commands, for all programs that submit proofs to a cluster.
 //!
-//! Calls are values, so that a submitter runs them as it likes: with a time limit, in the background, or by [`Call::output`]. Answers are
-//! read by functions, so that all submitters have one table of states.
+//! Calls are values, so that each submitter can run them in its own way: with a time limit, in the background, or by [`Call::output`].
+//! Functions parse the answers, so that all submitters share one table of states.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -127,8 +127,9 @@ pub struct ProofJob<'a> {
 impl ProofJob<'_> {
     /// Returns the call that submits the job; [`job_number`] reads its answer.
     pub fn submit(&self) -> Call {
-        // Said although it is the default: the variable `SBATCH_EXPORT` may set another one, and
-        // the script would then lack the variables below. Options win over variables (sbatch(1)).
+        // Passed although it is the default: the variable `SBATCH_EXPORT` may set another value,
+        // and the script would then lack the variables below. Options override variables
+        // (sbatch(1)).
         let mut call = Call::new("sbatch", ["--parsable", "--export=ALL"]);
         call.arguments.extend(self.name.map(|name| format!("--job-name={name}").into()));
         let places = [OsString::from("--output"), self.log.into(), self.script.into()];
@@ -162,15 +163,15 @@ pub fn ask_queue(job: u64) -> Call {
     Call::new("squeue", ["--noheader", "--states=all", "--format=%T", &job])
 }
 
-/// Returns the call that asks the accounts for the state of a job; [`state_in_accounts`] reads its answer.
+/// Returns the call that asks SLURM's accounting for the state of a job; [`state_in_accounts`] reads its answer.
 pub fn ask_accounts(job: u64) -> Call {
     let job = format!("--jobs={job}");
-    // Allocations alone: without the option, each step of the job has a line, and steps end in
+    // Allocations only: without the option, each step of the job has a line, and steps end in
     // states of their own.
     Call::new("sacct", ["--noheader", "--parsable2", "--allocations", "--format=State", &job])
 }
 
-/// Reads the answer of the queue. `None` if it no longer has the job, so that the accounts must be asked.
+/// Reads the answer of the queue. `None` if it no longer has the job, so that the accounting must be asked.
 ///
 /// # Errors
 /// If SLURM does not answer now.
@@ -184,7 +185,8 @@ pub fn state_in_queue(answer: Result<String, String>) -> Result<Option<JobState>
     }
 }
 
-/// Reads the answer of the accounts about a job that is no longer in the queue. Where there are no accounts, how it ended is not known.
+/// Reads the accounting's answer about a job that is no longer in the queue. Without accounting, the state in which the job ended is
+/// unknown.
 pub fn state_in_accounts(answer: &Result<String, String>) -> JobState {
     let said = answer.as_ref().map_or("", String::as_str);
     // Only the first word: a job that somebody has ended is `CANCELLED by UID`.
@@ -200,7 +202,7 @@ pub fn find_in_queue(name: &str) -> Call {
     Call::new("squeue", ["--noheader", "--states=all", "--format=%A", &name])
 }
 
-/// Returns the call that asks the accounts for the numbers of jobs with a name: a queue forgets jobs that have ended.
+/// Returns the call that asks SLURM's accounting for the numbers of jobs with a name: a queue forgets jobs that have ended.
 pub fn find_in_accounts(name: &str) -> Call {
     let name = format!("--name={name}");
     Call::new("sacct", ["--noheader", "--parsable2", "--allocations", "--format=JobIDRaw", &name])

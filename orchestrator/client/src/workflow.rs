@@ -1,4 +1,4 @@
-//! Workflows: what is done for a block, as a file that is checked before it is accepted.
+//! Workflows: files that define the tasks of a job, checked before they are accepted.
 
 use crate::id::{Digest, Name};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub struct Stage {
     pub name: Name,
     /// Inputs of the job and outputs of other stages, by their names.
     pub from: Vec<Name>,
-    /// Which of them make a task.
+    /// The grouping of these blobs into tasks.
     #[serde(default)]
     pub collect: Collect,
     /// The back-end that runs the tasks.
@@ -90,13 +90,13 @@ pub struct Stage {
     /// The time that an attempt may go without progress, in seconds. Only for back-ends that report progress.
     #[serde(default = "day")]
     pub stall_seconds: u32,
-    /// The number of milliseconds without a new output after which a barrier is full with what there is. Without it, partial
-    /// groups are never made.
+    /// The number of milliseconds without a new output after which a barrier continues with the outputs that are there. If it is not set,
+    /// partial groups are never made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_after_millis: Option<u32>,
 }
 
-/// Which outputs make a task.
+/// The grouping of outputs into tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Collect {
@@ -105,9 +105,9 @@ pub enum Collect {
     Each,
     /// All outputs of the block: a barrier.
     All,
-    /// The given number of outputs that follow each other, of each source.
+    /// The given number of consecutive outputs of each source.
     Sequential(u32),
-    /// Decided by a strategy of the process, which has this name.
+    /// Groups formed by the process's strategy of this name.
     Custom(Name),
 }
 
@@ -168,14 +168,13 @@ impl Workflow {
     /// The first thing that is wrong, and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WorkflowError> {
         let workflow: Self =
-            // JSON, because there is one way to write it: the digest of a workflow must not depend on spaces and comments of its
-            // file.
+            // JSON, because this writes it in only one way: the digest of a workflow must not depend on spaces and comments in its file.
             serde_json::from_slice(bytes).map_err(|e| WorkflowError::Parse(e.to_string()))?;
         workflow.check()?;
         Ok(workflow)
     }
 
-    /// Returns the one encoding that the workflow's digest is of.
+    /// Returns the canonical encoding, from which the workflow's digest is computed.
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("workflows have names as keys and no floats")
     }
@@ -269,7 +268,7 @@ impl Workflow {
         Ok(order)
     }
 
-    /// Returns the number of stages before each one, on the longest way from the inputs.
+    /// Returns the number of stages before each one, on the longest path from the inputs.
     ///
     /// # Errors
     /// If there is no such number, as stages wait for each other.
@@ -287,15 +286,15 @@ impl Workflow {
         self.stages.iter().position(|stage| stage.name == *name)
     }
 
-    /// Reports whether nothing waits for a stage: its outputs are the job's.
+    /// Reports whether no other stage uses the outputs of a stage, which are then the job's outputs.
     pub fn is_last(&self, at: usize) -> bool {
         !self.stages.iter().any(|stage| stage.from.contains(&self.stages[at].name))
     }
 
-    /// Checks what a job brings: the names, how many blobs, and that sources of one stage fit each other.
+    /// Checks the inputs of a job: their names, their numbers of blobs, and that the sources of each stage match.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The first input or stage that does not fit.
     pub fn check_inputs(&self, inputs: &BTreeMap<Name, Vec<Digest>>) -> Result<(), WorkflowError> {
         if let Some(name) = inputs.keys().find(|name| !self.inputs.contains_key(name)) {
             let known: Vec<&str> = self.inputs.keys().map(Name::as_str).collect();
@@ -312,8 +311,8 @@ impl Workflow {
             }
             counts.insert(name, Some(count));
         }
-        // Counted before the job is accepted, because afterwards its limits could only make it
-        // dead, after hours of proving.
+        // Counted before the job is accepted, because exceeding a limit later could only make the
+        // job dead, after hours of proving.
         let mut tasks = 0;
         let mut digests: usize = inputs.values().map(Vec::len).sum();
         for at in self.order()? {
@@ -331,7 +330,7 @@ impl Workflow {
                 );
                 return Err(failed(why));
             }
-            // A custom stage makes an unknown number, which is counted when tasks are planned.
+            // The number of tasks of a custom stage is unknown until they are planned, and is counted then.
             tasks += count.unwrap_or(0) * usize::from(stage.copies);
             if tasks > MAX_TASKS {
                 return Err(failed(format!("task limit exceeded: a job can have {MAX_TASKS}")));
@@ -343,7 +342,7 @@ impl Workflow {
 }
 
 impl Stage {
-    /// Returns the number of outputs, if it follows from the numbers of the sources' outputs; else what does not fit.
+    /// Returns the number of outputs, if it follows from the numbers of the sources' outputs, or an error if these do not match.
     fn count_outputs(&self, sources: Option<&[usize]>) -> Result<Option<usize>, String> {
         let Some(sources) = sources else { return Ok(None) };
         let size = match self.collect {

@@ -1,8 +1,8 @@
-//! Who is alive: each process writes its session every second, and watches the sessions of others.
+//! Liveness of processes: each process writes its session every second, and watches the sessions of others.
 //!
-//! A session may be taken for dead after five answered reads in a row, at least a second apart by the observer's own clock, that
-//! are all equal. After a pause of its own, the observer starts over: it cannot tell its own sleep from another's. A wrong
-//! judgment costs work, never correctness, since a process that lost a lease cannot write it.
+//! A session may be taken for dead after five answered reads in a row, at least a second apart by the observer's own clock, that are all
+//! equal. After a pause of its own, the observer starts over, because it cannot tell whether it or the other process was asleep. A wrong
+//! judgment costs work, never correctness, since a process that lost a lease can no longer write the task.
 
 use crate::clock::Clock;
 use crate::record::{Session, SessionId, Stored, create, decode, session_key, update};
@@ -52,7 +52,7 @@ impl Pulse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Returns the time since the last write, if it is so long that others take this process for dead.
+    /// Returns the time since the last write, if it is long enough for others to take this process for dead.
     pub(crate) fn is_late(&self) -> Option<Duration> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Some(last.elapsed()).filter(|elapsed| *elapsed > READS * BEAT)
@@ -91,7 +91,7 @@ pub(crate) async fn beat(
                 Some(stored)
             }
             Err(error) => {
-                // A late write of one's own, or a store that was made again: read what there is.
+                // Either an earlier write of this process took effect late, or the store was recreated: read the current record.
                 tracing::warn!(%error, "the session was not written");
                 match store.get(&key).await {
                     Ok(entry) => entry.as_ref().and_then(|entry| decode(entry).ok()),
@@ -122,8 +122,8 @@ struct Reading {
 }
 
 impl Observer {
-    /// Takes note of an answered read of all sessions. `wanted` are those that hold something: they count as read also where they
-    /// are not there.
+    /// Takes note of an answered read of all sessions. `wanted` are the sessions that hold leases or partitions: they count as read even if
+    /// they have no record.
     pub(crate) fn read(
         &mut self,
         now: Duration,
@@ -159,7 +159,8 @@ impl Observer {
                 _ => drop(self.readings.insert(id, Reading { counter, equal: 1 })),
             }
         }
-        // One's own session is alive. If it does not move, the store takes no writes, and no session is dead for that.
+        // The observer's own session is alive. If its counter does not rise, the store accepts no writes, which does not make any session
+        // dead.
         if self.readings.get(own).is_some_and(|reading| reading.equal > STILL) {
             self.readings.clear();
         }

@@ -36,7 +36,7 @@ impl Time for System {
 
     fn wall(&self) -> u64 {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        // A clock before 1970 is not set yet. Leases count on the monotonic clock, so only times that people read are wrong then.
+        // A clock before 1970 has not been set yet. Leases count on the monotonic clock, so only times that people read are wrong then.
         since.map_or(0, millis)
     }
 
@@ -45,7 +45,7 @@ impl Time for System {
     }
 }
 
-/// Returns a span in milliseconds; the longest ones, which come from settings, are cut.
+/// Returns a span in milliseconds, capped at the largest number: spans may come from settings.
 pub(crate) fn millis(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000).saturating_add(span.subsec_millis().into())
 }

@@ -1,6 +1,6 @@
 //! The records of a store as they change, for the components of a process.
 //!
-//! A watch reports changes at once; a sweep every ten seconds finds what it missed, as a watch may be dead without an error.
+//! A watch reports changes at once; a sweep every ten seconds finds what the watch missed, because a watch may die without an error.
 
 use crate::clock::Clock;
 use crate::record::{Chain, Job, JobKey, Owner, Stored, Task, TaskKey, decode};
@@ -115,7 +115,7 @@ async fn follow(
             }
         }
         if let Some(last) = changes.last() {
-            // The store was replaced under the watch. What was listed is of no use any longer.
+            // The store was replaced during the watch, so the records listed before are of no use.
             if last.rev.incarnation != seen[at].incarnation {
                 return Err(WatchError::Gap);
             }
@@ -132,7 +132,7 @@ async fn sweep(
 ) -> Result<bool, WatchError> {
     for (prefix, seen) in PREFIXES.into_iter().zip(seen) {
         let listing = store.list(prefix, seen.number).await?;
-        // A counter that went back is that of another history, whose writes up to the old number would never be listed.
+        // A counter that went back belongs to another history, whose writes up to the old number would never be listed.
         if listing.at.incarnation != seen.incarnation || listing.at.number < seen.number {
             return Err(WatchError::Gap);
         }
@@ -161,7 +161,7 @@ fn report(components: &[UnboundedSender<Event>], entry: &Entry) -> bool {
     fn key<K: FromStr>(entry: &Entry) -> Option<K> {
         let key = entry.key.parse().ok();
         if key.is_none() {
-            tracing::error!(key = entry.key, "a record is ignored: its key is not one");
+            tracing::error!(key = entry.key, "a record is ignored: its key is malformed");
         }
         key
     }

@@ -1,7 +1,7 @@
 //! Checks a history of what was stored: the promises of this crate, as rules about records and logs.
 //!
-//! It knows nothing of how components work, so it finds their mistakes. Simulations and crash tests run it over what they have
-//! done; operators run it over the `audit` table of a database (`hekaton-orchestrator check`).
+//! The checker shares no assumptions with the components, so it finds their mistakes. Simulations and crash tests run it over their own
+//! histories; operators run it over the `audit` table of a database (`hekaton-orchestrator check`).
 
 use crate::bundle::{Bundle, bundle, bundles};
 use crate::record::{
@@ -91,7 +91,7 @@ impl History {
         found
     }
 
-    /// Checks that no block waits in vain.
+    /// Checks that no block stands still.
     fn check_liveness(&self, found: &mut Vec<Violation>) {
         let Some(Liveness { now, patience }) = self.liveness else { return };
         for one in self.standstills(now, patience) {
@@ -143,7 +143,7 @@ impl History {
                 }
             };
             if job.key().to_string() != entry.key {
-                found.push(violation(entry, "the job is not the one of its key"));
+                found.push(violation(entry, "the job does not match its key"));
             }
             if let Some(before) = known.get(&entry.key)
                 && let Some(why) = bad_job(before, &job)
@@ -175,7 +175,7 @@ impl History {
                 // A task that begins with a lease or an output would have skipped the claim, which is what keeps it from running
                 // twice.
                 None if task.state != TaskState::Ready => {
-                    found.push(violation(entry, "a task is made that is not ready"));
+                    found.push(violation(entry, "a task is created in a state other than ready"));
                 }
                 None => {}
                 Some(before) => {
@@ -279,13 +279,13 @@ impl History {
         for (name, entries) in logs {
             match chains.get(name) {
                 Some(chain) => self.check_log(chain, &entries, found),
-                None => found.push(violation(entries[0], "a log of no chain")),
+                None => found.push(violation(entries[0], "a log without a chain")),
             }
         }
     }
 
     fn check_log(&self, chain: &Chain, entries: &[&Entry], found: &mut Vec<Violation>) {
-        // What the chain is now, from its genesis.
+        // The current path of the chain, from its genesis.
         let mut path: Vec<(Name, u64)> = Vec::new();
         let mut reverted = 0;
         for entry in entries {
@@ -324,8 +324,9 @@ impl History {
                     let at = path.iter().position(|(id, _)| id == to);
                     let known = at.map_or(0, |at| path[at].1);
                     if known != *block {
-                        let why =
-                            format!("a revert to '{to}' at height {block}, which is at {known}");
+                        let why = format!(
+                            "a revert to '{to}' at height {block}, but its height is {known}"
+                        );
                         found.push(violation(entry, why));
                     }
                     match at {
@@ -394,7 +395,9 @@ impl History {
                 };
                 let made = jobs.values().find(|made| made.identity() == job);
                 if made.is_some_and(|made| made.inputs.get(&spec.input) != Some(inputs)) {
-                    let why = format!("bundle '{id}' is of other inputs than it says");
+                    let why = format!(
+                        "the job of bundle '{id}' has other inputs than the bundle's blocks"
+                    );
                     found.push(violation(entry, why));
                 }
             }
@@ -417,7 +420,7 @@ impl History {
         })
     }
 
-    /// Checks that jobs that are done have what their tasks made: each output is one of a task of the job that was done before.
+    /// Checks the outputs of jobs that are done: each is the output of a task of the job that was done before.
     fn check_outputs(&self, found: &mut Vec<Violation>) {
         let mut made: BTreeMap<Digest, BTreeSet<Digest>> = BTreeMap::new();
         for version in &self.records {
@@ -436,7 +439,8 @@ impl History {
             if let Some(other) =
                 outputs.iter().find(|it| !made_by_job.is_some_and(|made| made.contains(it)))
             {
-                let why = format!("it is done with {other}, which no task of it has made");
+                let why =
+                    format!("it is done with output {other}, which none of its tasks has made");
                 found.push(violation(&version.entry, why));
             }
             if outputs.is_empty() && made_by_job.is_some() {
@@ -533,7 +537,7 @@ fn bad_job(before: &Job, after: &Job) -> Option<String> {
 fn bad_task(before: &Task, after: &Task) -> Option<String> {
     let fixed = |task: &Task| (task.id, task.job.clone(), task.block, task.inputs.clone());
     if fixed(before) != fixed(after) {
-        return Some("the task is another one".into());
+        return Some("the task was replaced by a different one".into());
     }
     let (word, next) = (before.state.word(), after.state.word());
     let counts = after.tries() - before.tries().min(after.tries());

@@ -1,4 +1,4 @@
-//! This machine, and the locks that tell at once whether a session on it has ended.
+//! This machine, and the locks that show at once whether a session on it has ended.
 
 use crate::alive::LivenessProbe;
 use crate::record::{Session, SessionId};
@@ -11,7 +11,8 @@ pub(crate) fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| {
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        // Systems other than Linux have no such id. There, a session of before a restart counts as one of now, and ends late.
+        // Systems other than Linux have no such id. There, a session from before a restart is taken for a current one, and its death is
+        // noticed late.
         let id = hekaton_files::process::boot_id().unwrap_or_else(|| "-".into());
         format!("{}:{id}", name.replace(char::is_whitespace, "-"))
     })
@@ -34,7 +35,7 @@ impl Lock {
         std::fs::create_dir_all(folder)?;
         tidy(folder);
         let path = path(folder, session);
-        // A new one: a lock that is there would be of a session with the same random name.
+        // Must create the file: an existing lock would belong to a session with the same random name.
         let file = File::options().create_new(true).write(true).open(&path)?;
         file.lock()?;
         Ok(Self { _file: file, path })
@@ -73,7 +74,7 @@ pub(crate) fn gone(folder: PathBuf) -> LivenessProbe {
         }
         match File::open(path(&folder, id)) {
             Ok(file) => file.try_lock().is_ok(),
-            // It has ended in order.
+            // A session that ends in an orderly way removes its lock.
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         }
     })

@@ -1,14 +1,14 @@
 //! Orchestrates provers: a stream of proving tasks that survives any single failure and is published in block order.
 //!
-//! A *job* is a block of a *chain*. A [`Workflow`] says which *tasks* it takes; a back-end runs each of them. The holder of a task has
-//! claimed it by a conditional write, whose revision is its epoch: once the lease is taken away, the holder can write nothing, so a process
-//! that was wrongly taken for dead does no harm. The state is in the records alone ([`record`]), in a [`store::Store`]: every process can
-//! be killed at any time, and any other one continues.
+//! A *job* is a block of a *chain*. A [`Workflow`] defines its *tasks*; a back-end runs each of them. The holder of a task has claimed it
+//! by a conditional write, whose revision is its epoch: once the lease is taken away, the holder can write nothing, so a process that was
+//! wrongly taken for dead does no harm. The state is in the records alone ([`record`]), in a [`store::Store`]: every process can be killed
+//! at any time, and any other one continues.
 //!
 //! - [`service::run`] is a process: it takes jobs over HTTP, makes their tasks, runs them and publishes.
-//! - [`Client`] asks one.
+//! - [`Client`] sends requests to such a process.
 //! - [`Backend`] runs a task: `hekaton prove`, any other program, or a [`Prover`] in Rust.
-//! - [`history::History`] checks the promises over what was stored.
+//! - [`history::History`] checks the promises against everything that was stored.
 
 mod alive;
 pub mod backend;

@@ -36,7 +36,7 @@ struct Operation {
 
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// Counters of one process. Labels are what the operator has named, never what tenants have.
+/// Counters of one process. Labels are names that the operator has chosen, never names from tenants.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Inner>, Traces);
 
@@ -113,7 +113,7 @@ impl Metrics {
         registry.register("attempts", "Attempts by outcome", attempts.clone());
         let help = "Leases that were taken from dead sessions";
         registry.register("redeliveries", help, redeliveries.clone());
-        let help = "Back-ends of this process that are in quarantine: their outputs were wrong, or they failed what others had not failed";
+        let help = "Back-ends of this process that are in quarantine: their outputs were wrong, or they failed tasks that no other process failed";
         registry.register("quarantined", help, quarantined.clone());
         registry.register("jobs_ended", "Jobs by their end", jobs.clone());
         registry.register("published", "Published blocks", published.clone());
@@ -124,9 +124,10 @@ impl Metrics {
         let help = "Tasks that no live process can run";
         registry.register("tasks_unrunnable", help, unrunnable.clone());
         let (standing_blocks, standing_chains) = (Gauge::default(), Gauge::default());
-        let help = "Blocks that were accepted, are not published and wait in vain";
+        let help = "Blocks that were accepted, are not published and stand still";
         registry.register("blocks_standing_still", help, standing_blocks.clone());
-        let help = "Chains that have such blocks, publish nothing, and for which nothing runs";
+        let help =
+            "Chains with blocks that stand still, which publish nothing and for which nothing runs";
         registry.register("chains_standing_still", help, standing_chains.clone());
         let inner = Inner {
             registry,
@@ -150,7 +151,7 @@ impl Metrics {
         Self(Arc::new(inner), Traces::default())
     }
 
-    /// Counters at zero, and spans that go somewhere.
+    /// Counters at zero, with a destination for spans.
     pub fn with_traces(traces: Traces) -> Self {
         Self(Self::new().0, traces)
     }
@@ -247,7 +248,7 @@ impl Metrics {
         self.0.standing_chains.set(gauge(chains));
     }
 
-    /// All of it as text.
+    /// Returns all metrics as text.
     ///
     /// # Errors
     /// Never, as the text is written to memory.

@@ -1,9 +1,9 @@
 //! The rules of chains with strict order, as functions without side effects.
 //!
-//! The place of a block is the name of its parent, so each name is followed by at most one block, and blocks join a chain in any
-//! order: a block may come before its parent or after its child. What keeps a chain from running in a circle, or from having one
-//! name twice, is that heights rise from each block to the next. A block that is submitted is compared with the one that follows its
-//! name; one that is published, with the one before it, too.
+//! The place of a block is the name of its parent, so each name is followed by at most one block, and blocks join a chain in any order: a
+//! block may come before its parent or after its child. Heights must rise from each block to the next, so a chain has no cycles and no name
+//! occurs twice. A submitted block is compared with the block that names it as its parent; before it is published, it is also compared with
+//! the block before it.
 
 use crate::record::{Job, JobState, Publication};
 use hekaton_orchestrator_client::Name;
@@ -60,9 +60,9 @@ pub(crate) fn next(tail: Tail<'_>, job: Option<&Job>, follower: Option<&Job>) ->
     let Some(job) = job else { return Next::Wait };
     let Some(publication) = publication(job) else { return Next::Wait };
     if let Some(height) = tail.height.filter(|height| job.block <= *height) {
-        // Heights say what a re-org takes back.
+        // A re-org uses heights to find the blocks that it removes.
         return Next::Bury(format!(
-            "its height {} is not above {height}, which its parent '{}' has: cancel it",
+            "its height {} is not above {height}, the height of its parent '{}': cancel it",
             job.block, tail.name
         ));
     }

@@ -51,7 +51,7 @@ pub(crate) struct Process {
 impl Process {
     /// Runs until it is stopped, or drained and idle.
     ///
-    /// After `drain`, nothing more is claimed; after `stop`, what runs ends, and leases and partitions go back.
+    /// After `drain`, nothing more is claimed; after `stop`, running tasks end, and leases and partitions are given back.
     pub(crate) async fn run(mut self, drain: CancellationToken, stop: CancellationToken) {
         let mut listeners = std::mem::take(&mut self.listeners);
         // Cancelled after the dispatcher has ended: until then, the other components must see what becomes of its tasks.
@@ -71,7 +71,7 @@ impl Process {
         }
         let dispatcher = self.dispatcher(surroundings, &drain, &stop);
         let events = listen(&mut listeners);
-        // The feed is last: it reports to all listeners from the beginning, and one that comes later would miss that.
+        // The feed starts last: it reports all records to its listeners from the beginning, and a later listener would miss them.
         let feeding = tokio::spawn(feed(Arc::clone(&self.store), self.clock.clone(), listeners));
         let _feeding = AbortOnDrop(feeding.abort_handle());
         let dispatching = Arc::new(dispatcher).run(events);
@@ -79,7 +79,7 @@ impl Process {
         let has_failed = tokio::select! {
             biased;
             () = &mut dispatching => false,
-            // It cannot end by itself but by a panic.
+            // It ends by itself only if it panics.
             Some(_) = components.join_next() => true,
         };
         if has_failed {

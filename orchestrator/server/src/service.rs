@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The interval between searches for folders that are no longer needed.
 const TIDY: Duration = Duration::from_secs(600);
 
-/// The number of blobs that may be on their way in.
+/// The number of blobs that may be received at the same time.
 const MAX_TRANSFERS: usize = 64;
 
 /// The number of connections that may be open.
@@ -59,7 +59,7 @@ pub struct Options {
     pub place: Place,
     /// The operator's settings.
     pub settings: Settings,
-    /// The listener for requests. Without it, the process only works.
+    /// The listener for requests. Without it, the process answers no requests.
     pub listener: Option<TcpListener>,
     /// `true` if it makes tasks and publishes, in addition to running tasks.
     pub collects: bool,
@@ -94,12 +94,12 @@ pub enum ServiceError {
     Blobs(#[from] BlobError),
 }
 
-/// Asks a process to stop: once gently, twice in a hurry.
+/// Asks a process to stop: the first request leaves running tasks time to end, the second one does not.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     /// Cancelled when nothing more is to be claimed.
     drain: CancellationToken,
-    /// Cancelled when a stop was asked for and what runs has the grace to end.
+    /// Cancelled when a stop was asked for: running tasks then have [`Options::grace`] to end.
     asked: CancellationToken,
     /// Cancelled when the process is to end now.
     stop: CancellationToken,
@@ -123,7 +123,7 @@ impl Stop {
         self.asked.is_cancelled()
     }
 
-    /// Starts waiting until a stop was asked for, and ends the process when the grace is over.
+    /// Starts a task that waits for a stop to be asked for, and ends the process after the grace period.
     fn end_after(&self, grace: Duration) -> tokio::task::JoinHandle<()> {
         let stop = self.clone();
         tokio::spawn(async move {
@@ -134,12 +134,12 @@ impl Stop {
     }
 }
 
-/// Raises the limit of open files: each running program, connection and blob under way has files, and the usual limit is low.
+/// Raises the limit on open files: each running program, connection and blob transfer has open files, and the usual limit is low.
 fn raise_limit_of_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
-        // A process may always raise its soft limit up to the hard one. If not, the usual limit must do.
+        // A process may always raise its soft limit up to the hard one. If that fails, the usual limit has to suffice.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }
@@ -158,8 +158,8 @@ struct Heart {
 
 impl Heart {
     /// Starts writing the session, until it is cancelled.
-    // On a thread with a runtime of its own: nothing that this process does, such as a prover that takes all threads, can keep it from
-    // being alive.
+    // On a thread with a runtime of its own: nothing that this process does, such as a prover that takes all threads, can keep the session
+    // from being written.
     fn start(self) -> Result<std::thread::JoinHandle<()>, ServiceError> {
         let Self { place, data, clock, session, own, pulse, drain, ended } = self;
         let io = |what: &str| {
@@ -215,7 +215,8 @@ impl Folder {
         let data = std::path::absolute(data).map_err(at(data))?;
         let session = SessionId::new();
         let locks = data.join("locks");
-        // First of all that others see of this process: without a lock, they would take the session for one that has ended.
+        // The lock comes before anything that other processes see of this one: without it, they would take the session for one that has
+        // ended.
         let lock = host::Lock::take(&locks, &session)
             .map_err(|error| ServiceError::Io { what: locks.display().to_string(), error })?;
         let blobs = Blobs::open(&data.join(BLOBS))?;
@@ -348,7 +349,7 @@ impl Answers {
     }
 }
 
-/// Returns what a process that begins writes of itself.
+/// Returns the session that a process writes when it starts.
 fn own_session(
     settings: &Settings,
     collects: bool,
@@ -390,10 +391,10 @@ fn start_tidying(workshop: Arc<Workshop>, store: Arc<dyn Store>) {
 ///
 /// # Errors
 /// If a file or thread of the process cannot be made, or its store or blobs cannot be opened.
-// In one piece, because it is the order in which the parts of a process start and end; each part has its own function.
+// One function, because it defines the order in which the parts of a process start and end; each part has its own function.
 pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let Options { place, settings, listener, collects, grace, strategies, .. } = options;
-    // Alive to the end: others take the session for one that has ended when its lock is free.
+    // Holds the lock to the end: other processes take the session for one that has ended when its lock is free.
     let folder = Folder::enter(&options.data)?;
     let Folder { data, session, blobs, .. } = &folder;
     let runtime = start_runtime()?;

@@ -85,7 +85,7 @@ pub enum BackendSettings {
     },
 }
 
-/// Somebody who may submit jobs.
+/// A tenant: the token and the limits of a client that may submit jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
@@ -94,7 +94,7 @@ pub struct Tenant {
     /// The number of jobs that may be open at the same time.
     #[serde(default = "jobs")]
     pub jobs: usize,
-    /// The number of chains that there may be, of bundles and others.
+    /// The maximum number of chains, including chains of bundles.
     #[serde(default = "chains")]
     pub chains: usize,
     /// The number of tasks that may run at the same time in each process.
@@ -125,7 +125,7 @@ impl Tenant {
             slots: None,
             blob_bytes: blob(),
             bytes_per_day: None,
-            // Who can connect without a token uses the machine's own loopback: the limit is against accidents alone.
+            // Clients without a token connect over the machine's loopback interface: the limit guards only against accidents.
             jobs_per_second: 10_000,
             weight: weight(),
         }
@@ -182,7 +182,7 @@ pub enum SettingsError {
         /// The error, and where it is.
         why: String,
     },
-    /// A value cannot be.
+    /// A value is invalid.
     #[error("{place}: {why}")]
     Bad {
         /// The setting.
@@ -245,10 +245,10 @@ impl Settings {
     /// Checks what comes from a file or the command line.
     ///
     /// # Errors
-    /// The first setting that cannot be.
+    /// The first invalid setting.
     pub fn check(&self) -> Result<(), SettingsError> {
         if self.version != VERSION {
-            let why = format!("{} is not {VERSION}, which this program reads", self.version);
+            let why = format!("expected version {VERSION}, found version {}", self.version);
             return Err(bad("version".into(), &why));
         }
         // Each running program has a thread and several files.
@@ -326,15 +326,18 @@ fn check_backend(place: String, backend: &BackendSettings) -> Result<(), Setting
             return Err(bad(place, "'poll_seconds' must be above 0"));
         }
         BackendSettings::Command { verify, unverified, .. } if verify.is_some() == *unverified => {
-            let why = "name a program in 'verify', or say 'unverified = true'";
+            let why = "name a program in 'verify', or set 'unverified = true'";
             return Err(bad(place, why));
         }
         BackendSettings::Command { command, verify, .. } => {
             if command.is_empty() || verify.as_ref().is_some_and(Vec::is_empty) {
-                return Err(bad(place, "a command names at least a program"));
+                return Err(bad(place, "a command must name at least a program"));
             }
             if !command.iter().any(|part| part.contains("{output}")) {
-                return Err(bad(place, "the command must say where {output} goes"));
+                return Err(bad(
+                    place,
+                    "the command must have an argument with {output}, the path to write to",
+                ));
             }
         }
         BackendSettings::Hekaton { .. } | BackendSettings::Slurm { .. } => {}
@@ -342,7 +345,7 @@ fn check_backend(place: String, backend: &BackendSettings) -> Result<(), Setting
     let programs = match backend {
         BackendSettings::Hekaton { program, .. } => vec![program.as_path()],
         BackendSettings::Slurm { program, .. } => {
-            // Not `sacct`: clusters without accounts do not have it.
+            // Not `sacct`: clusters without accounting do not have it.
             let ours = ["sbatch", "squeue", "scancel"].map(Path::new);
             [&[program.as_path()], &ours[..]].concat()
         }
@@ -389,7 +392,7 @@ fn is_there(program: &Path) -> bool {
     if program.components().count() > 1 {
         return program.is_file();
     }
-    // Without a PATH, no program has a name alone.
+    // Without PATH, no program is found by its name alone.
     std::env::var_os("PATH").is_some_and(|folders| {
         std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
     })
@@ -415,7 +418,7 @@ mod tests {
             format!("[tenants.{name}]\ntoken_digest = \"{token}\"\n{rest}\n")
         };
         for (text, why) in [
-            ("version = 2".to_owned(), "2 is not 1"),
+            ("version = 2".to_owned(), "found version 2"),
             ("version = 1\nslot = 1".into(), "unknown field `slot`"),
             ("version = 1\nslots = 5000".into(), "4,096"),
             (good.replace("\"keys\"", "\"none\""), "there are no keys in"),

@@ -1,8 +1,8 @@
 //! The liveness rule: within a bound, what was accepted is published, or the reason why not is reported.
 //!
 //! A block stands still if nothing has happened to it for longer than the patience, nothing runs for it, and it is not published. This
-//! module finds such blocks and their causes: a function of records, without side effects, so that the service, its page and its metrics,
-//! `check` and the simulations mean the same by it.
+//! module finds such blocks and their causes: a function of records, without side effects, so that the service, its page and metrics,
+//! `check` and the simulations all apply the same definition.
 
 mod past;
 mod watch;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The time for which nothing may happen, unless the settings say something else.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The number of times that a place may be submitted again before that itself is the standstill.
+/// The number of resubmissions in a place after which the resubmissions themselves are the standstill.
 const MAX_RESTARTS: u32 = 5;
 
 /// A block that was accepted and is not published, and will not be without help.
@@ -59,7 +59,7 @@ pub enum Cause {
         /// The fate of that block, where something is known of it.
         fate: Option<String>,
     },
-    /// Blocks are each other's ancestors.
+    /// The block and its parent are each other's ancestors.
     Circle {
         /// The block before it.
         parent: Name,
@@ -93,7 +93,7 @@ pub enum Cause {
         /// The reason that a process gives for their quarantine, if no process trusts them.
         quarantine: Option<String>,
     },
-    /// It has a task in the hands of a process that is gone.
+    /// It has a task that is leased to a process that is gone.
     Abandoned,
     /// It has no tasks.
     NoTasks,
@@ -104,7 +104,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Reports whether the submitter of the block has to do something about it, not the operator.
+    /// Reports whether the submitter of the block has to act, not the operator.
     pub fn is_submitters(&self) -> bool {
         match self {
             Self::NoParent { .. }
@@ -130,11 +130,11 @@ impl fmt::Display for Cause {
         match self {
             Self::NoParent { parent, fate: None } => write!(
                 f,
-                "waits for its parent '{parent}', which was never submitted: submit that, or cancel this one"
+                "waits for its parent '{parent}', which was never submitted: submit it, or cancel this block"
             ),
             Self::NoParent { parent, fate: Some(fate) } => write!(
                 f,
-                "waits for its parent '{parent}', which {fate}: submit that again, or cancel this one"
+                "waits for its parent '{parent}', which {fate}: submit it again, or cancel this block"
             ),
             Self::Circle { parent } => write!(
                 f,
@@ -145,11 +145,11 @@ impl fmt::Display for Cause {
             }
             Self::BehindDead { dead } => write!(
                 f,
-                "is more than {BLOCKS_BEHIND_DEAD} blocks above block {dead}, which is dead: requeue, skip or cancel that, or revert the chain"
+                "is more than {BLOCKS_BEHIND_DEAD} blocks above block {dead}, which is dead: requeue, skip or cancel that block, or revert the chain"
             ),
             Self::Restarted { times } => write!(
                 f,
-                "was ended and submitted again in its place, {times} times since the chain has published something: see who reverts the chain, cancels or sends blocks again"
+                "was ended and submitted again, or replaced, {times} times since the chain last published something: find out which client reverts the chain, cancels or resubmits blocks"
             ),
             Self::NoBackend { backends, was_there: false } => {
                 write!(f, "needs back-ends that no live process has: {}", list(backends))
@@ -165,12 +165,14 @@ impl fmt::Display for Cause {
                 "has tasks that no process claims: the back-ends {} are in quarantine: {why}",
                 list(backends)
             ),
-            Self::Abandoned => f.write_str("has a task in the hands of a process that is gone"),
+            Self::Abandoned => f.write_str("has a task that is leased to a process that is gone"),
             Self::NoTasks => f.write_str(
                 "has no tasks: no process collects, or its workflow cannot be read (see the log)",
             ),
-            Self::NotEnded => f.write_str("has only tasks that have ended, and was not ended"),
-            Self::NotPublished => f.write_str("is done, has its turn and is not published"),
+            Self::NotEnded => f.write_str("was not ended, although all its tasks have ended"),
+            Self::NotPublished => {
+                f.write_str("is done and its turn has come, but it is not published")
+            }
         }
     }
 }
@@ -306,7 +308,7 @@ impl Chain<'_> {
         found.collect()
     }
 
-    /// Causes of all that waits, with whether it is the next block of the chain.
+    /// Returns the cause for each waiting job, and whether it is the next block of the chain.
     fn causes(&self, tail: Tail<'_>, at: &Now<'_>) -> Vec<(&Waiting<'_>, Cause, bool)> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
@@ -323,7 +325,7 @@ impl Chain<'_> {
             found.extend(cause.map(|cause| (next, cause, true)));
         }
         self.walk(tail.name, &mut seen);
-        // What hangs from blocks that are not there.
+        // Descendants of blocks that are not there.
         let ids: BTreeSet<&Name> = self.jobs.values().map(|waiting| &waiting.job.id).collect();
         for (place, waiting) in &self.jobs {
             if *place != tail.name && !ids.contains(place) {
@@ -332,7 +334,7 @@ impl Chain<'_> {
                 self.walk(place, &mut seen);
             }
         }
-        // What is left follows itself.
+        // The remaining blocks form cycles.
         for (place, waiting) in &self.jobs {
             if !seen.contains(*place) {
                 found.push((waiting, Cause::Circle { parent: (*place).clone() }, false));
@@ -355,10 +357,10 @@ impl Chain<'_> {
         found
     }
 
-    /// The height of the first dead block that hangs from a place: the chain does not get past it.
+    /// The height of the first dead block that descends from a place: the chain does not get past it.
     fn dead(&self, place: &Name) -> Option<u64> {
         let (mut place, mut seen) = (place, BTreeSet::new());
-        // Blocks that are accepted and not published may follow each other in a circle.
+        // Blocks that are accepted and not published may form a cycle.
         while let Some(waiting) = self.jobs.get(place).filter(|_| seen.insert(place)) {
             if let JobState::Dead { .. } = waiting.job.state {
                 return Some(waiting.job.block);
@@ -368,7 +370,7 @@ impl Chain<'_> {
         None
     }
 
-    /// Marks what hangs from a place.
+    /// Marks the descendants of a place.
     fn walk<'b>(&'b self, mut place: &'b Name, seen: &mut BTreeSet<&'b Name>) {
         while let Some(waiting) = self.jobs.get(place) {
             if !seen.insert(place) {

@@ -45,7 +45,7 @@ pub struct Submission {
     pub trace: Option<String>,
 }
 
-/// Why something is not done.
+/// The reason why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmissionError {
     /// There is no such chain.
@@ -70,7 +70,7 @@ pub enum SubmissionError {
     /// The workflow and the job do not fit.
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
-    /// Something else is there already.
+    /// The request conflicts with what is there already.
     #[error("{0}")]
     Taken(String),
     /// The chain must be repaired first.
@@ -84,7 +84,7 @@ pub enum SubmissionError {
         dead: u64,
     },
     /// The store did not say whether it was done. It may be asked for again.
-    #[error("the store did not say whether it was done: {0}")]
+    #[error("the store did not confirm the request, which may still take effect: {0}")]
     Unknown(WriteError),
     /// The store refuses or does not answer. Nothing was done, or only a part that a repetition completes.
     #[error(transparent)]
@@ -134,7 +134,7 @@ impl Submissions {
     /// Makes a chain. Making the same one again is fine.
     ///
     /// # Errors
-    /// If it exists with another order or genesis, or cannot be.
+    /// If it exists with another order or genesis, or is invalid.
     pub async fn make_chain(&self, wanted: Chain) -> Result<Chain, SubmissionError> {
         let Chain { order, genesis, bundles, .. } = &wanted;
         if (*order == Order::Strict) != genesis.is_some() {
@@ -174,8 +174,8 @@ impl Submissions {
         }
     }
 
-    /// Checks what the blocks of a chain are to be made of. The other chain is there before this one and neither is ever changed,
-    /// so no chain is made of itself.
+    /// Checks the source of a chain of bundles. The other chain is there before this one and neither is ever changed, so no chain is made
+    /// of itself.
     async fn check_bundles(&self, chain: &Chain, bundles: &Bundles) -> Result<(), SubmissionError> {
         let Bundles { of, blocks, workflow, input, .. } = bundles;
         let bad = |why: String| Err(SubmissionError::Bad(format!("bundles: {why}")));
@@ -241,11 +241,14 @@ impl Submissions {
     /// the same job; if that was dead or cancelled, it lives again, and keeps what is done.
     ///
     /// # Errors
-    /// What does not fit, or what is in its place.
+    /// If it does not fit its chain or workflow, or another block is in its place.
     pub async fn submit(&self, submission: Submission) -> Result<Accepted, SubmissionError> {
         let chain = self.chain(&submission.tenant, &submission.chain).await?;
         if let Some(Bundles { of, .. }) = &chain.bundles {
-            let why = format!("the blocks of '{}' are made of those of '{of}'", chain.chain);
+            let why = format!(
+                "jobs cannot be submitted to '{}', whose blocks are made of those of '{of}'",
+                chain.chain
+            );
             return Err(SubmissionError::Taken(why));
         }
         self.submit_to(chain, submission).await
@@ -260,8 +263,8 @@ impl Submissions {
         self.submit_to(chain, submission).await
     }
 
-    /// Notes a bundle that cannot be a job as one that is dead, so that its chain can be helped: by skipping it, or by reverting the
-    /// other one.
+    /// Records a bundle that cannot become a job as a dead job, so that an operator can help its chain, by skipping the bundle or by
+    /// reverting the other chain.
     pub(crate) async fn bury_bundle(
         &self,
         submission: Submission,
@@ -308,8 +311,8 @@ impl Submissions {
         }
     }
 
-    /// Completes the cancellation of a job before its record is answered or replaced: the process that cancelled it may not have got
-    /// further than that, and once the record says something else, nothing would stop publishers that have seen it done.
+    /// Completes the cancellation of a job before its record is returned or replaced: the process that cancelled it may have ended before
+    /// it stopped the publishers, and once the record has changed, nothing would stop those that have seen the job done.
     async fn free_place(&self, found: &Stored<Job>) -> Result<(), SubmissionError> {
         if matches!(found.value.state, JobState::Cancelled { .. })
             && !self.are_publishers_stopped(found).await?
@@ -391,7 +394,7 @@ impl Submissions {
                 Err(WriteError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-            // Not there although the write conflicted: a store was made again in between.
+            // The record is missing although the write conflicted: the store was recreated in between.
             let Some(found) = read::<Job>(&*self.store, &key).await? else { continue };
             let same = found.value.identity() == job.identity();
             match &found.value.state {
@@ -417,7 +420,7 @@ impl Submissions {
         }
     }
 
-    /// Refuses a block whose name is followed by one that is not above it: that one came first, or the name is in use.
+    /// Refuses a block that is not below the block that names it as its parent: that one came first, or the name is in use.
     async fn check_follower(&self, job: &Job) -> Result<(), SubmissionError> {
         if job.parent.is_none() {
             return Ok(());
@@ -533,7 +536,7 @@ fn taken(job: &Job, found: &Job, state: &JobState) -> String {
         _ => "is live",
     };
     match (&job.parent, job.id == found.id) {
-        (_, true) => format!("block '{}' {word} with other content", job.id),
+        (_, true) => format!("block '{}' {word} with different content", job.id),
         (Some(parent), false) => format!(
             "block '{}' follows '{parent}' and {word}: cancel it or revert the chain first",
             found.id

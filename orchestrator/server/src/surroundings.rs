@@ -1,5 +1,5 @@
-//! The other processes, and the chains that stand behind a dead block, as this process sees them: read once a second, for
-//! decisions about claims. The view is never more than advice: it may be late, and a decision takes effect by a conditional write.
+//! This process's view of the other processes and of chains that are held up by a dead block, read once per second for decisions about
+//! claims. The view is only advice: it may be outdated, and a decision takes effect by a conditional write.
 
 use crate::alive::{LOOK, LivenessProbe, Observer};
 use crate::clock::Clock;
@@ -61,7 +61,7 @@ impl Surroundings {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = chains;
     }
 
-    /// Looks around until it is dropped.
+    /// Keeps the view up to date until the future is dropped.
     pub(crate) async fn look(
         self,
         store: Arc<dyn Store>,
@@ -70,7 +70,7 @@ impl Surroundings {
         gone: LivenessProbe,
         own: SessionId,
     ) {
-        // An observer of its own: how often a session was read equal must not depend on who else reads.
+        // Has its own observer: the number of equal reads of a session must not depend on other readers.
         let mut observer = Observer::default();
         loop {
             // What cannot be read now stays as it was: an old view is better advice than an empty one.

@@ -35,7 +35,7 @@ impl Traces {
     /// Sends spans to a collector, such as `http://127.0.0.1:4318`, by OTLP over HTTP.
     ///
     /// # Errors
-    /// If the address cannot be one.
+    /// If the address is invalid.
     #[cfg(feature = "traces")]
     pub fn to(address: &str) -> Result<Self, String> {
         Ok(Self { exporter: Some(export::Exporter::new(address)?) })

@@ -38,7 +38,7 @@ impl Workflows {
         Ok(digest)
     }
 
-    /// The workflow with a digest, or why it cannot be had.
+    /// Returns the workflow with a digest, or the reason why it cannot be read.
     pub(crate) fn get(&self, digest: &Digest) -> Result<Arc<Workflow>, String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(workflow) = known.get(digest) {

@@ -51,7 +51,7 @@ until live 2>/dev/null; do sleep 0.1; done
 kill -TERM "$prover"
 code=0
 wait "$prover" || code=$?
-[ "$code" = 5 ] || fail "it was stopped, and ends with $code"
+[ "$code" = 5 ] || fail "the stopped process exited with $code, not 5"
 hekaton-orchestrator work --data "$T/jobs" --settings "$T/settings.toml" >"$T/work.log" 2>&1 &
 worker=$!
 prove >"$T/first.log" 2>&1 || fail "prove"
@@ -109,7 +109,7 @@ for dies in directory orchestrator worker prover; do
             ;;
         orchestrator)
             ended "$service"
-            # Without it, the directory goes on.
+            # The directory continues without it.
             accept "without the $dies" --no-wait
             orchestrate
             ;;

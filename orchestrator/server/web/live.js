@@ -2,9 +2,9 @@
 
 const $ = (id) => document.getElementById(id);
 const jobs = new Map();
-/** How far chains with strict order are published. */
+/** The heights up to which chains with strict order are published. */
 let published = {};
-/** How far tasks are, by their ids. */
+/** The progress of tasks, by their ids. */
 let progress = new Map();
 let token = "";
 
@@ -81,7 +81,7 @@ function showWorkers(workers) {
   showJobs();
 }
 
-/** Blocks that wait in vain, and for what. */
+/** Blocks that stand still, and what they wait for. */
 function showStanding(list) {
   const lines = list.map(({ chain, block, id, cause }) => {
     const line = document.createElement("li");
@@ -129,7 +129,7 @@ async function run() {
     try {
       const answer = await fetch("/v1/events", { headers: token ? { authorization: `Bearer ${token}` } : {} });
       if (answer.status === 401) {
-        $("status").textContent = token ? "No tenant has this token." : "Whose jobs?";
+        $("status").textContent = token ? "No tenant has this token." : "Enter a tenant's token.";
         $("sign-in").hidden = false;
         return;
       }

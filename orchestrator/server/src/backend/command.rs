@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 /// A program for each attempt.
 ///
-/// In its arguments, `{input}` becomes the path of the first input, `{inputs}` all of them (as one argument each, where it is an
-/// argument by itself), `{output}` the path to write to, and `{folder}` a folder that outlives the attempt. push0's form is
-/// `["prover", "--input-path", "{input}", "--output-path", "{output}"]`.
+/// In its arguments, `{input}` becomes the path of the first input, `{inputs}` all of them (as one argument each, if `{inputs}` is an
+/// argument by itself), `{output}` the path to write to, and `{folder}` a folder that outlives the attempt. push0's form is `["prover",
+/// "--input-path", "{input}", "--output-path", "{output}"]`.
 ///
 /// Each line that it prints is progress; `{"progress": 0.5}` reports the fraction done.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct Exits {
     pub again: Vec<i32>,
 }
 
-/// A line that a program prints to say how far it is.
+/// A line that a program prints to report its progress.
 #[derive(Deserialize)]
 struct Said {
     progress: Option<f32>,
@@ -71,7 +71,7 @@ impl Command {
             ("HEKATON_BLOCK", work.task.block.to_string()),
             ("HEKATON_BLOCK_ID", work.task.block_id.to_string()),
             ("HEKATON_ATTEMPT", (work.task.attempts + work.task.deaths).to_string()),
-            // Empty without a trace: one in this process's own environment is not the task's.
+            // Empty without a trace: a `TRACEPARENT` in this process's own environment does not belong to the task.
             ("TRACEPARENT", work.task.trace.as_deref().unwrap_or("").to_owned()),
         ];
         let environment = variables.map(|(name, value)| (name.into(), value.into())).into();
@@ -84,8 +84,8 @@ impl Command {
 impl Backend for Command {
     async fn run(&self, work: &Work<'_>, _: &CancellationToken, progress: &Progress) -> Outcome {
         let output = work.folder.join(OUTPUT);
-        // The folder outlives attempts. An output that an earlier one left must not count as that
-        // of a program that ends with 0 and writes none.
+        // The folder outlives attempts. An output that an earlier attempt left must not count for a
+        // program that exits with 0 without writing one.
         let _ = std::fs::remove_file(&output);
         let program = self.program(&self.command, work, &output);
         progress.report(0.0);
@@ -95,13 +95,13 @@ impl Backend for Command {
                 let said = serde_json::from_str::<Said>(line).ok().and_then(|said| said.progress);
                 let mut last = part.lock().unwrap_or_else(PoisonError::into_inner);
                 *last = said.unwrap_or(*last);
-                // Any line is a sign of life, so that a program without figures does not stall.
+                // Any line counts as progress, so that a program that reports no fractions does not stall.
                 progress.report(*last);
             }
         };
         let ended = match process::attempt(&self.helper, &program, &work.folder, line).await {
             Ok(ended) => ended,
-            // No task is to blame for that.
+            // If the program cannot be started, the task is not to blame.
             Err(error) => return Outcome::Again(format!("{}: {error}", self.command[0])),
         };
         outcome(&ended, &self.exits, &output)
@@ -113,8 +113,8 @@ impl Backend for Command {
         match process::run(&self.helper, &program, &work.folder).await {
             Ok(ended) if ended.code() == Some(0) => Ok(()),
             Ok(ended) if ended.code() == Some(1) => Err(Rejected::Wrong(ended.describe())),
-            // A verifier that crashes has not judged the output. It must not count as a wrong one,
-            // since three of these in a row end the use of the back-end.
+            // A verifier that crashes has not judged the output. The output must not count as
+            // wrong, since wrong outputs for three jobs in a row end the use of the back-end.
             Ok(ended) => Err(Rejected::Unverified(ended.describe())),
             Err(error) => Err(Rejected::Unverified(format!("{}: {error}", template[0]))),
         }

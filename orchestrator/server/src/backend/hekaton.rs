@@ -1,4 +1,4 @@
-//! `hekaton prove` on this machine, with a run directory: what one attempt has proven, the next one does not prove again.
+//! `hekaton prove` on this machine, with a run directory, so that an attempt does not repeat what an earlier one has proven.
 
 use super::command::{Exits, outcome};
 use super::process::{self, Helper, Program};
@@ -38,7 +38,7 @@ impl Hekaton {
         }
     }
 
-    /// The exit codes of `hekaton prove`: what it cannot read or prove stays so, and what it lost it resumes.
+    /// The exit codes of `hekaton prove`: an input that it cannot read or prove stays impossible, and an interrupted run is resumed.
     fn exits() -> Exits {
         // 5 is a run that was stopped, 6 one that lost a rank or whose directory another process
         // holds, and 130 an interrupt: the next attempt resumes.
@@ -63,7 +63,8 @@ impl Backend for Hekaton {
         let output = work.folder.join("proof");
         let mut arguments: Vec<OsString> = vec!["prove".into(), input.into()];
         arguments.extend(["--keys".into(), self.keys.clone().into_os_string()]);
-        // With `--resume` always: the folder is the task's own, so what is there was left by an earlier attempt at the same input.
+        // Always with `--resume`: the folder belongs to this task alone, so any files in it were left by an earlier attempt at the same
+        // input.
         arguments.extend(["--run".into(), run.clone().into_os_string(), "--resume".into()]);
         arguments.extend(["--proof".into(), output.clone().into_os_string()]);
         arguments.extend(self.options.iter().map(OsString::from));
@@ -103,7 +104,7 @@ impl Backend for Hekaton {
         let public = hashed.printed.trim().to_owned();
         let mut arguments: Vec<OsString> = vec!["verify".into(), output.into(), "--key".into()];
         arguments.extend([self.verifying().into_os_string(), "--public".into(), public.into()]);
-        // A family has keys for many sizes, and the input says which one a proof is of.
+        // A family has keys for many sizes, and the input determines which of them a proof is for.
         if self.keys.join("family.json").is_file() {
             arguments.extend(["--for".into(), input.into()]);
         }
@@ -115,7 +116,7 @@ impl Backend for Hekaton {
             Some(0) => Ok(()),
             // The proof is wrong, not the call: exit code 1 is the verifier's verdict.
             Some(1) => {
-                // What it kept may be why.
+                // The files of the run may be the cause, so the next attempt must not resume from them.
                 let _ = std::fs::remove_dir_all(work.folder.join("run"));
                 Err(Rejected::Wrong(verified.describe()))
             }

@@ -74,7 +74,7 @@ impl Backend for Library {
     ) -> Outcome {
         let (prover, cancel, progress) = (Arc::clone(&self.0), cancel.clone(), progress.clone());
         let inputs = work.inputs.clone();
-        // A caller that drops this waits for nothing, so the prover is cancelled.
+        // A caller that drops the future no longer wants the output, so the prover is cancelled.
         let guard = cancel.clone().drop_guard();
         let run = tokio::task::spawn_blocking(move || {
             let inputs = match read(&inputs) {

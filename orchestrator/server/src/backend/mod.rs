@@ -29,8 +29,8 @@ pub struct Work<'a> {
     pub epoch: u64,
     /// Its inputs. They must not be changed.
     pub inputs: Vec<PathBuf>,
-    /// A folder of the task's own, which outlives the attempt: what is kept there is there for the next one, on any machine that
-    /// shares the spool.
+    /// The task's own folder, which outlives the attempt: files kept there are available to the next attempt, on any machine that shares
+    /// the spool.
     pub folder: PathBuf,
 }
 
@@ -80,7 +80,7 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Verifies what an attempt has made. Nothing counts before.
+    /// Verifies the output of an attempt. No output counts before it is verified.
     ///
     /// # Errors
     /// Why the output is wrong, or cannot be verified.

@@ -1,9 +1,9 @@
 //! Child processes that end when their attempt ends, and when this process does.
 //!
 //! A child is started through a helper (`hekaton-orchestrator exec`), which asks the kernel to be killed with its parent and becomes the
-//! program. The kernel means the *thread* that started it, so all are started by a thread that lives as long as the process.
-//! Each has a process group of its own, which is killed as a whole: when the program ends, when the attempt is given up, and, as the
-//! group is noted in the task's folder, by the next process on the same machine that takes the task over.
+//! program. To the kernel, the parent is the *thread* that started the child, so a thread that lives as long as the process starts all
+//! children. Each has a process group of its own, which is killed as a whole: when the program ends, when the attempt is given up, and, as
+//! the group is noted in the task's folder, by the next process on the same machine that takes the task over.
 
 use hekaton_files::process::start_time;
 use rustix::process::{
@@ -40,8 +40,8 @@ impl Helper {
         Self(program)
     }
 
-    /// Becomes a program that is killed with its parent, and that cannot have more than this many bytes of address space. Returns only
-    /// if that fails.
+    /// Becomes a program that is killed with its parent, and that cannot have more than `memory` bytes of address space. Returns only if
+    /// that fails.
     ///
     /// # Errors
     /// Why it failed.
@@ -53,15 +53,15 @@ impl Helper {
         if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
             return error.into();
         }
-        // It may have died before.
+        // The parent may have died before this call.
         let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
         if now.map(i32::unsigned_abs) != Some(parent) {
             return std::io::Error::other("the process that started this one is gone");
         }
         if let Some(most) = memory {
-            // Of the address space, because Linux enforces no limit of the memory in use
-            // (setrlimit(2), RLIMIT_RSS). The hard limit, too, so that the program cannot raise it
-            // again.
+            // Limits the address space, because Linux enforces no limit on resident memory
+            // (setrlimit(2), RLIMIT_RSS). Sets the hard limit, too, so that the program cannot
+            // raise it again.
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             if let Err(error) = setrlimit(Resource::As, limit) {
                 return error.into();
@@ -121,7 +121,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Until it is waited for, its number is not given to another process.
+        // The kernel does not give the child's number to another process until the child is waited for.
         let _ = kill(self.0.id());
         let _ = self.0.wait();
     }
@@ -153,7 +153,7 @@ fn kill(group: u32) -> rustix::io::Result<()> {
     pid.map_or(Ok(()), |pid| kill_process_group(pid, Signal::KILL))
 }
 
-/// Kills a process group when it is dropped, unless its leader was waited for by then: the number may be another one's after that.
+/// Kills a process group when it is dropped, unless its leader was waited for by then: after that, the number may belong to another group.
 #[derive(Clone)]
 struct Group(Arc<Mutex<Option<u32>>>);
 
@@ -199,7 +199,8 @@ pub(super) async fn run(
     run_noted(helper, program, folder, |_| {}, false).await
 }
 
-/// `line` is called with each line that the program prints. With `noted`, the next process that takes the task over kills it.
+/// `line` is called with each line that the program prints. With `noted`, the group is noted, and the next process that takes the task over
+/// kills it.
 async fn run_noted(
     helper: &Helper,
     program: &Program,
@@ -233,11 +234,11 @@ async fn run_noted(
         let printed = read(out, line);
         let errors = read(errors, |_| {});
         if let Some(pid) = child.pid() {
-            // Its number stays its own until it is waited for.
+            // The number stays the child's until the child is waited for.
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
         }
-        // Whatever it has left behind ends, too, and with it what keeps the pipes open.
+        // Kills the processes that the program has left running, which could keep the pipes open.
         group.end();
         let status = child.0.wait();
         // A process that has left the group may keep the pipes open. Its output is not waited for: the status alone decides.
@@ -256,7 +257,7 @@ async fn run_noted(
     ended
 }
 
-/// Reads a stream to its end on a thread of its own, which then sends the end of it.
+/// Reads a stream to its end on a thread of its own, which then sends the last part.
 fn read(
     stream: Option<impl Read + Send + 'static>,
     line: impl Fn(&str) + Send + 'static,
@@ -267,12 +268,12 @@ fn read(
         // No receiver is left once the wait for the output is over.
         let _ = send.send(printed);
     };
-    // Without a thread nothing is read, and nothing is said of it.
+    // If the thread cannot be started, nothing is read, and the wait for the output ends at once.
     let _ = std::thread::Builder::new().name("process-output".into()).spawn(read);
     end
 }
 
-/// The end of a stream, which is read to its end.
+/// Reads a stream to its end, and returns its last part.
 fn last_of(stream: impl Read, line: impl Fn(&str)) -> String {
     let mut kept = Vec::new();
     let mut lines = BufReader::new(stream);
@@ -288,7 +289,7 @@ fn last_of(stream: impl Read, line: impl Fn(&str)) -> String {
     String::from_utf8_lossy(&kept[kept.len().saturating_sub(MAX_PRINTED)..]).into_owned()
 }
 
-/// The note of a process group: the boot that it is of, its number and when it was started.
+/// The note of a process group: the machine's boot, the group's number and its start time.
 struct Note {
     path: PathBuf,
     text: String,
@@ -296,7 +297,8 @@ struct Note {
 
 impl Note {
     fn write(folder: &Path, group: u32) -> Self {
-        // A leader that has ended already has no time, and `kill_left_over` leaves its group alone: nothing tells it from another.
+        // A leader that has already ended has no start time. `kill_left_over` then leaves the group alone, because it cannot tell it from
+        // another group.
         let started = start_time(group).map_or(String::new(), |ticks| ticks.to_string());
         let text = format!("{} {group} {started}", crate::host::boot());
         let path = folder.join(GROUP);
@@ -316,8 +318,8 @@ impl Note {
 
 /// Kills what an earlier attempt has left running in a task's folder, if that was on this machine.
 ///
-/// Its leader may be dead while others of the group live. A number is not given to a new process while it is that of a group, so
-/// only a living leader that was started at another time is another process.
+/// The leader may be dead while other members of the group are alive. The kernel gives no new process the number of an existing group, so
+/// only a living leader with a different start time is a different process.
 fn kill_left_over(folder: &Path) {
     let path = folder.join(GROUP);
     let Ok(text) = std::fs::read_to_string(&path) else { return };

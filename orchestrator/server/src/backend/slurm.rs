@@ -1,9 +1,8 @@
 //! `hekaton prove` as a job of SLURM, on as many machines as its batch script asks for.
 //!
-//! A job outlives the process that has submitted it; the next process to claim the task finds it by a note in the task's folder. The
-//! note is on disk before `sbatch` is called. If it is not known whether that was successful, SLURM is asked for the job by its name,
-//! in its queue and in its accounts, for a while, before another one is submitted. Should two run all the same, the lease of their
-//! run directory keeps them apart.
+//! A job outlives the process that has submitted it; the next process to claim the task finds it by a note in the task's folder. The note
+//! is on disk before `sbatch` is called. If it is unknown whether the call succeeded, SLURM's queue and accounting are asked for the job by
+//! its name for a while before another job is submitted. If two jobs run nevertheless, the lease on their run directory keeps them apart.
 
 use super::hekaton::{Events, Hekaton, only_input};
 use super::process::{self, Ended, Program};
@@ -114,11 +113,11 @@ impl Slurm {
         }
     }
 
-    /// The last job with a name, from the queue or else from the accounts.
+    /// The last job with a name, from the queue or else from the accounting.
     async fn find(&self, folder: &Path, name: &str) -> Result<Option<u64>, String> {
         let queue = self.ask(folder, slurm::find_in_queue(name)).await?;
         let accounts = match self.ask(folder, slurm::find_in_accounts(name)).await {
-            // Without accounts, the queue and the note must do.
+            // Without accounting, the queue and the note have to suffice.
             Err(why) if why.contains("disabled") || why.contains("No such file") => String::new(),
             answer => answer?,
         };
@@ -134,7 +133,7 @@ impl Slurm {
                 let answer = self.ask(folder, slurm::ask_accounts(number)).await;
                 slurm::state_in_accounts(&answer)
             }
-            // A controller that restarts must not end the task: the job runs on.
+            // A controller that restarts must not end the task: the job keeps running.
             Err(why) => {
                 tracing::warn!(job = number, %why, "SLURM does not report the state of the job");
                 JobState::Waiting
@@ -142,7 +141,7 @@ impl Slurm {
         }
     }
 
-    /// The job of a task, which is submitted if there is none.
+    /// Returns the job of a task, and submits one if there is none.
     async fn job(
         &self,
         work: &Work<'_>,
@@ -185,8 +184,8 @@ impl Slurm {
         note.found(number, folder).map_err(failed)?.ok_or_else(taken)
     }
 
-    /// Asks for a job that may have been submitted until it is found, or has had the time to appear. While SLURM does not answer, it is
-    /// asked again.
+    /// Looks for a job that may have been submitted, until it is found or has had enough time to appear. As long as SLURM does not answer,
+    /// it is asked again.
     async fn doubt(&self, folder: &Path, note: &Note, progress: &Progress) -> Option<u64> {
         let until = Instant::now() + self.doubt;
         loop {
@@ -220,7 +219,7 @@ impl Slurm {
 
 /// Returns the outcome of a job that ended without a proof. If others or the machine ended the job, the task is not at fault.
 fn ended(how: &str, number: u64, log: &Path) -> Outcome {
-    // Other programs write into it, too, so it need not be text throughout.
+    // Other programs write to the log, too, so it may contain bytes that are not text.
     let said = match std::fs::read(log) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => format!("it cannot be read: {error}"),
@@ -294,8 +293,8 @@ impl Backend for Slurm {
             Ok(None) => {
                 let age = Clock::system().wall().saturating_sub(note.submitted);
                 // `sbatch` may have run for `TIME` after the note was written, and SLURM may take
-                // as long as `doubt` to show the job. To forget the note earlier could leave a job
-                // that nobody ends.
+                // as long as `doubt` to show the job. Forgetting the note earlier could leave a job
+                // that nothing cancels.
                 match Duration::from_millis(age) > self.doubt + TIME {
                     true => Ok(()),
                     false => Err("it may still appear".into()),
@@ -306,7 +305,7 @@ impl Backend for Slurm {
         match cancelled {
             Ok(()) => note.remove(folder),
             // It is tried again when folders are tidied up.
-            Err(why) => tracing::warn!(job = note.name, %why, "a job of SLURM is not cancelled"),
+            Err(why) => tracing::warn!(job = note.name, %why, "a SLURM job was not cancelled"),
         }
         Note::read(folder).is_none()
     }

@@ -1,4 +1,4 @@
-//! Runs tasks with back-ends: finds their inputs, watches their progress, verifies and stores what they make.
+//! Runs tasks with back-ends: finds their inputs, watches their progress, and verifies and stores their outputs.
 
 use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::clock::Clock;
@@ -77,8 +77,8 @@ impl Runner for Workshop {
 
     fn settled(&self, task: &Task) {
         if self.backends.get(&task.backend).is_some_and(|backend| backend.uses_folder()) {
-            // Only now that the result is written: had the lease been lost before, the next attempt
-            // would resume from this folder.
+            // Only after the result is written: if the lease had been lost before, the next attempt
+            // would have resumed from this folder.
             let _ = std::fs::remove_dir_all(self.folder(task));
         }
     }
@@ -134,14 +134,14 @@ impl Workshop {
         output: Output,
         progress: &Progress,
     ) -> Attempt {
-        // What is verified is a copy that nothing else writes, and what is stored is the same copy: a back-end that still runs could
-        // change its file in between.
+        // Verifies and stores the same copy, which nothing else writes: a back-end that is still running could change its own file in
+        // between.
         let copy = match self.copy(output).await {
             Ok(copy) => copy,
             Err(attempt) => return attempt,
         };
         let from = self.clock.wall();
-        // Before the output has a name as a blob: others trust what is named in a record.
+        // Before the output gets its name as a blob: other processes trust the blobs that records name.
         let verified = backend.verify(work, copy.path()).await;
         progress.phase("verify", from, self.clock.wall());
         match verified {
@@ -180,7 +180,7 @@ impl Workshop {
         }
     }
 
-    /// A text in which the service's own folder is not named.
+    /// Removes the path of the service's own folder from a text.
     fn without_place(&self, why: String) -> String {
         let Some(place) = self.spool.parent().and_then(std::path::Path::to_str) else { return why };
         if why.contains(place) {
@@ -204,7 +204,7 @@ impl Workshop {
         let prepared = tokio::task::spawn_blocking(move || {
             for input in &inputs {
                 blobs.verify(input).map_err(|error| match error {
-                    // If they are submitted again, they are there again.
+                    // The submitter can repair this by sending the blobs again.
                     BlobError::Missing(_) | BlobError::Damaged { .. } => {
                         Attempt::Unfit(error.to_string())
                     }
@@ -230,7 +230,7 @@ impl Workshop {
             let Some(key) = owner.and_then(|key| key.parse::<TaskKey>().ok()) else { continue };
             let Ok(Some(stored)) = read::<Task>(store, &key.to_string()).await else { continue };
             let task = stored.value;
-            // A folder with the name of another task was not made here, and other back-ends are for other processes.
+            // A folder that does not have its task's name was not made here, and other processes tidy up after other back-ends.
             let backend = self.backends.get(&task.backend);
             let Some(backend) = backend.filter(|_| folder == self.folder(&task)) else { continue };
             let keep = match task.state {
@@ -241,7 +241,7 @@ impl Workshop {
                     age < KEPT
                 }
             };
-            // Not before what runs elsewhere has ended: the folder has the only note of it.
+            // Not before the job on other machines has ended: the folder has the only note of it.
             if backend.abandon(&folder).await && !keep {
                 let _ = std::fs::remove_dir_all(&folder);
             }

@@ -1,8 +1,8 @@
 //! Chains whose blocks are bundles of a fixed number of blocks that another chain publishes.
 //!
-//! Which bundles there must be follows from the other chain's log alone, and so do their names, each of which is a digest of all
-//! that is in the bundle and of the bundle before it. Here, jobs are made to agree with that: what is missing is submitted, what
-//! belongs to blocks that were torn off is torn off. Two that do this at the same time do the same.
+//! The other chain's log alone determines the bundles and their names: each name is a digest of the bundle's content and of the bundle
+//! before it. This module makes the jobs agree with the log: it submits missing bundles, and tears off those whose blocks were torn off.
+//! Two processes that do this at the same time do the same.
 
 use crate::record::{Bundles, Chain, Job, JobKey, JobState, log_name};
 use crate::store::Rev;
@@ -23,7 +23,8 @@ pub(crate) struct Bundle {
     pub(crate) inputs: Vec<Digest>,
 }
 
-/// The bundles of blocks, from the genesis of their own chain on. Skipped blocks are left out; what does not fill a bundle waits.
+/// Returns the bundles of a path of blocks, from the genesis of the chain of bundles on. Skipped blocks are left out; blocks that do not
+/// fill a bundle wait.
 pub(crate) fn bundles(genesis: &Name, size: u32, blocks: &[PathBlock]) -> Vec<Bundle> {
     let proven: Vec<(&PathBlock, &[Digest])> =
         blocks.iter().filter_map(|block| Some((block, block.outputs.as_deref()?))).collect();
@@ -59,7 +60,7 @@ struct Made {
     id: Name,
     /// The length of the path up to the end of the bundle.
     end: usize,
-    /// The entry of its last block: as long as that is there, so is all that is before it.
+    /// The entry of its last block: as long as that entry is on the path, so are all blocks before it.
     entry: u64,
 }
 
@@ -72,7 +73,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Makes the bundles that the path has the blocks for by now, and drops those whose blocks are gone.
+    /// Adds the bundles for which the path has enough blocks by now, and drops those whose blocks are gone.
     fn follow(&mut self, genesis: &Name, size: u32, blocks: &[PathBlock]) {
         let is_there =
             |made: &Made| blocks.get(made.end - 1).is_some_and(|block| block.entry == made.entry);
@@ -143,7 +144,7 @@ impl Bundler {
         Self { submissions, paths: BTreeMap::new(), wanted: BTreeMap::new() }
     }
 
-    /// Forgets what was read: it may be of another store, or of chains that others look after now.
+    /// Forgets what was read, which may belong to another store, or to chains that other processes look after now.
     pub(crate) fn forget(&mut self) {
         self.paths.clear();
         self.wanted.clear();
@@ -152,7 +153,7 @@ impl Bundler {
     /// Makes the jobs of a chain agree with what the other one has published.
     ///
     /// # Errors
-    /// If the store does not answer, or a bundle does not fit its workflow. What is left is done when this is called again.
+    /// If the store does not answer, or a bundle does not fit its workflow. The next call does the rest.
     pub(crate) async fn bundle(
         &mut self,
         chain: &Chain,
@@ -161,7 +162,7 @@ impl Bundler {
         let Some(genesis) = &chain.genesis else { return Ok(()) };
         let other = self.submissions.chain(&chain.tenant, &spec.of).await?;
         let (submissions, tenant, name) = (&self.submissions, &chain.tenant, &chain.chain);
-        // Its own log first: what follows from the other one is not older than what is out.
+        // Reads the chain's own log first, so that the other chain's log is not older than the bundles that are published.
         let own = read_on(submissions, &mut self.paths, chain).await?;
         let path = read_on(submissions, &mut self.paths, &other).await?;
         let (published, path) = (&self.paths[&own].blocks, &self.paths[&path]);
@@ -192,7 +193,7 @@ impl Bundler {
                 // The job is of another branch. Even if it is cancelled already, the jobs that follow it may not be.
                 Some(_) => {
                     if has_more(submissions, &mut self.paths, &other, known).await? {
-                        // The job may be newer than what was read: again from the start.
+                        // The job may be newer than what was read: the next call starts over.
                         return Ok(());
                     }
                     submissions.revert(tenant, name, &torn_after(&before)).await?;
@@ -202,7 +203,7 @@ impl Bundler {
             before = (bundle.id.clone(), bundle.height);
         }
         if is_all && submissions.has_follower(tenant, name, &before.0).await? {
-            // The follower is of blocks that were torn off and not replaced yet, unless those blocks are new.
+            // Unless the other chain has published more, the follower bundles blocks that were torn off and not replaced yet.
             if !has_more(submissions, &mut self.paths, &other, known).await? {
                 submissions.revert(tenant, name, &torn_after(&before)).await?;
             }
@@ -266,8 +267,7 @@ async fn submit(
 }
 
 impl Submissions {
-    /// Reports whether a job that is not cancelled hangs from a block: a revert that was left half-way may have cancelled some
-    /// before it.
+    /// Reports whether a job that is not cancelled descends from a block. An interrupted revert may have cancelled the jobs in between.
     async fn has_follower(
         &self,
         tenant: &Name,

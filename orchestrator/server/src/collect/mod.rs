@@ -1,7 +1,7 @@
 //! Makes the tasks of jobs, and ends jobs.
 //!
-//! The 64 partitions are divided among the collectors. That only saves work: tasks have fixed places, so two owners of a partition
-//! make the same ones, once.
+//! The 64 partitions are divided among the collectors. The division only saves work: tasks have fixed places, so two owners of a partition
+//! create the same tasks, and each task once.
 
 mod plan;
 
@@ -95,7 +95,7 @@ impl Collector {
                         self.apply(&mut state, event);
                     }
                     if state.complete && !before {
-                        // What a dead process has left is taken over at once.
+                        // The tasks and partitions of a dead process are taken over at once.
                         look = Instant::now();
                     }
                 }
@@ -116,7 +116,7 @@ impl Collector {
         match event {
             Event::Reset => {
                 let observer = std::mem::take(&mut state.observer);
-                // The observer stays: it has seen sessions, which are in another store.
+                // The observer is kept: the sessions that it has seen are in another store.
                 *state = State { observer, ..State::default() };
                 let _ = self.owned.send(BTreeSet::new());
             }
@@ -190,12 +190,12 @@ impl Collector {
             for key in due {
                 state.due.remove(&key);
                 if !state.jobs.contains_key(&key) {
-                    // It had ended when a late write made a task of it.
+                    // The job had ended before a late write created one of its tasks.
                     match read::<Job>(&*self.store, &key.to_string()).await {
                         Ok(Some(job)) => drop(state.jobs.insert(key.clone(), Arc::new(job))),
                         Ok(None) => {}
                         Err(error) => {
-                            tracing::warn!(%error, "planned later");
+                            tracing::warn!(%error, "a job will be planned later");
                             state.due.insert(key, self.clock.after(PAUSE));
                             continue;
                         }
@@ -365,7 +365,7 @@ impl Collector {
                 state.due.entry(key).or_insert_with(|| self.clock.after(PAUSE));
             }
             Err(error) => {
-                tracing::warn!(%error, "planned again");
+                tracing::warn!(%error, "a job will be planned again");
                 state.due.insert(key, self.clock.after(PAUSE));
             }
         }
@@ -373,8 +373,8 @@ impl Collector {
 
     /// Reads the sessions, takes leases from dead ones, and divides the partitions.
     async fn observe(&self, state: &mut State) {
-        // Those who hold leases or own partitions are judged even if they have no session: one that
-        // was lost with the memory of a server must not keep them forever.
+        // Holders of leases and owners of partitions are judged even if they have no session
+        // record: a session that was lost with a server's memory must not keep them forever.
         let holders: BTreeSet<SessionId> =
             state.leases.values().map(|(id, _)| id.clone()).collect();
         let owners = state.owners.values().filter_map(|owner| owner.value.session.clone());
@@ -494,8 +494,8 @@ impl Collector {
 
     /// Writes who owns a partition.
     async fn own(&self, state: &mut State, partition: u8, session: Option<SessionId>) {
-        // Not synced: a crash of the machine ends all sessions on it, and whoever is recorded then
-        // is replaced. With a server, it decides.
+        // Not synced: a crash of the machine ends all sessions on it, so the recorded owner is
+        // replaced in any case. With NATS, the server decides.
         let (key, owner) = (owner_key(partition), Owner { session });
         let written = match state.owners.get(&partition) {
             Some(known) => update_on_disk(&*self.store, &key, owner, known.rev, OnDisk::Soon).await,
@@ -516,7 +516,7 @@ impl Collector {
             false => state.owned.remove(&partition),
         };
         if changed {
-            // What was due while another process looked after it is due still.
+            // Jobs that became due while another process looked after them are still due.
             let keys: Vec<JobKey> = state
                 .jobs
                 .keys()

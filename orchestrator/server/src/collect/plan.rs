@@ -1,6 +1,6 @@
 //! Plans of what is to be done next for a job: a function of its record, its workflow and its tasks, without side effects.
 //!
-//! The tasks have fixed places, so two owners of a partition, or one that was started again, plan the same and the store keeps
+//! Tasks have fixed places, so two owners of a partition, or one owner before and after a restart, plan the same tasks, and the store keeps
 //! the first of equal creations.
 
 use crate::record::{Job, JobState, Task, TaskKey, TaskState};
@@ -37,7 +37,7 @@ pub struct Sources<'a> {
 /// The groups that a strategy forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// Inputs of tasks, by their index. An index must get the same inputs each time it is asked for.
+    /// Inputs of tasks, by their index. A strategy must return the same inputs for an index each time.
     pub groups: Vec<Option<Vec<Digest>>>,
     /// `true` if the number of groups is final.
     pub complete: bool,
@@ -48,7 +48,7 @@ pub trait Strategy: Send + Sync {
     /// The groups that are known by now.
     ///
     /// # Errors
-    /// Why the job cannot be done with these outputs; it is dead then.
+    /// The reason why the job cannot be done with these outputs, which makes it dead.
     fn collect(&self, sources: &Sources<'_>) -> Result<Groups, String>;
 }
 
@@ -98,7 +98,7 @@ struct Known {
 impl Situation<'_> {
     /// The writes that are due, in the order in which they are to be made.
     pub fn plan(&self) -> Vec<Step> {
-        // A task of a later generation: the job was written since, and what is known of it is old.
+        // A task has a later generation: the job was written since, and the record known here is outdated.
         if self.tasks.values().any(|task| task.generation > self.job.generation) {
             return vec![];
         }
@@ -228,7 +228,7 @@ impl Situation<'_> {
                     let made = self.task(at, key, depth, inputs.clone());
                     steps.push(Step::Create(*key, Box::new(made)));
                 }
-                // The first output of a copy counts; the others would be work for nothing.
+                // The first output of a copy counts; running the other copies would be wasted work.
                 (Some(task), Some(_), _) if !task.state.is_final() => {
                     steps.push(Step::Cancel(*key));
                 }
@@ -262,7 +262,7 @@ impl Situation<'_> {
         Some(outputs)
     }
 
-    /// Ends a job whose outputs are all there, and takes the tasks back that are left.
+    /// Ends a job whose outputs are all there, and cancels its remaining tasks.
     fn finish(&self, steps: &mut Vec<Step>, outputs: Vec<Digest>) {
         steps.retain(|step| matches!(step, Step::Cancel(_)));
         // A partial barrier may leave tasks that nothing waits for.
@@ -278,8 +278,8 @@ impl Situation<'_> {
 
     fn task(&self, at: usize, key: &TaskKey, depth: u16, inputs: Vec<Digest>) -> Task {
         let (job, stage) = (self.job, &self.workflow.stages[at]);
-        // The folder of an attempt is named by this digest. With the inputs in it, a task never
-        // resumes the run of other inputs that had its place before.
+        // The folder of an attempt is named by this digest. Because it covers the inputs, a task
+        // never resumes a run of other inputs that had its place before.
         let place = [&key.stage.to_le_bytes()[..], &key.index.to_le_bytes(), &[key.copy]].concat();
         let mut parts: Vec<&[u8]> = vec![key.job.as_bytes(), &place];
         parts.extend(inputs.iter().map(|input| &input.as_bytes()[..]));
@@ -314,7 +314,7 @@ impl Situation<'_> {
 fn sequential(sources: &Sources<'_>, size: usize) -> Result<Groups, String> {
     let lengths: Vec<usize> = sources.outputs.iter().map(Vec::len).collect();
     let list: Vec<String> = lengths.iter().map(usize::to_string).collect();
-    // Before all are final, one source may only be ahead of the others.
+    // As long as their numbers are not final, one source may merely be ahead of the others.
     if sources.complete && lengths.windows(2).any(|two| two[0] != two[1]) {
         return Err(format!("its sources have different numbers of outputs: {}", list.join(", ")));
     }

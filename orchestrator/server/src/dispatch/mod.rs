@@ -1,4 +1,4 @@
-//! Claims tasks, has them run, and writes what became of them.
+//! Claims tasks, has them run, and writes their results.
 
 pub(crate) mod queue;
 mod run;
@@ -89,12 +89,13 @@ struct Barrier {
 }
 
 impl State {
-    /// Looks for the dead block that a chain does not get past. One that hangs from something else does not block anything.
+    /// Looks for the dead block that a chain does not get past. A dead block that does not descend from the last published block holds up
+    /// nothing.
     fn barrier(&self, chain: &ChainId, view: &View) -> Option<Barrier> {
         let dead = self.dead.get(chain)?;
         let tail = view.tails.get(chain).or_else(|| self.genesis.get(chain))?;
-        // Heights keep a chain from running in a circle, but the records known here need not be of
-        // one moment, so a circle must end the search, too.
+        // Rising heights rule out cycles in a chain, but the records known here may be from
+        // different moments, so a cycle must end the search, too.
         let (mut slot, mut seen) = (tail, BTreeSet::new());
         while seen.insert(slot) {
             let (tenant, name) = chain.clone();
@@ -266,7 +267,7 @@ impl Dispatcher {
 
     fn task(&self, state: &mut State, key: TaskKey, stored: &Stored<Task>) {
         let Stored { value: task, rev } = stored;
-        // What is known already, from this session's own writes, may be later.
+        // The record already known from this session's own writes may be newer.
         let known = state.leases.get(&key).map(|(_, rev)| *rev);
         if known.is_some_and(|known| !is_newer(Some(known), *rev)) {
             return;
@@ -342,13 +343,13 @@ impl Dispatcher {
         state.trust.note(key, &backend, sign, (&self.own, &self.clock, &self.metrics));
         match result {
             Written::Task(stored) => self.task(state, key, &stored),
-            // The claim of another process is on its way. Any other revision is new, and stays.
+            // The feed will report the other process's claim. If the queue has another revision by now, that one is newer and stays.
             Written::Beaten(rev) => state.queue.forget(&key, rev),
             Written::Nothing => {}
         }
     }
 
-    /// Gives leases back that this session does not run: claims that took effect after their answer was given up.
+    /// Gives back leases of tasks that this session does not run: their claims took effect after it had stopped waiting for the answer.
     fn audit(&self, state: &mut State, runs: &mut JoinSet<Returned>) {
         let held: Vec<_> = state
             .leases

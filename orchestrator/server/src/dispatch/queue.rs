@@ -1,9 +1,9 @@
-//! Which task is claimed next.
+//! The order in which tasks are claimed.
 //!
-//! The least of (lane, one less for each minute of waiting; the tenant's share; the chain's share; block; later stages first; more
-//! attempts first; age). Heights are compared within a chain only, so a chain at height 5 does not starve one of the same tenant at
-//! height 20 million. Shares are virtual times of a fair queue: each claim costs its tenant 1 / weight, and who was idle starts at the
-//! time of the least served, so a tenant with many tasks takes no more than its share from others.
+//! The next task is the least by (lane, minus one for each minute of waiting; the tenant's share; the chain's share; block; later stages
+//! first; more attempts first; age). Heights are compared within a chain only, so a chain at height 5 does not starve one of the same
+//! tenant at height 20 million. Shares are virtual times of a fair queue: each claim costs its tenant 1 / weight, and a tenant that was
+//! idle starts at the time of the least served one, so a tenant with many tasks takes no more than its share from others.
 
 use crate::record::{JobKey, Task, TaskKey, TaskState};
 use crate::store::Rev;
@@ -148,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// Charges for a claim of one's own before the store reports it, so that the next one is another's.
+    /// Charges for a claim of this process before the store reports it, so that the next claim goes to another tenant or chain.
     pub(crate) fn claim(&mut self, key: TaskKey, task: &Task) {
         self.charge(task);
         self.charged.insert(key);

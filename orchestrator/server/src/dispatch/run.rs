@@ -129,7 +129,7 @@ impl TaskRun {
             Some(Attempt::Done(_)) => Sign::Good,
             Some(Attempt::Wrong(why)) => Sign::Wrong(why.clone()),
             Some(Attempt::Failed(why) | Attempt::Again(why)) => Sign::Bad(why.clone()),
-            // Those who submit tasks choose inputs and limits, and must not be able to put back-ends in quarantine by them.
+            // Submitters choose inputs and limits, and must not be able to put back-ends in quarantine with them.
             Some(Attempt::Unfit(_) | Attempt::Impossible(_) | Attempt::Stopped) | None => {
                 Sign::None
             }
@@ -197,7 +197,7 @@ impl TaskRun {
         }
     }
 
-    /// Writes what became of a lease. The work may have taken hours, so this does not give up before the lease is settled.
+    /// Writes the result of a lease. The work may have taken hours, so this does not give up before the lease is settled.
     async fn write(
         &self,
         claim: &Stored<Task>,
@@ -223,7 +223,7 @@ impl TaskRun {
         };
         self.metrics.ended(&next, attempt_word(attempt), (since, now));
         let on_disk = match attempt {
-            // A later attempt may have found what earlier ones have made.
+            // A short attempt may have resumed from the work of earlier ones.
             Attempt::Done(_) if took >= WORTH_A_SYNC || task.tries() > 0 => OnDisk::Now,
             _ => OnDisk::Soon,
         };

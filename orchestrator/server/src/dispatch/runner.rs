@@ -13,7 +13,7 @@ pub(crate) enum Attempt {
     Done(Digest),
     /// It failed; another attempt may do better.
     Failed(String),
-    /// It failed by the task's own limits or inputs: another attempt may do better, and the back-end is not to blame.
+    /// It failed because of the task's own limits or inputs: another attempt may do better, and the back-end is not to blame.
     Unfit(String),
     /// The back-end produced a wrong output.
     Wrong(String),
@@ -65,7 +65,7 @@ pub(crate) trait Report: std::fmt::Debug + Send + Sync {
 }
 
 impl Progress {
-    /// Reports how far the run is, from 0 to 1. Equal reports count as progress, too.
+    /// Reports the fraction done, from 0 to 1. Reporting the same fraction again counts as progress, too.
     pub fn report(&self, part: f32) {
         self.0.report(if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 });
     }

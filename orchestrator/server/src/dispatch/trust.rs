@@ -1,8 +1,8 @@
-//! Which back-ends of this process are trusted, and which tasks are left to other processes.
+//! Trust in the back-ends of this process, and tasks that are left to other processes.
 //!
-//! A back-end that fails tasks that no other process has failed is at fault, not the tasks. After those of three jobs in a row it is in
-//! quarantine: while another process has the back-end, this one only tries a task from time to time, and the first one that it does ends
-//! the quarantine. A task that failed here is left to others that have not tried it.
+//! If a back-end fails tasks that no other process has failed, the back-end is at fault, not the tasks. After failing such tasks of three
+//! jobs in a row, it is in quarantine: while another process has the back-end, this one only tries a task from time to time, and the first
+//! task that succeeds ends the quarantine. A task that failed here is left to others that have not tried it.
 
 use crate::alive::SharedSession;
 use crate::clock::Clock;
@@ -25,8 +25,8 @@ const WRONG: usize = 3;
 const PROBE: Duration = Duration::from_secs(30);
 const MAX_PROBE: Duration = Duration::from_secs(600);
 
-/// The time that a back-end in quarantine waits for another process that has it. After that, tasks that fail are dead at last, so that
-/// the failure is reported.
+/// The time that a back-end in quarantine waits for another process that has it. After that, it runs tasks again, so that those that fail
+/// become dead and the failure is reported.
 const ALONE: Duration = Duration::from_secs(30);
 
 /// The time for which a task is left to other processes, in milliseconds.
@@ -36,9 +36,9 @@ const LEFT: u64 = 60_000;
 pub(super) enum Sign {
     /// It made an output that was verified.
     Good,
-    /// It failed, and why.
+    /// It failed, with the reason.
     Bad(String),
-    /// It made a wrong output, and which.
+    /// It made a wrong output, with the reason.
     Wrong(String),
     /// It says nothing about the back-end.
     None,
@@ -84,7 +84,7 @@ impl Trust {
                 seen.failed.clear();
                 seen.wrong.clear();
                 if seen.quarantine.take().is_some() {
-                    tracing::info!(%backend, "it has done a task and is out of quarantine");
+                    tracing::info!(%backend, "out of quarantine: a task has succeeded");
                     session.quarantined.remove(backend);
                     metrics.quarantined(backend, false);
                 }
@@ -94,13 +94,13 @@ impl Trust {
                     tracing::error!(%backend, %why, "quarantined: its outputs for three jobs in a row were wrong");
                     metrics.quarantined(backend, true);
                     session.backends.retain(|known| known != backend);
-                    // Every tenant reads this, and what failed was one tenant's: the log has it.
+                    // Every tenant can read this text, but the failed tasks belong to single tenants: the details are in the log.
                     let why = "its outputs for three jobs in a row were wrong: see the log of the process";
                     session.quarantined.insert(backend.clone(), why.into());
                 }
             }
             Sign::Bad(why) => {
-                // Of different jobs: one bad input must not quarantine a back-end by its many tasks.
+                // Counts jobs instead of tasks: one bad input with many tasks must not put a back-end in quarantine.
                 if seen.failed.len() < FAILED && seen.failed.iter().all(|it| it.job != key.job) {
                     seen.failed.insert(key);
                 }
@@ -125,12 +125,12 @@ impl Trust {
         }
     }
 
-    /// Takes note of who else is there.
+    /// Takes note of the other processes.
     pub(super) fn look(&mut self, view: &View, own: &SessionId) {
         for (backend, seen) in &mut self.backends {
             if let Some(quarantine) = &mut seen.quarantine {
                 match view.is_trusted_elsewhere(backend, own) {
-                    // Tasks have a better place as long as another process is trusted.
+                    // As long as another process trusts the back-end, tasks are better left to it.
                     true => quarantine.alone = None,
                     false => drop(quarantine.alone.get_or_insert_with(Instant::now)),
                 }

@@ -20,10 +20,10 @@ const MAX_BEHIND: usize = 4_096;
 
 /// The number of connections that may listen to events, per tenant.
 // Each keeps one of the service's connections (`MAX_CONNECTIONS`) for minutes, and one tenant must
-// not take those of all.
+// not use up all of them.
 const MAX_LISTENERS: usize = 16;
 
-/// Jobs as they are in memory, and who waits for changes.
+/// Jobs in memory, and the listeners that wait for changes.
 #[derive(Debug)]
 pub(crate) struct Board {
     offers: Offers,
@@ -162,7 +162,7 @@ impl Board {
         self.complete.load(Ordering::Relaxed)
     }
 
-    /// The keys of what changes from now on.
+    /// Returns a receiver of the keys of jobs that change from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<JobKey> {
         self.news.subscribe()
     }

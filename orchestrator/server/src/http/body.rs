@@ -33,7 +33,7 @@ pub(crate) fn job_status(job: &Job) -> JobStatus {
     }
 }
 
-/// Returns a block that waits in vain.
+/// Returns the body for a block that stands still.
 pub(crate) fn standstill(one: &Standstill) -> StandstillBody {
     StandstillBody {
         chain: one.chain.to_string(),

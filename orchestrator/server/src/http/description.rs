@@ -21,7 +21,7 @@ pub(super) fn completed(mut api: Api) -> Api {
     api
 }
 
-/// Adds the problems of all operations, and says how problems are sent.
+/// Adds the problems that all operations have in common, and the media type of problems.
 fn complete(path: &str, operation: &mut Operation) {
     let has_body = operation.request_body.as_ref().and_then(|body| match body {
         RefOr::T(body) => Some(body),
@@ -32,7 +32,7 @@ fn complete(path: &str, operation: &mut Operation) {
     let mut common =
         vec![("403", "A page of another site sent the request, or the host is not this machine")];
     if path.starts_with("/v1/") && path != "/v1/drain" {
-        common.push(("401", "There are tenants, and the request does not have the token of one"));
+        common.push(("401", "The service has tenants, and the request has no valid token"));
     }
     if has_parameters || has_body.is_some() {
         common.push(("400", "A name, a digest, a number or the body cannot be understood"));
@@ -43,7 +43,7 @@ fn complete(path: &str, operation: &mut Operation) {
     if takes("application/json") {
         common.push(("415", "The body is not JSON"));
     }
-    common.push(("415", "The body has a content coding"));
+    common.push(("415", "The body has a content coding, which the service does not support"));
     common
         .push(("default", "The service cannot answer now (500, 503), or has no space left (507)"));
     let responses = &mut operation.responses.responses;
@@ -66,9 +66,9 @@ fn complete(path: &str, operation: &mut Operation) {
 /// Describes a status to which an operation has nothing to add.
 fn describe(status: &str) -> &'static str {
     match status {
-        "200" => "What was asked for",
-        "204" => "It is done",
+        "200" => "The requested data",
+        "204" => "The request was carried out",
         "404" => "Not found",
-        _ => "See the detail",
+        _ => "See `detail`",
     }
 }

@@ -40,31 +40,40 @@ pub(crate) const DAMAGED: ProblemKind =
     ProblemKind::new(404, "urn:hekaton:orchestrator:damaged", "The blob is damaged: send it again");
 pub(crate) const METHOD: ProblemKind =
     ProblemKind::new(405, "urn:hekaton:orchestrator:method", "The path has no such method");
-pub(crate) const CONFLICT: ProblemKind =
-    ProblemKind::new(409, "urn:hekaton:orchestrator:conflict", "Something else is in its place");
+pub(crate) const CONFLICT: ProblemKind = ProblemKind::new(
+    409,
+    "urn:hekaton:orchestrator:conflict",
+    "The request conflicts with what is there already",
+);
 pub(crate) const TOO_LARGE: ProblemKind =
     ProblemKind::new(413, "urn:hekaton:orchestrator:too-large", "The body is too large");
-pub(crate) const MEDIA_TYPE: ProblemKind =
-    ProblemKind::new(415, "urn:hekaton:orchestrator:media-type", "The body has another media type");
+pub(crate) const MEDIA_TYPE: ProblemKind = ProblemKind::new(
+    415,
+    "urn:hekaton:orchestrator:media-type",
+    "The body has an unsupported media type",
+);
 pub(crate) const CODING: ProblemKind = ProblemKind::new(
     415,
     "urn:hekaton:orchestrator:content-encoding",
-    "The body has a content coding",
+    "The body has an unsupported content coding",
 )
 .header("accept-encoding", "identity");
 pub(crate) const MISFIT: ProblemKind =
     ProblemKind::new(422, "urn:hekaton:orchestrator:misfit", "The job does not fit its workflow");
 pub(crate) const FULL: ProblemKind =
-    ProblemKind::new(429, "urn:hekaton:orchestrator:full", "Too much waits already").retry_after(5);
+    ProblemKind::new(429, "urn:hekaton:orchestrator:full", "A limit is reached").retry_after(5);
 pub(crate) const RATE: ProblemKind =
     ProblemKind::new(429, "urn:hekaton:orchestrator:rate", "Too many jobs in a short time")
         .retry_after(1);
 pub(crate) const BYTES: ProblemKind =
     ProblemKind::new(429, "urn:hekaton:orchestrator:bytes", "Too many bytes in a short time")
         .retry_after(60);
-pub(crate) const DEAD: ProblemKind =
-    ProblemKind::new(429, "urn:hekaton:orchestrator:behind-dead", "A block before it is dead")
-        .retry_after(60);
+pub(crate) const DEAD: ProblemKind = ProblemKind::new(
+    429,
+    "urn:hekaton:orchestrator:behind-dead",
+    "An earlier block of the chain is dead",
+)
+.retry_after(60);
 pub(crate) const INTERNAL: ProblemKind =
     ProblemKind::new(500, "urn:hekaton:orchestrator:internal", "The service cannot answer");
 pub(crate) const UNKNOWN: ProblemKind = ProblemKind::new(
@@ -76,7 +85,7 @@ pub(crate) const UNKNOWN: ProblemKind = ProblemKind::new(
 pub(crate) const UNAVAILABLE: ProblemKind = ProblemKind::new(
     503,
     "urn:hekaton:orchestrator:unavailable",
-    "The service does not answer now",
+    "The service is temporarily unavailable",
 )
 .retry_after(1);
 pub(crate) const STORAGE: ProblemKind =

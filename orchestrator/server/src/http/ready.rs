@@ -17,7 +17,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// The time that a part may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The number of blocks that stand still and are named.
+/// The maximum number of blocks that stand still and are named in an answer.
 const MAX_NAMED: usize = 3;
 
 /// The parts of the service that are tried.
@@ -30,8 +30,8 @@ pub(super) struct Parts<'a> {
     pub(super) watched: &'a Watched,
 }
 
-/// Chains that stand still. Where there are tenants, callers must not learn of their blocks, and a tenant who leaves out a block must not
-/// make the service unready for the others: then only what the operator has to put right counts.
+/// Describes the chains that stand still. With tenants, callers must not learn of their blocks, and a tenant that omits a block must not
+/// make the service unready for the others, so only causes that the operator has to fix count.
 fn standing(parts: &Parts<'_>) -> Vec<String> {
     let found = parts.watched.standstills();
     let halted = found.iter().filter(|one| one.halts);
@@ -61,7 +61,7 @@ impl Readiness {
         Self { pulse, last: Mutex::default() }
     }
 
-    /// Tries all that a request and a job need: the store of records is read and written, there is space for a blob, the records were
+    /// Tests everything that requests and jobs need: the store of records is read and written, there is space for a blob, the records were
     /// read once, and the session is written, without which others take the process for dead.
     pub(super) async fn check(&self, parts: &Parts<'_>) -> Result<(), Problem> {
         // Callers that ask meanwhile get the same answer.

@@ -49,7 +49,7 @@ pub(crate) struct Api {
     pub(crate) session: SessionId,
     pub(crate) own: SharedSession,
     pub(crate) drain: CancellationToken,
-    /// The limit on blobs that are on their way in.
+    /// The limit on blobs that are being received.
     pub(crate) transfers: tokio::sync::Semaphore,
     pub(crate) sessions: Arc<dyn Store>,
     pub(crate) clock: Clock,
@@ -58,7 +58,7 @@ pub(crate) struct Api {
     pub(crate) watched: Watched,
     pub(crate) offers: Offers,
     pub(crate) readiness: Readiness,
-    /// The process ends, and with it what never ends by itself.
+    /// Cancelled when the process ends, to end streams that never end by themselves.
     pub(crate) closing: CancellationToken,
 }
 
@@ -76,7 +76,7 @@ struct Query<T>(T);
 #[from_request(via(Json), rejection(Rejection))]
 struct JsonBody<T>(T);
 
-/// A body that is read and not used: with an unread one, the connection would be closed behind the answer.
+/// A body that is read but not used: if it stayed unread, the connection would be closed after the answer.
 type Unused = Result<axum::body::Bytes, axum::extract::rejection::BytesRejection>;
 
 fn parse<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, Problem>
@@ -93,17 +93,17 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(Problem::new(INTERNAL, "the request could not be answered")))
 }
 
-/// Makes this process claim no more tasks. It ends when the ones that it runs have ended.
+/// Makes this process claim no more tasks, and exit when its running tasks have ended.
 #[utoipa::path(
     post, path = "/v1/drain", tag = "service",
     responses(
-        (status = 204, description = "It claims no more"),
-        (status = 403, body = Problem, description = "There are tenants: only the operator may stop what others use"),
+        (status = 204, description = "The process claims no more tasks"),
+        (status = 403, body = Problem, description = "The service has tenants: only the operator may stop it, with SIGTERM"),
     )
 )]
 async fn drain(State(api): Shared, _: Unused) -> Result<StatusCode, Problem> {
     if api.tenants.are_several() {
-        let why = "a tenant cannot stop what others use: send SIGTERM to the process";
+        let why = "a tenant cannot stop a service that others use: as its operator, send SIGTERM to the process";
         return Err(Problem::new(OPERATOR, why));
     }
     api.drain.cancel();
@@ -124,11 +124,12 @@ async fn health(State(api): Shared) -> Json<HealthBody> {
 
 /// Reports whether the service can take jobs and publish: records can be read and written, blobs stored, and the session is written.
 ///
-/// It is tried, at most once a second. Reads may work nevertheless. A service with a chain that stands still is not ready, either: the
-/// detail names the block and what it waits for. Requests are answered all the same, so ask `/healthz` to find out where to send them.
+/// This is tested at most once per second. A service that is not ready may still answer reads. It is not ready, either, while a chain
+/// stands still: `detail` then names the block and what it waits for. Requests are still answered during a standstill, so use `/healthz` to
+/// decide where to route them.
 #[utoipa::path(
     get, path = "/readyz", tag = "service",
-    responses((status = 204, description = "It can"), (status = 503, body = Problem, description = "It cannot now, or a chain stands still: the detail says what"))
+    responses((status = 204, description = "The service is ready"), (status = 503, body = Problem, description = "The service is not ready, or a chain stands still: see `detail`"))
 )]
 async fn ready(State(api): Shared) -> Result<StatusCode, Problem> {
     let Api { store, blobs, board, tenants, watched, .. } = &*api;
@@ -154,7 +155,7 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
 #[openapi(
     info(
         title = "Hekaton orchestrator",
-        description = "Takes proving jobs, has them done by provers, survives any failure of one of its parts, and \
+        description = "Accepts proving jobs, has provers run them, survives the failure of any one of its parts, and \
                        publishes proofs in the order of their chain.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
@@ -165,7 +166,7 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
     ),
     tags(
         (name = "jobs", description = "Blocks to prove"),
-        (name = "chains", description = "What they are published in"),
+        (name = "chains", description = "Chains of blocks, and their published proofs"),
         (name = "blobs", description = "Inputs and outputs"),
         (name = "service", description = "The service itself"),
     )
@@ -178,11 +179,11 @@ pub fn open_api() -> utoipa::openapi::OpenApi {
 }
 
 async fn unknown() -> Problem {
-    Problem::new(NOT_FOUND, "there is no such path; /openapi.json describes all")
+    Problem::new(NOT_FOUND, "there is no such path; /openapi.json describes all paths")
 }
 
 async fn other_method() -> Problem {
-    Problem::new(METHOD, "the path has no such method; /openapi.json describes all")
+    Problem::new(METHOD, "the path has no such method; /openapi.json describes all methods")
 }
 
 /// Pages in a browser must not act for the person looking at them. Without tokens, the same holds for pages whose host name
@@ -194,13 +195,13 @@ async fn same_site(State(api): Shared, request: Request, next: Next) -> Response
     let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
     // With tokens, a page that was let in by its name has no token to send.
     if !api.tenants.are_several() && !host.is_some_and(is_this_machine) {
-        let why = "without tenants, the service is asked by the address of this machine alone";
+        let why = "without tenants, the service answers only requests to a local address of this machine, such as 127.0.0.1";
         return Problem::new(HOST, why).into_response();
     }
     next.run(request).await
 }
 
-/// No body is decoded, so one with a coding would be taken for something else.
+/// Refuses bodies with a content coding: bodies are not decoded, so the coded bytes would be taken for the content.
 async fn plain(request: Request, next: Next) -> Response {
     let mut codings = request
         .headers()
@@ -217,7 +218,7 @@ async fn plain(request: Request, next: Next) -> Response {
         Some(coding) => {
             let coding = String::from_utf8_lossy(coding.trim_ascii());
             let why =
-                format!("the content coding '{coding}' is not decoded: send the body as it is");
+                format!("the content coding '{coding}' is not supported: send the body without it");
             Problem::new(CODING, why).into_response()
         }
     }
@@ -261,7 +262,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/openapi.json", get(description))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
-        // Layers run from the last to the first: a request from elsewhere is refused before anything of it is looked at.
+        // Layers run from the last to the first: a request from another site is refused before anything else in it is examined.
         .layer(from_fn(plain))
         .layer(from_fn_with_state(Arc::clone(&api), same_site))
         .with_state(api)

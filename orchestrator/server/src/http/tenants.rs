@@ -1,4 +1,4 @@
-//! Tenants: who sends a request, and how much they may.
+//! Tenants: the senders of requests, and their limits.
 
 use super::problem::{BYTES, FULL, RATE, TOKEN, UNAUTHORIZED};
 use crate::feed::{Event, is_newer};
@@ -42,7 +42,7 @@ impl Bucket {
         Self { left: most, at: Instant::now(), most, seconds }
     }
 
-    /// Takes out `count`, or returns the number of seconds after which there will be as much.
+    /// Takes out `count`, or returns the number of seconds after which that much will be available.
     fn take(&mut self, count: f64) -> Result<(), f64> {
         let (now, rate) = (Instant::now(), self.most / self.seconds);
         let more = now.duration_since(self.at).as_secs_f64() * rate;
@@ -71,7 +71,8 @@ impl Quota {
         let full = || Bucket::full(most as f64, DAY);
         let bucket = buckets.entry(self.name.clone()).or_insert_with(full);
         bucket.take(more as f64).map_err(|seconds| {
-            let why = format!("daily byte limit reached: {more} more bytes, of {most} a day");
+            let why =
+                format!("daily byte limit reached: {more} more bytes would exceed {most} per day");
             Problem::new(BYTES, why).after(seconds)
         })?;
         // Given back if the upload fails, or brings a blob that is there already.

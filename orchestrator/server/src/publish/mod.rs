@@ -1,8 +1,8 @@
 //! Publishes what is done, in the order of the chain.
 //!
-//! Reads the tail of the chain's log, then the job that follows it, then appends, expecting the tail: after anything but success it
-//! begins at the tail. In that order a re-org, which cancels jobs before it appends, cannot be overtaken. The store refuses a
-//! stale tail; that the parent is the tail is checked here.
+//! A publisher reads the tail of the chain's log, then the job that follows it, and then appends, expecting that tail; after anything but
+//! success, it starts again with the tail. In this order, a publisher cannot overtake a re-org, which cancels jobs before it appends. The
+//! store refuses a stale tail; this module checks that the parent is the tail.
 
 use crate::bundle::Bundler;
 use crate::clock::Clock;
@@ -81,7 +81,7 @@ impl Bundled {
     }
 }
 
-/// Makes sure that a chain is looked at, at a time at the latest.
+/// Makes sure that a chain is looked at no later than a given time.
 fn look(due: &mut BTreeMap<ChainId, Due>, chain: ChainId, at: Instant) {
     let entry = due.entry(chain).or_insert_with(|| Due { idle: true, ..Due::default() });
     if entry.idle || entry.at > at {
@@ -180,7 +180,7 @@ impl Publisher {
             }
             let now = Instant::now();
             if now >= sweep {
-                // Chains whose events were missed, as a watch may be dead without an error.
+                // Chains whose events were missed, because a watch may die without an error.
                 sweep = self.clock.after(SWEEP);
                 self.list_bundled(&mut state).await;
                 state.due.values_mut().for_each(|due| due.idle = false);
@@ -297,7 +297,7 @@ impl Publisher {
             tracing::error!(%tenant, chain = %name, "there are jobs of a chain that does not exist");
             return Ok(false);
         };
-        // What is done is published even if something is wrong with the next bundle.
+        // Blocks that are done are published even if the next bundle fails.
         let bundled = match &chain.value.bundles {
             Some(bundles) => bundler.bundle(&chain.value, bundles).await,
             None => Ok(()),
@@ -324,8 +324,8 @@ impl Publisher {
         }
     }
 
-    /// Appends the blocks that follow the tail, as far as they are done, some at a time: other chains have their turn, too. Returns
-    /// whether there may be more.
+    /// Appends the blocks that follow the tail, as far as they are done, and at most `MAX_AT_ONCE` at a time, so that other chains have
+    /// their turn, too. Returns whether there may be more.
     async fn in_order(&self, chain: &Chain, genesis: &Name) -> Result<bool, Failure> {
         let store = &*self.store;
         let log = log_name(&chain.tenant, &chain.chain);
@@ -416,7 +416,7 @@ impl Publisher {
         let log = log_name(&chain.tenant, &chain.chain);
         loop {
             let tail = store.tail(&log).await?.map(|tail| tail.rev);
-            // The process that made the record may have appended before it died: then after the record.
+            // The process that made the record may have appended the block before it died: the log then has it after the record's revision.
             if !is_logged(store, &log, record.rev, &record.value.publication).await? {
                 let entry = encode(&record.value.publication, crate::id::random());
                 match store.append(&log, entry, tail).await {

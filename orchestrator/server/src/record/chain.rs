@@ -32,7 +32,7 @@ pub struct Bundles {
     pub blocks: u32,
     /// The blob of the workflow that a bundle's job has.
     pub workflow: Digest,
-    /// The workflow's input that the outputs are, in the order of their blocks.
+    /// The workflow's input that receives the outputs, in the order of their blocks.
     pub input: Name,
     /// The urgency of its jobs: 0 is the most urgent.
     #[serde(default)]
@@ -58,7 +58,7 @@ pub enum Publication {
         /// Blobs, in the order of stages and indices.
         outputs: Vec<Digest>,
     },
-    /// The chain is another one after this block.
+    /// All blocks after this one were removed from the chain.
     Revert {
         /// The last block that stays.
         to: Name,
@@ -77,7 +77,7 @@ pub enum Publication {
 }
 
 impl Publication {
-    /// The block that the next one has as its parent.
+    /// Returns the parent of the next block.
     pub fn tail(&self) -> &Name {
         match self {
             Self::Block { id, .. } | Self::Skip { id, .. } => id,
@@ -99,7 +99,7 @@ impl Publication {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Owner {
-    /// The owner; none where it was given back.
+    /// The owner; `None` if the partition was given back.
     pub session: Option<SessionId>,
 }
 

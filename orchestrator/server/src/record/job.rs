@@ -103,7 +103,7 @@ pub struct Job {
     pub chain: Name,
     /// The chain's order.
     pub order: Order,
-    /// Its height, by which blocks of a chain are claimed.
+    /// Its height, by which the blocks of a chain are ordered when tasks are claimed.
     pub block: u64,
     /// Its name in the chain.
     pub id: Name,

@@ -1,6 +1,6 @@
 //! Records, and how they are stored: each is JSON in an envelope with a version and the nonce of the write.
 //!
-//! The nonce settles writes whose answer was lost: a record that carries one's own nonce is one's own write.
+//! The nonce settles writes whose answer was lost: a record that carries a writer's own nonce is its own write.
 
 mod chain;
 mod job;
@@ -83,7 +83,7 @@ fn open<T: DeserializeOwned>(entry: &Entry) -> Result<Envelope<T>, BadRecord> {
     }
     let Version { v } = serde_json::from_slice(&entry.value).map_err(|e| bad(e.to_string()))?;
     if v != VERSION {
-        return Err(bad(format!("it has version {v}, and this program knows version {VERSION}")));
+        return Err(bad(format!("it has version {v}, but this program reads version {VERSION}")));
     }
     serde_json::from_slice(&entry.value).map_err(|e| bad(e.to_string()))
 }

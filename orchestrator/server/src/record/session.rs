@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// A process, from its start to its end: drawn at random, so a process that was started again has another one.
+/// The identity of a process from its start to its end, drawn at random: a process that was restarted has a different one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(Name);
@@ -64,7 +64,7 @@ impl From<SessionId> for String {
 pub struct Session {
     /// Rises with each write.
     pub counter: u64,
-    /// The machine: its boot, too, so that a lock of another boot is not looked for.
+    /// The machine and its boot, so that no lock from another boot is looked for.
     pub host: String,
     /// The process on it.
     pub pid: u32,
@@ -74,7 +74,8 @@ pub struct Session {
     pub slots: u32,
     /// The back-ends that it has, without those that made wrong outputs.
     pub backends: Vec<Name>,
-    /// Why it does not trust some of its back-ends. They are tried from time to time, and where no other process is there to do it.
+    /// The reasons why it does not trust some of its back-ends. These back-ends are only tried from time to time, unless no other process
+    /// has them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quarantined: BTreeMap<Name, String>,
     /// `true` if it claims no more tasks.
@@ -84,17 +85,17 @@ pub struct Session {
 }
 
 impl Session {
-    /// The back-ends that it can run tasks of.
+    /// The back-ends for which it can run tasks.
     pub fn able(&self) -> impl Iterator<Item = &Name> {
         self.backends.iter().filter(|_| self.slots > 0)
     }
 
-    /// Reports whether it can run tasks of a back-end.
+    /// Reports whether it can run tasks for a back-end.
     pub fn has(&self, backend: &Name) -> bool {
         self.slots > 0 && self.backends.contains(backend)
     }
 
-    /// Reports whether it can run tasks of a back-end that is not in quarantine.
+    /// Reports whether it can run tasks for a back-end that is not in quarantine.
     pub fn trusts(&self, backend: &Name) -> bool {
         self.has(backend) && !self.quarantined.contains_key(backend)
     }

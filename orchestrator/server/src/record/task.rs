@@ -84,14 +84,14 @@ impl Limits {
     /// The number of times that a task is given back without counting as an attempt before it is dead all the same.
     // With pauses that double up to a minute, about 45 minutes.
     pub const RETURNS: u32 = 50;
-    /// The number of deaths of the process that ran it after which a task is dead. Processes die for other reasons more often than by
+    /// A task is dead after this many processes have died while running it. Processes die for other reasons more often than because of
     /// their task, so these are not failed attempts.
     pub const DEATHS: u32 = 20;
     /// The number of sessions on which a task must have failed before it is dead while others are there that have not tried it.
     pub const SESSIONS: usize = 3;
     /// The number of sessions that must find a task impossible before it is dead while others are there that have not tried it.
     pub const REFUSALS: usize = 2;
-    /// The multiple of [`Self::attempts`] after which a task is dead, whoever else might try it.
+    /// The multiple of [`Self::attempts`] after which a task is dead, even if other processes could still try it.
     pub const PATIENCE: u32 = 3;
     /// The longest wait after the death of a process.
     const DEATH_PAUSE: Duration = Duration::from_secs(1);
@@ -121,7 +121,7 @@ pub struct Task {
     pub lane: u8,
     /// The stage's name.
     pub stage: Name,
-    /// The number of stages before it, on the longest way from the inputs: of a block's tasks, later ones are claimed first.
+    /// The number of stages before it, on the longest path from the inputs: of a block's tasks, later ones are claimed first.
     pub depth: u16,
     /// The back-end that runs it.
     pub backend: Name,
@@ -135,7 +135,7 @@ pub struct Task {
     pub created: u64,
     /// Attempts that failed.
     pub attempts: u32,
-    /// Attempts that failed, by the session that made them; the first ones, where these are many.
+    /// Failed attempts by session; only the first sessions, if there are many.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failed: BTreeMap<SessionId, u32>,
     /// Sessions for which it is impossible.
@@ -271,8 +271,9 @@ impl Task {
         Ok(self.with(TaskState::Done { output, session: session.clone(), at: now, millis }))
     }
 
-    /// Ends a lease whose attempt failed. The task is ready again after a pause or, after too many attempts, dead. Where others are
-    /// there that have not tried it (`elsewhere`), it may be the session that is at fault: then it must have failed on several.
+    /// Ends a lease whose attempt failed. The task is ready again after a pause or, after too many attempts, dead. If there are other
+    /// sessions that have not tried it (`elsewhere`), this session may be at fault: the task is then dead only after it has failed in
+    /// several sessions.
     ///
     /// # Errors
     /// Unless the session has leased it.
@@ -286,22 +287,22 @@ impl Task {
         self.leased_by(session, "failed")?;
         let attempts = self.attempts.saturating_add(1);
         let mut failed = self.failed.clone();
-        // A record has a largest size, so it cannot have all sessions that ever tried.
+        // The size of a record is limited, so it cannot hold all sessions that ever tried.
         if failed.len() < Limits::KEPT || failed.contains_key(session) {
             *failed.entry(session.clone()).or_default() += 1;
         }
         let most = self.limits.attempts;
         let several = Limits::SESSIONS.min(most as usize);
-        // One process with a broken device fails every task. It alone must not be able to kill them all.
+        // A process with a broken device fails every task, and must not be able to make them all dead on its own.
         let is_sure = !elsewhere || failed.len() >= several;
         let is_dead =
-            // There is an end in any case, or a task could wait forever for a process that never tries it.
+            // The number of failures is limited in any case, or a task could wait forever for a process that never tries it.
             (attempts >= most && is_sure) || attempts >= most.saturating_mul(Limits::PATIENCE);
         let state = match is_dead {
             true => {
                 let (backend, count) = (&self.backend, failed.len());
                 let reason = format!(
-                    "the back-end '{backend}' failed {attempts} times, in {count} processes, at last because {reason}"
+                    "the back-end '{backend}' failed {attempts} times, in {count} processes; last failure: {reason}"
                 );
                 TaskState::Dead { reason: cut(&reason), at: now }
             }
@@ -338,9 +339,8 @@ impl Task {
         Ok(Self { deaths, not_before, last_failure, ..self.with(state) })
     }
 
-    /// Ends a lease that nothing came of, through no fault of the task. It is ready again at once or, if the same would happen
-    /// again at once, after a pause. After [`Limits::RETURNS`] times it is dead, as a task that is given back forever would never
-    /// end.
+    /// Ends a lease without a result, through no fault of the task. The task is ready again at once or, if the same would then happen
+    /// again, after a pause. After [`Limits::RETURNS`] times it is dead, because a task that is given back forever would never end.
     ///
     /// # Errors
     /// Unless the session has leased it.
@@ -355,7 +355,7 @@ impl Task {
         let returns = self.returns.saturating_add(1);
         let state = match returns >= Limits::RETURNS {
             true => {
-                let reason = format!("given back {returns} times, at last because {reason}");
+                let reason = format!("given back {returns} times; last reason: {reason}");
                 TaskState::Dead { reason: cut(&reason), at: now }
             }
             false => TaskState::Ready,
@@ -367,8 +367,8 @@ impl Task {
         Ok(Self { returns, last, not_before, last_failure: Some(cut(reason)), ..self.with(state) })
     }
 
-    /// Ends a lease of a task that no attempt can do. Where others are there that have not tried it (`elsewhere`), one of them must
-    /// say so, too: a session with wrong keys finds everything impossible.
+    /// Ends a lease of a task that no attempt can do. If there are other sessions that have not tried it (`elsewhere`), one of them must
+    /// find it impossible, too: a session with wrong keys finds everything impossible.
     ///
     /// # Errors
     /// Unless the session has leased it.
@@ -398,7 +398,7 @@ impl Task {
         Ok(Self { refused, last, not_before, last_failure, ..self.with(state) })
     }
 
-    /// Returns the number of times that nothing came of an attempt.
+    /// Returns the number of attempts without a result.
     pub fn tries(&self) -> u32 {
         let refused =
             u32::try_from(self.refused.len()).expect("a record has room for few sessions");

@@ -34,7 +34,7 @@ pub(super) enum Kind {
 }
 
 impl Place {
-    /// Opens a store. One on a server that is away is waited for while it is used ([`Reopened`]).
+    /// Opens a store. If its server is unavailable, the store can already be used, and fails until the server is back ([`Reopened`]).
     pub(super) async fn open(&self, data: &Path, kind: Kind) -> Result<Arc<dyn Store>, OpenError> {
         let folder = data.to_owned();
         match (self, kind) {
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// Opens the records of a folder, which must not be others than before, or sessions, which may be new at any time.
+/// Opens the records of a folder, which must be the same as before, or sessions, which may be recreated at any time.
 #[cfg(feature = "nats")]
 async fn open_nats(
     settings: NatsSettings,
@@ -76,8 +76,8 @@ async fn open_nats(
     };
     let known = Known::read(&data, &settings.namespace)?;
     let store = NatsStore::open_known(&settings, "records", false, known).await?;
-    // After the stream is there: a note of one that was never made would be taken for lost records,
-    // and no process would start.
+    // Written after the stream is created: a note of a stream that was never created would look
+    // like lost records, and no process would start.
     if known == Known::Nothing {
         Known::write(&data, &settings.namespace, store.incarnation())?;
     }

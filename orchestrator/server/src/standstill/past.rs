@@ -23,13 +23,13 @@ struct Records {
     chains: Vec<record::Chain>,
     /// The times and generations of the writes in each place of a chain.
     places: BTreeMap<JobKey, Vec<(u64, u32)>>,
-    /// By chain, what became of blocks that are not in it.
+    /// The fates of blocks that are no longer in their chain, by chain.
     fates: BTreeMap<(Name, Name), BTreeMap<Name, String>>,
 }
 
 impl History {
-    /// The blocks that stand still at a time of the history's clock, for longer than the patience. Who was alive is not known: a task that
-    /// is leased counts as one that runs.
+    /// The blocks that stand still at a time of the history's clock, for longer than the patience. The history does not show which
+    /// processes were alive, so a leased task counts as running.
     pub fn standstills(&self, now: u64, patience: Duration) -> Vec<Standstill> {
         let patience = millis(patience);
         let Records { jobs, tasks, chains, places, fates } = self.last_records();

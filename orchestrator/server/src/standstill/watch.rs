@@ -1,4 +1,4 @@
-//! Keeps track of what is not published, from the changes that the store reports, and says what stands still.
+//! Keeps track of unpublished blocks, from the changes that the store reports, and reports those that stand still.
 
 use super::{Chain, Now, Place, Standstill, Waiting, fate, is_held_by};
 use crate::clock::{Clock, millis};
@@ -90,7 +90,7 @@ struct Known {
     torn: BTreeMap<JobKey, u64>,
     /// The time at which a block was last published or skipped, or the log was first looked at.
     moved: u64,
-    /// The last cancellation that no entry which tears the chain off has followed yet: the log is read until then.
+    /// The last cancellation that is not yet followed by an entry that tears the chain off: the log is read until there is one.
     cancelled: Option<u64>,
 }
 
@@ -205,7 +205,7 @@ impl Watch {
         }
     }
 
-    /// Finds what stands still, and says what is new.
+    /// Finds the blocks that stand still, and logs new ones.
     async fn look(&self, state: &mut State) {
         let mut unread: BTreeSet<ChainId> = BTreeSet::new();
         for (id, known) in &mut state.chains {
@@ -231,7 +231,7 @@ impl Watch {
             offered: &state.offered,
         };
         let mut found = Vec::new();
-        // What was said of a chain that cannot be read now stays, and the others are looked at all the same.
+        // Earlier reports about a chain that cannot be read now stay, and the other chains are still looked at.
         for one in self.watched.standstills().iter() {
             if unread.contains(&(one.tenant.clone(), one.chain.clone())) {
                 found.push(one.clone());
@@ -313,8 +313,9 @@ impl Watch {
         Ok(())
     }
 
-    /// Finds the jobs of blocks that are torn off, and those that hang from what is the last one now, through cancelled ones, too: they
-    /// are no longer published, or not yet. Those that were published since are forgotten by the entries that follow.
+    /// Finds the jobs of blocks that were torn off, and the descendants of the block that is now the last one, even through cancelled
+    /// blocks: they are no longer published, or not yet. Jobs that were published since are forgotten when the entries that follow are
+    /// read.
     async fn tear_off(
         &self,
         (tenant, chain): (&Name, &Name),

@@ -1,8 +1,8 @@
 //! Stores of records and logs, and what the rest of this crate relies on: conditional writes under one counter.
 //!
-//! Every write names the revision that it expects, so a stale writer is refused by the store itself, not by a lease that it may
-//! have lost. A write may also end as [`WriteError::Unknown`]: it then may take effect at any later time, and only the record
-//! decides. Values carry a nonce of their writer for that reason ([`crate::record`]).
+//! Every write names the revision that it expects, so a stale writer is refused by the store itself, not by a lease that it may have lost.
+//! A write may also end as [`WriteError::Unknown`]: it may then take effect at any later time, and only the record shows whether it did.
+//! For this reason, values carry a nonce of their writer ([`crate::record`]).
 
 #[cfg(feature = "nats")]
 mod nats;
@@ -61,7 +61,7 @@ pub struct Listing {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// There is a record with this key already, or the record or log is at another revision than expected.
-    #[error("the record '{key}' was written by somebody else")]
+    #[error("'{key}' was changed by another writer")]
     Conflict {
         /// The key, or the log's name.
         key: String,
@@ -104,7 +104,7 @@ pub enum OpenError {
     /// It does not answer, and may do so later.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// Something is wrong with it that somebody must mend.
+    /// It has a fault that an operator must repair.
     #[error("the store cannot be used: {why}")]
     Refused {
         /// The reason.
@@ -174,7 +174,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Describes how the store is reached, for people.
     fn describe(&self) -> String;
 
-    /// Reports whether it still is the store that was opened, and was not removed or made again since.
+    /// Reports whether it is still the store that was opened, and was not removed or recreated since.
     async fn is_there(&self) -> Result<bool, Unavailable> {
         Ok(true)
     }
@@ -202,7 +202,7 @@ pub(crate) fn check(key: &str, value: &[u8]) -> Result<(), WriteError> {
     let parts = key.split('/').all(|part| !part.is_empty());
     if !parts || key.len() > MAX_KEY || !key.bytes().all(allowed) {
         return Err(refused(format!(
-            "a key is parts of letters, digits, '-' and '_', with '/' between, at most {MAX_KEY} bytes"
+            "a key must have parts of letters, digits, '-' and '_', separated by '/', and at most {MAX_KEY} bytes"
         )));
     }
     if value.len() > MAX_VALUE {

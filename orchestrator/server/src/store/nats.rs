@@ -4,10 +4,10 @@
 //! an entry of a log is a message with a subject of its own, which names the entry's number: two appends at the same place cannot
 //! both be the first message there. Every write names the sequence that it expects of its subject.
 //!
-//! The stream's name and all subjects contain the store's incarnation, drawn at random when the stream is made and kept in a
-//! register, which is a stream, too ([`connect`]). A stream that was deleted and made again has another one, so what was meant for
-//! the old one finds no stream. Work-queue consumers are not used: their acknowledgments are not fenced, a redelivered message
-//! can be acknowledged away from its second holder.
+//! The stream's name and all subjects contain the store's incarnation, drawn at random when the stream is made and kept in a register,
+//! which is a stream, too ([`connect`]). A stream that was deleted and made again has another one, so what was meant for the old one finds
+//! no stream. Work-queue consumers are not used, because their acknowledgments are not fenced: the first holder of a redelivered message
+//! can still acknowledge it, and take it away from the second one.
 
 mod connect;
 mod known;

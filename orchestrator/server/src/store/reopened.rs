@@ -1,7 +1,7 @@
-//! A store that is opened again when it is gone, by the process that uses it.
+//! A store that the process using it opens again whenever it is gone.
 //!
-//! A server that is away when a process starts, or that has forgotten what it kept in memory, delays what the process does and never
-//! ends it: until the store is there, reads and writes fail as they do while a connection is broken, which all components expect.
+//! A server that is unavailable when a process starts, or that has lost what it kept in memory, delays the work of the process but does not
+//! end it: until the store is there, reads and writes fail as they do while a connection is broken, which all components expect.
 
 use super::{Entry, Listing, OpenError, Rev, Store, Unavailable, Watch, WriteError};
 use async_trait::async_trait;
@@ -54,7 +54,7 @@ impl Reopened {
     /// Opens a store, now or, if it does not answer, as soon as it does. Must be called on a runtime, which keeps looking for it.
     ///
     /// # Errors
-    /// If it was refused for a reason that does not go away.
+    /// If opening it fails for a reason that waiting does not remove.
     pub(crate) async fn open(name: &str, open: Open) -> Result<Self, OpenError> {
         let current = match open().await {
             Ok(store) => Ok(store),
@@ -103,7 +103,7 @@ impl Reopened {
 async fn keep(shared: Weak<Shared>) {
     let mut pause = PAUSE;
     loop {
-        // A strong reference would keep the store open for the sake of looking for it.
+        // A strong reference would keep the store open only to look for it.
         let Some(shared) = shared.upgrade() else { return };
         let found = match shared.current() {
             Ok(store) => store.is_there().await,
@@ -125,7 +125,7 @@ async fn keep(shared: Weak<Shared>) {
                 }
                 Err(OpenError::Refused { why }) => {
                     tracing::error!(store = shared.name, why, "the store cannot be used");
-                    // Not the end of the process: an operator may mend it, and tasks that run continue meanwhile.
+                    // Does not end the process: an operator may repair the store, and running tasks continue in the meantime.
                     shared.set(Err(Unavailable { why }));
                 }
             },

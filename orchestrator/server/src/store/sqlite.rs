@@ -1,8 +1,8 @@
 //! A store in a SQLite database: the default, for one machine.
 //!
-//! Several processes may open the same database. All writes go through one thread per process, which puts what has piled up into
-//! one transaction (group commit) and answers after it is on disk. Watches read the last changes from memory, where the writing
-//! thread puts them and, for writes of other processes, a thread that is woken by the file system.
+//! Several processes may open the same database. All writes go through one thread per process, which combines all pending writes into one
+//! transaction (group commit) and answers them once it is on disk. Watches read the last changes from memory, where the writing thread puts
+//! them and, for writes of other processes, a thread that is woken by the file system.
 
 mod file;
 mod recent;
@@ -40,7 +40,7 @@ pub struct SqliteStore {
     recent: Arc<recent::Recent>,
 }
 
-/// A query, which answers by itself.
+/// A query, which sends its own answer.
 type Read = Box<dyn FnOnce(&Connection) + Send>;
 
 impl SqliteStore {

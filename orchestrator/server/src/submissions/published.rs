@@ -101,11 +101,11 @@ impl Path {
 /// A re-org.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reversal {
-    /// The last block that stays; the genesis for all.
+    /// The last block that stays; the genesis to remove all blocks.
     pub to: Name,
     /// Its height.
     pub block: u64,
-    /// The block that is to follow it. Where it does already, nothing is torn off.
+    /// The block that is to follow. If it already does, nothing is removed.
     pub next: Option<Name>,
 }
 
@@ -121,11 +121,12 @@ impl Reversal {
 }
 
 impl Submissions {
-    /// Tears the chain off after a block. What was published after it, or else the block that follows it now, is cancelled with
-    /// everything that hangs from it; then an entry is appended to the log, always, so that no publisher that is under way gets past.
-    /// It has happened when this returns. Blocks that hang from others stay, whatever their height: they may be of the new branch.
+    /// Removes the blocks after a given block from the chain. The blocks published after it, or else the block that follows it now, are
+    /// cancelled with all their descendants; then an entry is appended to the log, in any case, so that no publisher that is under way gets
+    /// past it. The re-org is complete when this returns. Blocks that descend from others stay, whatever their height, because they may
+    /// belong to the new branch.
     ///
-    /// `next` is the block that is to follow instead. Where it follows already, nothing is done.
+    /// `next` is the block that is to follow instead. If it already follows, nothing is done.
     ///
     /// # Errors
     /// If the chain has no order, or the block is not known.
@@ -143,8 +144,8 @@ impl Submissions {
         if to == genesis && *block != 0 {
             return Err(SubmissionError::Bad("the height of the genesis is 0".into()));
         }
-        // The follower first: a block that is there by now has stopped the publishers of the one before it in its place, so what
-        // they have published is on the path.
+        // Reads the follower before the path: if it has replaced another block in its place, the publishers of that block were stopped
+        // first, so what they have published is on the path.
         let place = JobKey { tenant: tenant.clone(), chain: chain.chain.clone(), slot: to.clone() };
         let follower = self.read_job(&place).await?.map(|follower| follower.value);
         let path = self.path(&log, genesis).await?;
@@ -226,7 +227,7 @@ impl Submissions {
         Ok(false)
     }
 
-    /// Cancels the blocks that are torn off after a block, and all that hang from them, whose names it adds. Returns how many.
+    /// Cancels the blocks that are torn off after a block, and all their descendants, whose names it adds. Returns how many.
     async fn cancel_torn(
         &self,
         chain: &Chain,
@@ -403,7 +404,7 @@ impl Submissions {
         }
     }
 
-    /// The last block that was accepted after what is published, with its height; none where it is the genesis.
+    /// The last block that was accepted after the published ones, with its height; `None` as its height if it is the genesis.
     ///
     /// # Errors
     /// If the store does not answer.

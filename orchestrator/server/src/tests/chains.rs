@@ -182,7 +182,8 @@ impl State {
         })
     }
 
-    /// Appends an entry that no earlier publisher gets past, and that takes back the block of a place if a publisher already has.
+    /// Appends an entry that no earlier publisher gets past, and that takes back the block of a place if a publisher has already appended
+    /// it.
     fn stop(&mut self, place: &'static str) {
         let path = self.path();
         let at =

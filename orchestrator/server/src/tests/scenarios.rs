@@ -395,7 +395,7 @@ fn work_stops_behind_a_dead_block() {
     });
 }
 
-/// A dead block that hangs from something else holds nothing up, however far above it the chain is.
+/// A dead block that does not descend from the published chain holds nothing up, however far above it the chain is.
 #[test]
 fn a_dead_block_beside_the_chain_is_in_nobodys_way() {
     simulate(async || {

@@ -367,7 +367,8 @@ fn mistakes_that_make_chains_stand_still_are_found() {
         assert_eq!(published(&world.core.history(), "strict"), [""; 0]);
         let law = broken_law(&world.core.history());
         assert!(
-            law.len() == 1 && law[0].contains("is done, has its turn and is not published"),
+            law.len() == 1
+                && law[0].contains("is done and its turn has come, but it is not published"),
             "{law:?}"
         );
         drop(node);

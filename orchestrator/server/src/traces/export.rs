@@ -89,7 +89,7 @@ fn context(text: &str) -> Option<SpanContext> {
     context.is_valid().then_some(context)
 }
 
-/// Sends requests by the same library as everything else here.
+/// Sends requests with the HTTP library that the rest of Hekaton uses.
 #[derive(Debug)]
 struct Client(ureq::Agent);
 

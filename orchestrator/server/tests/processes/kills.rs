@@ -152,7 +152,7 @@ fn each_process_and_each_pair_may_be_killed_and_so_may_nats() {
     schedules(world, &[Part::Service, Part::Worker, Part::Collector, Part::Server], 10);
 }
 
-/// Each process has another time, up to four days wrong, and is killed and started with yet another one.
+/// Each process has a different clock, up to four days wrong, and is killed and restarted with yet another one.
 #[test]
 fn clocks_may_be_set_back_and_forth() {
     let mut place = Place::new("");

@@ -118,7 +118,7 @@ fn damaged_inputs_spoil_no_back_end() {
     place.check();
 }
 
-/// A dead block that hangs from something else holds nothing up, and keeps nothing out.
+/// A dead block that does not descend from the published chain holds nothing up, and keeps nothing out.
 #[test]
 fn a_dead_block_beside_the_chain_keeps_no_block_out() {
     let place = Place::new("");

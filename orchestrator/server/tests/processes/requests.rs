@@ -237,7 +237,11 @@ fn the_command_line_does_all_of_it() {
     for (arguments, code, why) in [
         (vec!["submit"], 2, "name files"),
         (vec!["submit", "none"], 3, "none: "),
-        (vec!["submit", "a", "./a", "--wait", "--output", "x"], 2, "two files are called"),
+        (
+            vec!["submit", "a", "./a", "--wait", "--output", "x"],
+            2,
+            "another file has the same name",
+        ),
         (vec!["status", "x"], 4, "is not the handle of a job"),
         (vec!["revert", "main", "x", "7"], 4, "neither one that the chain has published"),
         (vec!["revert", "main", "genesis", "0"], 0, ""),

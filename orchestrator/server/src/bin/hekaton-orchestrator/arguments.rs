@@ -11,7 +11,7 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   3  a file or folder cannot be used
   4  the service refuses the request or does not answer";
 
-/// Orchestrates provers: a stream of proving tasks that survives failures and is published in order
+/// Orchestrates provers: runs a stream of proving jobs, survives failures, and publishes the proofs in order
 #[derive(Parser)]
 #[command(name = "hekaton-orchestrator", version, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -26,29 +26,29 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Start a process that takes jobs, runs them and publishes
     Serve(Serve),
-    /// Start a process that only runs tasks, on the folder of another one
+    /// Start a process that only runs tasks, on the same folder as another one
     Work(Work),
     /// Submit files, each as a job of its own, or one job with several inputs
     Submit(Submit),
-    /// Print the state of a job; without one, of open jobs and the last ones that have ended, and what stands still
+    /// Print the state of a job; without JOB, of the open jobs, the last ones that have ended, and the blocks that stand still
     Status(Status),
     /// Cancel a job
     Cancel(OfJob),
-    /// Have a dead or cancelled job live again; what is done stays done
+    /// Make a dead or cancelled job live again; finished tasks stay finished
     Requeue(OfJob),
-    /// Have a chain continue without its dead next block
+    /// Make a chain continue without its next block, which is dead
     Skip(OfJob),
-    /// Store the proof of a job that is done in a file
+    /// Write the proof of a finished job to a file
     Fetch(Fetch),
     /// Make a chain, or print the state of one
     Chain(ChainCommand),
     /// Print what a chain has published
     Proofs(Proofs),
-    /// Tear a chain off after a block: a re-org
+    /// Remove the blocks after a given block from a chain (re-org)
     Revert(Revert),
-    /// Check a workflow file and store it; prints the digest that jobs name it by
+    /// Check a workflow file, store it, and print the digest by which jobs name it
     Workflow(WorkflowCommand),
-    /// Have a process claim no more tasks; it ends when the ones that it runs have ended
+    /// Make a process claim no more tasks, and exit when its running tasks have ended
     Drain(ToService),
     /// Check the whole history of a folder against what the orchestrator promises
     Check(Check),
@@ -67,17 +67,17 @@ pub(crate) struct Place {
     /// The settings (docs/guide/orchestrator.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
-    /// Keep records in NATS JetStream instead of the folder, such as nats://HOST:4222; the folder must then be shared by all machines
+    /// Keep records in NATS JetStream at this address, such as nats://HOST:4222; all machines must then share the folder
     #[cfg(feature = "nats")]
     // Hidden, because an address may contain a password.
     #[arg(long, value_name = "ADDRESS", env = "HEKATON_NATS", hide_env_values = true)]
     pub(crate) nats: Option<String>,
-    /// Tells orchestrators of one NATS server apart
+    /// The name that distinguishes this orchestrator from others on the same NATS server
     #[cfg(feature = "nats")]
     #[arg(long, value_name = "NAME", default_value = "hekaton", requires = "nats")]
     pub(crate) namespace: String,
-    /// On how many NATS servers records are kept; with 1, the server needs `sync_interval: always` (version 2.10.0 or later), with more,
-    /// version 2.11.0 or later
+    /// The number of NATS servers that keep each record. With 1, the server needs `sync_interval: always` (version 2.10.0 or later); with
+    /// more, version 2.11.0 or later
     #[cfg(feature = "nats")]
     #[arg(long, value_name = "N", default_value_t = 1, requires = "nats")]
     pub(crate) replicas: usize,
@@ -91,7 +91,7 @@ pub(crate) struct Place {
     /// The program of that back-end
     #[arg(long, value_name = "FILE", default_value = "hekaton")]
     pub(crate) hekaton: PathBuf,
-    /// The number of tasks to run at the same time [default: 1, or what the settings say]
+    /// The number of tasks to run at the same time [default: the settings' value, or 1]
     #[arg(long)]
     pub(crate) slots: Option<usize>,
     /// Send spans of jobs and tasks to an OpenTelemetry collector, such as http://127.0.0.1:4318
@@ -108,12 +108,12 @@ pub(crate) struct Place {
   hekaton-orchestrator serve --data jobs --keys FILE.keys
   hekaton-orchestrator serve --data jobs --settings orchestrator.toml --listen 127.0.0.1:8642
 
-The first SIGINT or SIGTERM lets running tasks end for --grace seconds; a second one ends them at
+The first SIGINT or SIGTERM gives running tasks --grace seconds to end; a second one ends them at
 once. Either way, the next process on the folder resumes where this one stopped.")]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// The address to answer requests at. Without tenants in the settings, only on this machine
+    /// The address to listen on. Without tenants in the settings, it must be a local one (127.0.0.1)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8642")]
     pub(crate) listen: String,
 }
@@ -122,7 +122,7 @@ pub(crate) struct Serve {
 pub(crate) struct Work {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Also make tasks and publish, so that the process that serves may die
+    /// Also create tasks and publish, so that publication continues if the serving process dies
     #[arg(long)]
     pub(crate) collect: bool,
 }
@@ -147,7 +147,7 @@ pub(crate) struct Submit {
     pub(crate) to: ToService,
     /// Files; each is a job for --backend
     pub(crate) files: Vec<PathBuf>,
-    /// The chain. One that does not exist is made: with strict order from 'genesis' on, or without order, if it is 'files'
+    /// The chain; created if it does not exist: without order if it is 'files', otherwise with strict order after 'genesis'
     #[arg(long, default_value = "files")]
     pub(crate) chain: String,
     /// The back-end
@@ -174,7 +174,7 @@ pub(crate) struct Submit {
     /// Wait until all are done; progress is reported on standard error
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Store the proof in this file; of several jobs, in this folder
+    /// Write the proof to this file; with several jobs, the proofs to this folder
     #[arg(long, value_name = "PATH", requires = "wait")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -209,13 +209,13 @@ pub(crate) struct ChainCommand {
     pub(crate) to: ToService,
     /// The chain
     pub(crate) chain: String,
-    /// Make it, with strict order: the parent of its first block
+    /// Create the chain with strict order; ID is the parent of its first block
     #[arg(long, value_name = "ID", conflicts_with = "unordered")]
     pub(crate) genesis: Option<String>,
-    /// Make it, without order
+    /// Create the chain without order
     #[arg(long)]
     pub(crate) unordered: bool,
-    /// Make its blocks of those that this chain publishes: a job of --workflow for every --blocks of them
+    /// Create a chain of bundles: one job of --workflow for every --blocks blocks that CHAIN publishes
     #[arg(long, value_name = "CHAIN", requires = "genesis", requires = "bundle_workflow")]
     pub(crate) bundles_of: Option<String>,
     /// The number of blocks that make a bundle
@@ -246,11 +246,11 @@ pub(crate) struct Revert {
     pub(crate) to: ToService,
     /// The chain
     pub(crate) chain: String,
-    /// The last block that stays; the genesis for all
+    /// The last block that stays; the genesis to remove all blocks
     pub(crate) last: String,
     /// Its height
     pub(crate) block: u64,
-    /// The block that is to follow it: if it already does, nothing is torn off
+    /// The block that is to follow; if it already does, nothing is removed
     #[arg(long, value_name = "ID")]
     pub(crate) next: Option<String>,
 }
@@ -268,7 +268,7 @@ pub(crate) struct Check {
     /// The folder
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// A block that is not published and to which nothing has happened for this long is a broken promise
+    /// The time after which an unpublished block to which nothing has happened counts as a broken promise
     #[arg(long, value_name = "SECONDS", default_value_t = hekaton_orchestrator::standstill::PATIENCE.as_secs())]
     pub(crate) patience: u64,
 }

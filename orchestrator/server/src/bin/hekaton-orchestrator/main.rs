@@ -175,11 +175,11 @@ fn proofs(arguments: &Proofs, json: bool) -> Result<u8, Failure> {
 fn token_digest() -> Result<u8, Failure> {
     let token = std::io::read_to_string(std::io::stdin())
         .map_err(|error| failure(exit::BAD_FILE, format!("standard input: {error}")))?;
-    // Only the digest of a token is stored. A short token could be found from it by trying all.
+    // Only the digest of a token is stored. A short token could be found from its digest by brute force.
     if token.trim().len() < 16 {
         return Err(failure(
             exit::USAGE,
-            "a token has at least 16 characters, better 32 random ones",
+            "a token must have at least 16 characters; use 32 random ones",
         ));
     }
     say(Digest::of(token.trim().as_bytes()))?;
@@ -213,7 +213,7 @@ fn check(data: &Path, patience: u64, json: bool) -> Result<u8, Failure> {
     }
     let store = open_records(data).map_err(|error| failure(exit::BAD_FILE, error))?;
     let blobs = Blobs::open(&data.join(BLOBS)).map_err(|error| failure(exit::BAD_FILE, error))?;
-    // The store has threads of its own, so one is enough to wait for them.
+    // The store has threads of its own, so a single-threaded runtime is enough to wait for them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| failure(exit::FAILED, error))?;

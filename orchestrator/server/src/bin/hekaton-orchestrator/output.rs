@@ -12,7 +12,9 @@ pub(crate) fn missing(backends: &[String]) -> String {
         [name] => ("the back-end", format!("'{name}'")),
         names => ("the back-ends", format!("'{}'", names.join("', '"))),
     };
-    format!("waits for {are} {names}, which no live process has: start one whose settings name it")
+    format!(
+        "waits for {are} {names}, which no live process has: start one whose settings define it"
+    )
 }
 
 pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {

@@ -8,13 +8,13 @@ use hekaton_service::program::{Failure, note};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The time that a request waits for the end of a job, in seconds. An end is answered at once.
+/// The time that a request waits for the end of a job, in seconds. The service answers as soon as the job ends.
 const LOOK: u32 = 2;
 
 /// The time after which an unchanged line is repeated where lines cannot be replaced.
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// The last line that was printed about the jobs that are waited for, one after the other.
+/// The progress of jobs that are waited for one after the other, with the last line that was printed.
 pub(crate) struct Progress {
     count: usize,
     at: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts without any line, for the given number of jobs.
+    /// Starts with no line printed, for the given number of jobs.
     pub(crate) fn new(count: usize) -> Self {
         let is_live = std::io::stderr().is_terminal();
         Self { count, at: 0, begun: Instant::now(), is_live, last: None }

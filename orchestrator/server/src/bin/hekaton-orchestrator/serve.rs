@@ -49,7 +49,7 @@ fn settings(place: &Place) -> Result<Settings, Failure> {
     settings.slots = place.slots.unwrap_or(settings.slots);
     settings.check().map_err(|error| failure(exit::USAGE, error))?;
     if settings.backends.is_empty() && settings.slots > 0 {
-        let why = "there is no back-end: name keys with --keys, back-ends with --settings, or run nothing with --slots 0";
+        let why = "there is no back-end: set --keys, define back-ends in --settings, or run no tasks with --slots 0";
         return Err(failure(exit::USAGE, why));
     }
     Ok(settings)
@@ -91,7 +91,7 @@ pub(crate) fn serve(
     let ask = move |_| {
         note(match asked.is_asked() {
             true => "stopping at once",
-            false => "stopping: tasks that run may end; a second signal stops at once",
+            false => "stopping when running tasks have ended; a second signal stops at once",
         });
         asked.ask();
     };
@@ -124,7 +124,7 @@ fn bind(address: &str, settings: &Settings, json: bool) -> Result<TcpListener, F
     let bound = listener.local_addr().map_err(|error| failure(exit::FAILED, error))?;
     // Without tenants, requests have no tokens: any machine that could connect could run programs here.
     if settings.tenants.is_empty() && !bound.ip().is_loopback() {
-        let why = "any machine that reaches it could use it: name tenants in the settings, or listen on 127.0.0.1";
+        let why = "without tenants, any machine that reaches this address could use the service: name tenants in the settings, or listen on 127.0.0.1";
         return Err(failure(exit::USAGE, format!("--listen {address}: {why}")));
     }
     let url = format!("http://{bound}");

@@ -67,22 +67,23 @@ fn bodies(client: &Client, arguments: &Submit) -> Result<Vec<(String, JobBody)>,
     Ok(vec![(file.display().to_string(), JobBody { workflow, inputs, ..body() })])
 }
 
-/// Checks what would only be found after hours of proving.
+/// Finds mistakes that would otherwise be found only after hours of proving.
 fn check_names(bodies: &[(String, JobBody)], arguments: &Submit) -> Result<(), Failure> {
     if bodies.is_empty() {
-        return Err(failure(exit::USAGE, "name files, or a --workflow"));
+        return Err(failure(exit::USAGE, "name files, or use --workflow"));
     }
     if arguments.output.is_some() {
         let mut names = BTreeSet::new();
         let same = bodies.iter().find(|(name, _)| !names.insert(Path::new(name).file_name()));
         if let Some((name, _)) = same {
-            let why =
-                format!("two files are called as {name} is, so --output cannot hold both proofs");
+            let why = format!(
+                "another file has the same name as {name}, so --output cannot hold both proofs"
+            );
             return Err(failure(exit::USAGE, why));
         }
     }
     match bodies.len() > 1 && arguments.id.is_some() {
-        true => Err(failure(exit::USAGE, "--id is for one job")),
+        true => Err(failure(exit::USAGE, "--id names a single block, but there are several files")),
         false => Ok(()),
     }
 }
@@ -118,7 +119,7 @@ fn send(
     let mut accepted = Vec::new();
     for (name, body) in bodies {
         let id = match chain.order {
-            // A file that comes twice is two blocks.
+            // The same file given twice makes two blocks.
             Order::Strict => Some(arguments.id.clone().unwrap_or_else(|| {
                 let content = format!("{:?} {:?} {block}", body.inputs, parent);
                 Digest::of(content.as_bytes()).to_string()
@@ -157,7 +158,7 @@ fn wait(
         let ended = progress.wait(client, &status)?;
         show(json, &ended)?;
         if ended.state != "done" {
-            // The others are waited for all the same: they are proven whether this program ends or not.
+            // Still waits for the others, which are proven whether or not this program ends.
             code = exit::REFUSED;
         } else if let Some(output) = output {
             let path = match Path::new(&name).file_name() {

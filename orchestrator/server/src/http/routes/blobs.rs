@@ -21,7 +21,7 @@ use std::io::Read;
     params(("digest" = String, Path, description = "Its BLAKE3 digest", example = example::blob)),
     request_body(content = String, content_type = "application/octet-stream", example = example::content),
     responses(
-        (status = 200, body = BlobBody), (status = 400, body = Problem, description = "It has another digest"),
+        (status = 200, body = BlobBody), (status = 400, body = Problem, description = "The body has a different digest"),
         (status = 413, body = Problem, description = "It is larger than the tenant may send"),
         (status = 429, body = Problem, description = "The tenant has sent too much today"),
         (status = 507, body = Problem, description = "The disk is full"),
@@ -86,13 +86,13 @@ pub(super) async fn put_blob(
 
 /// Reads a blob: an output, or an input.
 ///
-/// What is sent has the digest. Where a large blob turns out to be damaged on the way, the answer breaks off before its end.
+/// A complete answer always has the digest: if a large blob turns out to be damaged while it is sent, the answer breaks off before its end.
 #[utoipa::path(
     get, path = "/v1/blobs/{digest}", tag = "blobs", params(("digest" = String, Path, example = example::blob)),
     responses(
         (status = 200, content_type = "application/octet-stream"),
         (status = 304, description = "The caller has it: `If-None-Match` names its digest"),
-        (status = 404, body = Problem, description = "There is none, or it is damaged: send it again"),
+        (status = 404, body = Problem, description = "The blob does not exist, or is damaged: send it again"),
     )
 )]
 pub(super) async fn blob(
@@ -119,7 +119,7 @@ pub(super) async fn blob(
     Ok((headers, body).into_response())
 }
 
-/// Reports whether a caller says that it has what a tag names.
+/// Reports whether the request's headers say that the caller already has the blob with this tag.
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let values = headers.get_all(header::IF_NONE_MATCH).iter();
     let tags = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
@@ -148,8 +148,8 @@ impl Found {
     }
 }
 
-/// The parts of a blob, whose last one is sent only if all of them have its digest: otherwise, the answer breaks off, and is shorter
-/// than it said.
+/// The parts of a blob. The last part is sent only if the whole blob matches the digest: otherwise, the answer breaks off and is shorter
+/// than its announced length.
 fn parts(
     file: File,
     wanted: Digest,

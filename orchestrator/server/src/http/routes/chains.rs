@@ -24,7 +24,7 @@ const MAX_PROOFS: usize = 500;
     responses(
         (status = 200, body = ChainState), (status = 404, body = Problem, description = "There is no chain to make bundles of"),
         (status = 409, body = Problem, description = "It exists with another order or genesis"),
-        (status = 429, body = Problem, description = "The tenant has too many"),
+        (status = 429, body = Problem, description = "The tenant has too many chains"),
     )
 )]
 pub(super) async fn make_chain(
@@ -134,10 +134,10 @@ pub(super) async fn proofs(
     Ok(Json(ProofsBody { proofs: proofs.collect(), next }))
 }
 
-/// Tears a chain off after a block: a re-org.
+/// Removes the blocks after a given block from a chain: a re-org.
 ///
-/// What was published after the block is torn off. It is cancelled with all that hangs from it; where nothing was published after the
-/// block, what follows it now is. Blocks that hang from others stay.
+/// The blocks published after this one are removed from the chain, and cancelled with all their descendants. If no blocks were published
+/// after it, the block that currently follows it is cancelled with its descendants. Blocks that descend from other blocks stay.
 #[utoipa::path(
     post, path = "/v1/chains/{chain}/revert", tag = "chains", params(("chain" = String, Path, description = "The name of the chain", example = example::chain)), request_body = ReorgBody,
     responses((status = 200, body = ChainState), (status = 400, body = Problem), (status = 404, body = Problem))

@@ -28,8 +28,8 @@ const MAX_WAIT: u32 = 240;
 
 /// Submits a job.
 ///
-/// It is on disk when this answers. The same job sent again is the same job, so clients without an answer, or with 503,
-/// send it again.
+/// The job is on disk when this answers. Submitting the same job again returns the same job, so a client that received no answer, or 503,
+/// repeats its request.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", request_body = JobBody,
     responses(
@@ -38,7 +38,7 @@ const MAX_WAIT: u32 = 240;
         (status = 404, body = Problem, description = "There is no such chain"),
         (status = 409, body = Problem, description = "Another block is in its place"),
         (status = 422, body = Problem, description = "It does not fit its workflow, or names blobs that were not sent"),
-        (status = 429, body = Problem, description = "Too much waits already, or a block before it is dead"),
+        (status = 429, body = Problem, description = "A limit is reached, or an earlier block of the chain is dead"),
     )
 )]
 pub(super) async fn submit(
@@ -65,7 +65,7 @@ pub(super) async fn submit(
     Ok((code, Json(status)))
 }
 
-/// A submission from a body whose names and blobs are there.
+/// Returns the submission of a body, after checking that its names are valid and its blobs exist.
 async fn submission(
     api: &Arc<Api>,
     tenant: Name,
@@ -116,7 +116,8 @@ async fn submission(
     Ok(Submission { tenant, chain, block, id, parent, lane, workflow, inputs, trace })
 }
 
-/// Refuses what is too much. What was accepted before is not refused, as clients send again what they got no answer to.
+/// Refuses submissions above the limits. Jobs that were accepted before are not refused, because clients that received no answer repeat
+/// their requests.
 async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<(), Problem> {
     let slot = submission.parent.as_ref().unwrap_or(&submission.id).clone();
     let key = JobKey { tenant: submission.tenant.clone(), chain: submission.chain.clone(), slot };
@@ -138,7 +139,7 @@ async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<()
         let last = api.submissions.last_published(name, chain).await?;
         let next = last.as_ref().map(|last| last.tail()).or(genesis.as_ref());
         let height = last.as_ref().map(|last| last.height());
-        // The next one is let in whatever is dead elsewhere: without it, the chain would never get past that.
+        // The block that follows the last published one is always admitted: without it, the chain could never continue.
         if submission.parent.as_ref() != next
             && let Some(dead) = api.tenants.dead(name, chain, height).filter(is_behind)
         {
@@ -159,7 +160,7 @@ pub(super) struct Wait {
 
 /// Reads a job.
 #[utoipa::path(
-    get, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job), Wait),
+    get, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "The handle that `POST /v1/jobs` returned", example = example::job), Wait),
     responses((status = 200, body = JobView), (status = 404, body = Problem))
 )]
 pub(super) async fn job(
@@ -199,7 +200,7 @@ fn view(api: &Api, job: &Job) -> JobView {
 
 /// Cancels a job.
 #[utoipa::path(
-    delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job)),
+    delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "The handle that `POST /v1/jobs` returned", example = example::job)),
     responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"))
 )]
 pub(super) async fn cancel(
@@ -214,10 +215,10 @@ pub(super) async fn cancel(
 
 /// Makes a dead or cancelled job live again.
 #[utoipa::path(
-    post, path = "/v1/jobs/{job}/requeue", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job)),
+    post, path = "/v1/jobs/{job}/requeue", tag = "jobs", params(("job" = String, Path, description = "The handle that `POST /v1/jobs` returned", example = example::job)),
     responses(
         (status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"),
-        (status = 429, body = Problem, description = "Too much waits already"),
+        (status = 429, body = Problem, description = "A limit is reached"),
     )
 )]
 pub(super) async fn requeue(
@@ -235,9 +236,9 @@ pub(super) async fn requeue(
     Ok(Json(job_status(&job)))
 }
 
-/// Makes a chain continue without its dead next block.
+/// Makes a chain continue without its next block, which is dead.
 #[utoipa::path(
-    post, path = "/v1/jobs/{job}/skip", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered", example = example::job)),
+    post, path = "/v1/jobs/{job}/skip", tag = "jobs", params(("job" = String, Path, description = "The handle that `POST /v1/jobs` returned", example = example::job)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is not dead, or not the next one"))
 )]
 pub(super) async fn skip(
@@ -255,7 +256,7 @@ pub(super) async fn skip(
 #[utoipa::path(
     post, path = "/v1/workflows", tag = "jobs", request_body(content = String, content_type = "application/toml", example = example::workflow),
     responses(
-        (status = 200, body = WorkflowBody), (status = 422, body = Problem, description = "It could not work"),
+        (status = 200, body = WorkflowBody), (status = 422, body = Problem, description = "The workflow is invalid"),
         (status = 429, body = Problem, description = "The tenant has sent too much today"),
     )
 )]

@@ -31,7 +31,7 @@ const TOGETHER: Duration = Duration::from_millis(100);
 /// The interval between looks at processes. They write their sessions twice as often.
 const WORKERS: Duration = Duration::from_secs(2);
 
-/// Nothing from anywhere else, and nothing within another page.
+/// Allows no content from other origins, and no embedding in other pages.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
@@ -71,7 +71,7 @@ pub(super) async fn jobs(
     Ok(Json(JobsBody { jobs, standing_still }))
 }
 
-/// The blocks of a tenant that wait in vain.
+/// The blocks of a tenant that stand still.
 fn standing_still(api: &Api, tenant: &Name) -> Vec<StandstillBody> {
     let found = api.watched.standstills();
     found.iter().filter(|one| one.tenant == *tenant).map(body::standstill).collect()
@@ -79,15 +79,15 @@ fn standing_still(api: &Api, tenant: &Name) -> Vec<StandstillBody> {
 
 /// Sends what changes, as server-sent events, until the connection is closed (five minutes).
 ///
-/// `all` has all jobs and comes first, and again after changes were missed; `jobs` has those that have changed; `workers` has the
-/// processes that are alive, every two seconds. Their data are lists in JSON. `published` has an object: for each chain with strict order
-/// that has jobs which are done, the height of the last block that is published. What is done above that waits for an older block.
-/// `standing` has the list of blocks that wait in vain, when it has changed.
+/// `all` has all jobs and comes first, and again after changes were missed; `jobs` has those that have changed; `workers` has the processes
+/// that are alive, every two seconds. Their data are lists in JSON. `published` has an object: for each chain with strict order that has
+/// jobs which are done, the height of the last block that is published. Jobs that are done above that height wait for an older block.
+/// `standing` has the list of blocks that stand still, when it has changed.
 #[utoipa::path(
     get, path = "/v1/events", tag = "jobs",
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
-        (status = 401, body = Problem), (status = 429, body = Problem, description = "Too many listen"),
+        (status = 401, body = Problem), (status = 429, body = Problem, description = "The tenant has too many connections to this path"),
     )
 )]
 pub(super) async fn events(
@@ -181,7 +181,7 @@ impl Live {
                     self.look = Instant::now() + WORKERS;
                     let first = self.counters.is_empty();
                     let workers = self.workers().await;
-                    // Who is alive shows at the second look.
+                    // Only the second look shows which processes are alive.
                     if !first {
                         return event("workers", &workers);
                     }
@@ -189,7 +189,7 @@ impl Live {
                 first = self.news.recv() => match first {
                     Ok(first) if first.tenant == self.tenant => return self.changes(first).await,
                     Ok(_) | Err(RecvError::Closed) => {}
-                    // Changes were dropped, so only everything is complete.
+                    // Changes were dropped, so only a full list is complete.
                     Err(RecvError::Lagged(_)) => return self.all(),
                 },
             }

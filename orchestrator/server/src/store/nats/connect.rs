@@ -79,7 +79,7 @@ async fn connect(settings: &NatsSettings, kind: &str) -> Result<Client, OpenErro
         options = options.user_and_password(user.into(), password.into());
     }
     let client = options.connect(servers).await.map_err(|error| match error.kind() {
-        // These do not go away by waiting. Of all others, a server that starts may be the cause.
+        // Waiting does not help against these errors. All others may come from a server that is still starting.
         ConnectErrorKind::ServerParse
         | ConnectErrorKind::Authentication
         | ConnectErrorKind::AuthorizationViolation
@@ -89,9 +89,9 @@ async fn connect(settings: &NatsSettings, kind: &str) -> Result<Client, OpenErro
     let (least, why) = match settings.replicas {
         0 | 1 => (
             SYNCS,
-            "earlier ones have no `sync_interval: always`, and lose what they have acknowledged when their machine fails",
+            "earlier versions have no `sync_interval: always`, and may lose acknowledged writes when their machine fails",
         ),
-        _ => (REPLICATES, "clusters of earlier ones accept conflicting writes"),
+        _ => (REPLICATES, "clusters of earlier versions accept conflicting writes"),
     };
     let (major, minor, patch) = least;
     if !client.is_server_compatible(major, minor, patch) {
@@ -117,7 +117,7 @@ impl NatsStore {
         Self::open_known(settings, kind, memory, Known::Nothing).await
     }
 
-    /// Opens a store of which something may be known.
+    /// Opens a store, given what is already known about it.
     pub(crate) async fn open_known(
         settings: &NatsSettings,
         kind: &str,
@@ -167,7 +167,7 @@ async fn find(
         Ok(stream) => Ok(stream),
         Err(error) if is_not_found(&error.kind()) => Err(refused(format_args!(
             "the server has no stream {name}-{known:016x}, where the records are: its storage was lost, or it is another server; \
-             restore the streams {name}-* from a backup, or, to begin anew without what was accepted, remove the file {} in the \
+             restore the streams {name}-* from a backup, or, to start over without the accepted jobs, remove the file {} in the \
              folder of --data",
             known::name(&settings.namespace),
         ))),
@@ -175,7 +175,7 @@ async fn find(
     }
 }
 
-/// The stream that the register names. One that is not there is made.
+/// Returns the stream that the register names, and creates it if it does not exist.
 async fn find_or_make(
     context: &Context,
     base: &Config,
@@ -210,7 +210,7 @@ async fn find_or_make(
                 Err(error) => return Err(unavailable(error)),
             }
         }
-        // There is none, or it was deleted: another one, of which nobody knows old revisions.
+        // The stream does not exist or was deleted: creates one with a new incarnation, for which nobody knows old revisions.
         let new = crate::id::random() >> 1;
         let made = Config {
             name: format!("{name}-{new:016x}"),

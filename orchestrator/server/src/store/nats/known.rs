@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The facts that are known about a store before it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Nothing: one that is missing is made.
+    /// Nothing: a missing store is created.
     Nothing,
     /// It was opened before, with this incarnation. If the server does not have it, its records are lost.
     Incarnation(u64),
@@ -29,7 +29,7 @@ impl Known {
     /// Reads what the folder says.
     ///
     /// # Errors
-    /// If the file cannot be read, or has something else in it.
+    /// If the file cannot be read, or does not contain an incarnation.
     pub(crate) fn read(folder: &Path, namespace: &str) -> Result<Self, OpenError> {
         let path = Self::path(folder, namespace);
         let text = match std::fs::read_to_string(&path) {

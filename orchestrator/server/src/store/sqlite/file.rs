@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub enum Durability {
     /// Every answered write, and a copy of each version of each record (`audit`).
     Disk,
-    /// Nothing that was written shortly before. For sessions, which are written again within a second.
+    /// All writes but the most recent ones. For sessions, which are written again within a second.
     Memory,
 }
 

@@ -121,7 +121,7 @@ impl Recent {
                     if self.add(from, changes, upto) {
                         return;
                     }
-                    // Somebody else was faster.
+                    // Another thread was faster.
                 }
                 Err(error) => {
                     // The next commit shows the same gap.

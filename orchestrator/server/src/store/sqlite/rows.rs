@@ -3,8 +3,8 @@
 use crate::store::{Entry, Rev};
 use rusqlite::{Connection, params};
 
-/// Returns a number as SQLite has them, with a sign. Counters do not reach the end, and a client that asks for what follows a larger
-/// revision gets nothing, as there is none.
+/// Returns a number as a signed integer, the only kind that SQLite has. Counters never reach its maximum, and a client that asks for
+/// entries after a larger revision gets none, because there are none.
 pub(super) fn signed(number: u64) -> i64 {
     number.min(i64::MAX.cast_unsigned()).cast_signed()
 }
@@ -25,7 +25,8 @@ pub(super) fn entries(
     after: u64,
     limit: i64,
 ) -> rusqlite::Result<Vec<Entry>> {
-    // What is new is found by revision: `+` keeps the database from going through all keys of the prefix. All there is, by key.
+    // New records are found by revision: `+` keeps the database from going through all keys of the prefix. A list of all records is found
+    // by key.
     let sql = match after {
         0 => {
             "SELECT key, value, rev FROM record WHERE rev > ?1 AND key >= ?2 AND key < ?3 ORDER BY rev LIMIT ?4"

@@ -60,7 +60,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> rusqlite::Result<Conn
         // data is not to be touched.
         (found, _) => {
             let why = format!(
-                "it has version {found} of the tables, and this program knows version {VERSION}"
+                "its tables have version {found}, but this program reads version {VERSION}"
             );
             return Err(rusqlite::Error::InvalidParameterName(why));
         }

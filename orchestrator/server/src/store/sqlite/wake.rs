@@ -1,7 +1,7 @@
 //! Noticing commits of other processes.
 //!
-//! After each commit, the writer touches a file beside the database, which other processes follow by inotify. The write-ahead log
-//! itself would not do: it is written before the commit is visible.
+//! After each commit, the writer touches a file next to the database, which other processes watch with inotify. The write-ahead log itself
+//! would not do: it is written before the commit is visible.
 
 use super::recent::Recent;
 use rusqlite::Connection;
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::time::Duration;
 
-/// The interval at which the database is asked where the file system reports nothing.
-// A look without news reads a single row, so that many of them cost little.
+/// The interval at which the database is polled if the file system does not report changes.
+// A poll without news reads a single row, so even frequent polls cost little.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tells other processes that something was written.

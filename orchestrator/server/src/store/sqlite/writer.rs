@@ -1,4 +1,4 @@
-//! The writing thread: it puts the writes that have piled up into one transaction, and answers them after it is on disk.
+//! The writing thread: it combines all pending writes into one transaction, and answers them once it is on disk.
 
 use super::file::{DatabaseFile, Durability};
 use super::recent::Recent;
