@@ -292,7 +292,7 @@ impl Client {
     /// Cancels a job.
     ///
     /// # Errors
-    /// If it is done.
+    /// If it is published or skipped.
     pub fn cancel(&self, job: &str) -> Result<JobStatus, ClientError> {
         self.call("DELETE", &format!("/v1/jobs/{job}"), "text/plain", (), TIME)
     }
@@ -300,7 +300,7 @@ impl Client {
     /// Makes a dead or cancelled job live again.
     ///
     /// # Errors
-    /// If it is done.
+    /// If it is done or skipped.
     pub fn requeue(&self, job: &str) -> Result<JobStatus, ClientError> {
         self.post(&format!("/v1/jobs/{job}/requeue"))
     }
@@ -348,7 +348,7 @@ impl Client {
     /// Removes the blocks after a given block from a chain.
     ///
     /// # Errors
-    /// If the block is not on the chain.
+    /// If the block is neither one that the chain has published nor one that waits behind these.
     pub fn revert(&self, chain: &str, body: &RevertBody) -> Result<ChainState, ClientError> {
         self.send("POST", &format!("/v1/chains/{chain}/revert"), body)
     }
@@ -356,7 +356,7 @@ impl Client {
     /// Removes the blocks after a given block from a chain, unless the block that is to follow already does.
     ///
     /// # Errors
-    /// If the block is not on the chain.
+    /// If the block is neither one that the chain has published nor one that waits behind these.
     pub fn reorg(&self, chain: &str, body: &ReorgBody) -> Result<ChainState, ClientError> {
         self.send("POST", &format!("/v1/chains/{chain}/revert"), body)
     }

@@ -36,7 +36,8 @@ impl Time for System {
 
     fn wall(&self) -> u64 {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        // A clock before 1970 has not been set yet. Leases count on the monotonic clock, so only times that people read are wrong then.
+        // A clock before 1970 has not been set yet. Leases count on the monotonic clock; times that people read are wrong then, and
+        // jobs with a time before which they are not to start wait.
         since.map_or(0, millis)
     }
 

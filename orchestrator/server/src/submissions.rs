@@ -479,8 +479,12 @@ impl Submissions {
                     self.free_place(&found).await?;
                     return Ok(found.value);
                 }
-                JobState::Done { .. } | JobState::Skipped { .. } => {
-                    let why = "it is published, and can only be taken back by reverting its chain";
+                JobState::Done { .. } => {
+                    let why = "it is published: only reverting its chain takes it back, if the chain has an order";
+                    return Err(SubmissionError::Taken(why.into()));
+                }
+                JobState::Skipped { .. } => {
+                    let why = "it was skipped, which only reverting its chain can undo";
                     return Err(SubmissionError::Taken(why.into()));
                 }
             };

@@ -244,7 +244,7 @@ async fn run_noted(
         // A process that has left the group may keep the pipes open. Its output is not waited for: the status alone decides.
         let last = |read: mpsc::Receiver<String>| match read.recv_timeout(PIPES) {
             Ok(printed) => printed,
-            Err(_) => "(what it printed could not be read in time)".into(),
+            Err(_) => "(what it printed could not be read)".into(),
         };
         let (printed, errors) = (last(printed), last(errors));
         let _ = answer.send(status.map(|status| Ended { status, printed, errors }));

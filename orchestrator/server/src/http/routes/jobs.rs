@@ -201,7 +201,7 @@ fn view(api: &Api, job: &Job) -> JobView {
 /// Cancels a job.
 #[utoipa::path(
     delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "The handle that `POST /v1/jobs` returned", example = example::job)),
-    responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"))
+    responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is published or skipped"))
 )]
 pub(super) async fn cancel(
     State(api): Shared,
@@ -217,7 +217,7 @@ pub(super) async fn cancel(
 #[utoipa::path(
     post, path = "/v1/jobs/{job}/requeue", tag = "jobs", params(("job" = String, Path, description = "The handle that `POST /v1/jobs` returned", example = example::job)),
     responses(
-        (status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"),
+        (status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done or skipped"),
         (status = 429, body = Problem, description = "A limit is reached"),
     )
 )]
