@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 /// The most bytes that a request uploads at a time.
 pub(crate) const PIECE: usize = 4 << 20;
 
-/// The service, for everybody.
+/// The public state of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StatusBody {
     /// The digest of the genesis.
     pub(crate) ceremony: String,
     /// The title of the ceremony.
     pub(crate) title: String,
-    /// `true` once nothing is accepted any more.
+    /// `true` once the ceremony is finished and accepts no more contributions.
     pub(crate) finished: bool,
     /// `true` if contributors need an invitation.
     pub(crate) invited: bool,
@@ -23,7 +23,7 @@ pub(crate) struct StatusBody {
     pub(crate) waiting: usize,
     /// The number of contributors whose turn it is.
     pub(crate) active: usize,
-    /// The time that a contributor has, in seconds; uploads get more.
+    /// The time for a turn, in seconds. It is extended while an upload arrives.
     pub(crate) deadline: u64,
 }
 
@@ -38,22 +38,22 @@ pub(crate) struct ChainBody {
     pub(crate) head: String,
 }
 
-/// A contributor asks for a slot.
+/// A contributor's request for a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SlotRequest {
-    /// 64 random hexadecimal digits that the contributor has drawn, so that the same request again gets the same slot.
+    /// 64 random hexadecimal digits of the contributor's choice, so that a repeated request gets the same slot.
     pub(crate) token: String,
     /// The name for the record.
     pub(crate) name: String,
     /// The chains.
     pub(crate) chains: Vec<String>,
-    /// The code of an invitation.
+    /// The code of the contributor's invitation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) invitation: Option<String>,
 }
 
-/// An upload has arrived as a whole.
+/// The statement that an upload is complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UploadedBody {
@@ -85,7 +85,7 @@ pub(crate) enum SlotBody {
     Verifying {
         /// The seconds after which to ask again.
         ask_again: u64,
-        /// The reason why the service cannot check it now, which its operator must remove.
+        /// The reason why the service cannot check the contribution now, if there is one. Its operator must remove the cause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trouble: Option<String>,
     },

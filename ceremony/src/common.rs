@@ -1,4 +1,4 @@
-//! Parts of several commands.
+//! Functions that several commands share.
 
 use hekaton_ceremony::{Chain, Genesis};
 use hekaton_terminal::exit::{self, Failure};
@@ -20,11 +20,11 @@ pub(crate) fn on_interrupt(
 
 /// The failure for a file that would be overwritten.
 pub(crate) fn in_the_way(path: &Path) -> Failure {
-    let why = format!("{}: exists: choose another name, or remove it", path.display());
+    let why = format!("{}: already exists: choose another name, or remove it", path.display());
     Failure::new(exit::BAD_FILE, why)
 }
 
-/// The chains that were asked for, in the order of the ceremony: all, if none was named.
+/// The requested chains, in the order of the ceremony: all chains if none was named.
 pub(crate) fn chains_of(genesis: &Genesis, only: &[Chain]) -> Result<Vec<Chain>, Failure> {
     let known = genesis.chains();
     if let Some(chain) = only.iter().find(|chain| !known.contains(chain)) {
@@ -34,7 +34,7 @@ pub(crate) fn chains_of(genesis: &Genesis, only: &[Chain]) -> Result<Vec<Chain>,
     Ok(known.into_iter().filter(|chain| only.is_empty() || only.contains(chain)).collect())
 }
 
-/// Refuses another ceremony than the expected one.
+/// Refuses any ceremony but the expected one.
 pub(crate) fn check_expected(found: &[u8; 32], expected: Option<[u8; 32]>) -> Result<(), Failure> {
     match expected.filter(|expected| expected != found) {
         None => Ok(()),

@@ -22,10 +22,10 @@ pub(crate) fn run(command: &Contribute, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     check_name(&command.name)?;
     let Some(out) = &command.out else {
-        return Err(Failure::new(exit::USAGE, "--out is required: the file to write"));
+        return Err(Failure::new(exit::USAGE, "--out is required: it names the file to write"));
     };
     if command.invitation.code()?.is_some() {
-        return Err(Failure::new(exit::USAGE, "--invitation is for services"));
+        return Err(Failure::new(exit::USAGE, "--invitation requires the address of a service"));
     }
     let transcript = open(Path::new(&command.ceremony))?;
     check_expected(&transcript.genesis.digest(), command.expect)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(command: &Contribute, json: bool) -> Result<(), Failure> {
         "seconds": start.elapsed().as_secs_f64(),
     });
     let lines = format!(
-        "contribution in {}, made in {}; send it to the coordinator. The secrets are wiped.\n\
+        "contribution written to {} in {}; send it to the coordinator. The secrets are wiped.\n\
          Once it is accepted, sign {} with a key by which people know you, and publish it:\n\n{receipt}",
         out.display(),
         output::seconds(start.elapsed()),
@@ -80,7 +80,8 @@ pub(crate) fn remove_unfinished(out: &Path) -> bool {
         if rest.is_some_and(|rest| !rest.trim_end_matches(".part").contains('.'))
             && is_temporary(&name)
         {
-            // What cannot be removed has products of secrets that nobody will use, and no secret.
+            // If a file cannot be removed, this does no harm: it has products of secrets that are
+            // never used, and no secret.
             let _ = std::fs::remove_file(file.path());
         }
     }
@@ -96,7 +97,7 @@ pub(crate) struct Cost<'a> {
 }
 
 impl Cost<'_> {
-    /// Prints the cost and, on a terminal, asks whether to begin and for a text that is mixed into the randomness.
+    /// Prints the cost. On a terminal, asks for confirmation, and for a text that is mixed into the randomness.
     ///
     /// # Errors
     /// If the disk has too little space, or if the user declines.
@@ -122,7 +123,7 @@ impl Cost<'_> {
         let free = free.f_bavail.saturating_mul(free.f_frsize);
         if free < times * bytes {
             let (bytes, free) = (output::bytes(times * bytes), output::bytes(free));
-            let why = format!("{}: {bytes} are needed, and {free} are free", out.display());
+            let why = format!("{}: not enough space: {bytes} needed, {free} free", out.display());
             return Err(Failure::new(exit::FAILED, why));
         }
         let mut text = Zeroizing::new(String::new());
@@ -130,7 +131,7 @@ impl Cost<'_> {
             return Ok(text);
         }
         output::say(
-            "Type anything to mix it into the randomness, then Enter to begin; Ctrl-C ends.",
+            "Type any text to mix into the randomness, then press Enter to begin; Ctrl-C cancels.",
         );
         let mut typed = Zeroizing::new(String::new());
         // The end of the input, Ctrl-D, is a refusal.
@@ -177,7 +178,7 @@ fn protect_memory() {
     let swaps = std::fs::read_to_string("/proc/swaps");
     if swaps.is_ok_and(|swaps| swaps.lines().count() > 1) {
         output::say(
-            "warning: this machine has swap space, to which secrets in memory may be written: `swapoff -a`",
+            "warning: this machine has swap space, to which secrets in memory may be written; `swapoff -a` disables it",
         );
     }
 }

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 pub(crate) fn fetch(command: &Fetch, json: bool) -> Result<(), Failure> {
     if command.directory {
-        let why = "--directory is for services: copy the directory";
+        let why = "--directory requires the address of a service; copy a local directory instead";
         return Err(Failure::new(exit::USAGE, why));
     }
     if command.out.exists() {
@@ -66,7 +66,7 @@ pub(crate) fn beacon(command: &Beacon, json: bool) -> Result<(), Failure> {
         })?;
         let response = Response::open(&out, &coordinator.transcript.genesis)?;
         coordinator.add_beacon(&response, &mut steps(&display))?;
-        // It is in the transcript now, and what cannot be removed is in nobody's way.
+        // The beacon is in the transcript now, so a leftover file does no harm.
         let _ = std::fs::remove_file(&out);
         Ok(response.records)
     })?;
@@ -119,7 +119,7 @@ pub(crate) fn receipt(command: &Receipt, json: bool) -> Result<(), Failure> {
         .filter(|record| record.kind == Kind::Contribution && record.name == command.name)
         .collect();
     let Some(first) = own.first() else {
-        let why = format!("nobody with the name '{}' has contributed", one_line(&command.name));
+        let why = format!("nobody has contributed under the name '{}'", one_line(&command.name));
         return Err(Failure::new(exit::BAD_FILE, why));
     };
     let receipt =

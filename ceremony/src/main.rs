@@ -1,4 +1,4 @@
-//! `hekaton-ceremony`: what a setup ceremony needs of a program that has no circuits.
+//! `hekaton-ceremony`: the part of a setup ceremony that needs no circuits.
 
 mod body;
 mod common;
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => return output::command_line_error(&error),
     };
-    // What the service reports of its own is for its operator.
+    // Log messages of the service are for its operator.
     output::start_logging("warn,hekaton_ceremony=info");
     if let Err(why) = hekaton_core::Backend::choose() {
         output::failure(&Failure::new(exit::USAGE, why), json);

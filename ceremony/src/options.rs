@@ -14,8 +14,8 @@ const EXIT_CODES: &str = "Exit codes:
        the transcript
   1    a check fails, or a contribution is refused
   2    the command line is wrong
-  3    a file cannot be used: missing, damaged, in the way, or of another
-       ceremony
+  3    a file cannot be used: it is missing, damaged, in the way, or from
+       another ceremony
   4    the command failed: a service did not answer, a deadline has passed, a
        disk is full
   130  interrupted; run the same command to continue";
@@ -43,13 +43,13 @@ pub(crate) struct Options {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Contribute: multiply by secrets that nobody else knows, prove that, and forget them
+    /// Contribute: multiply by secrets that nobody else knows, prove knowledge of them, and forget them
     Contribute(Contribute),
     /// Download a ceremony, or write its state as one file for contributors without a network
     Fetch(Fetch),
     /// Send a contribution that was made without a network
     Send(Send),
-    /// Check a contribution, and accept it
+    /// Check a contribution, and accept it if it is valid
     Add(Add),
     /// Mix in a public value that nobody could foresee, as the announced end of a ceremony
     Beacon(Beacon),
@@ -68,9 +68,9 @@ pub(crate) enum Command {
   hekaton ceremony contribute state --name \"Bob (bob.example)\" --only phi --out bob
 
 With the address of a service, this waits for its turn, downloads, computes, uploads and
-waits for the verdict; everything but secrets is kept in the folder --out, where the
-same command continues after an interruption. With a directory or a state, it writes one file,
-which goes back to the coordinator.
+waits for the verdict. It keeps everything but secrets in the folder --out; after an
+interruption, the same command continues from there. With a directory or a state, it
+writes one file, which you send back to the coordinator.
 
 Everything that was received is checked first. Secrets come from the operating system
 and from what you type, are never written to a file, and are overwritten in memory.")]
@@ -87,14 +87,14 @@ pub(crate) struct Contribute {
     /// Contribute only to these chains: tau, phi, or numbers of segments, separated by commas
     #[arg(long, value_name = "CHAINS", value_delimiter = ',', value_parser = chain)]
     pub(crate) only: Vec<Chain>,
-    /// Refuse another ceremony than the one with this digest, which its coordinator has announced
+    /// Refuse any ceremony but the one with this digest, which its coordinator has announced
     #[arg(long, value_name = "HEX", value_parser = digest)]
     pub(crate) expect: Option<[u8; 32]>,
     /// The file to write; with a service, the folder of the contribution
     /// [default with a service: ceremony-DIGEST]
     #[arg(long, value_name = "PATH")]
     pub(crate) out: Option<PathBuf>,
-    /// Ask for nothing
+    /// Do not ask for confirmation or for a text
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -121,13 +121,13 @@ pub(crate) struct Fetch {
     /// The address of a service, or the directory of a ceremony
     #[arg(value_name = "URL|DIR")]
     pub(crate) ceremony: String,
-    /// The file to write, or the directory
+    /// The file to write; with --directory, the directory
     #[arg(long, value_name = "PATH")]
     pub(crate) out: PathBuf,
     /// Write the directory of the ceremony, with all that auditors need
     #[arg(long)]
     pub(crate) directory: bool,
-    /// Refuse another ceremony than the one with this digest
+    /// Refuse any ceremony but the one with this digest
     #[arg(long, value_name = "HEX", value_parser = digest)]
     pub(crate) expect: Option<[u8; 32]>,
 }
@@ -136,9 +136,9 @@ pub(crate) struct Fetch {
 #[command(after_help = "Example:
   hekaton ceremony send alice https://ceremony.example --invitation CODE
 
-It is refused if somebody else has contributed since the state was fetched.")]
+The contribution is refused if somebody else has contributed since the state was fetched.")]
 pub(crate) struct Send {
-    /// The contribution
+    /// The file of the contribution
     pub(crate) contribution: PathBuf,
     /// The address of the service
     pub(crate) url: String,
@@ -148,8 +148,8 @@ pub(crate) struct Send {
 
 #[derive(Debug, Args)]
 pub(crate) struct Invitation {
-    /// The code of your invitation, if the service asks for one; or @FILE with the code, which other users of
-    /// this machine cannot see
+    /// The code of your invitation, if the service requires one; with @FILE, the code is read from the file,
+    /// so that other users of this machine cannot see it
     #[arg(long, value_name = "CODE|@FILE")]
     invitation: Option<String>,
 }
@@ -162,7 +162,7 @@ impl Invitation {
         let path = Path::new(path);
         let text = exit::read_limited(path, 1 << 10, "the limit for an invitation")?;
         let code = String::from_utf8(text).map_err(|_| format!("{}: is not text", path.display()));
-        // Of a line of the coordinator's file, the name may be there, too.
+        // The file may hold a whole line of the coordinator's file: the code, then a name.
         let code = code.or_fail(exit::BAD_FILE)?.split_whitespace().next().map(str::to_owned);
         match code {
             Some(code) => Ok(Some(code)),
@@ -178,7 +178,7 @@ impl Invitation {
 pub(crate) struct Add {
     /// The directory of the ceremony
     pub(crate) ceremony: PathBuf,
-    /// The contribution
+    /// The file of the contribution
     pub(crate) contribution: PathBuf,
     #[command(flatten)]
     pub(crate) threads: Threads,
@@ -189,7 +189,8 @@ pub(crate) struct Add {
   hekaton ceremony beacon powers --value 9f3c..
 
 A beacon is a contribution whose secrets everybody can compute: the value is hashed
-2^EXPONENT times. Keys do not rest on it, and it counts for nobody.")]
+2^EXPONENT times. The security of keys does not depend on it, and it does not count as
+a contributor.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct Beacon {
     /// The directory of the ceremony
@@ -219,13 +220,13 @@ fn value(text: &str) -> Result<Bytes, String> {
   hekaton ceremony serve merkle --listen 0.0.0.0:8650 --open --deadline 2h
 
 Each line of the file of invitations has a code of at least 16 characters and, if it is
-for one person only, a name. A code serves for one contribution to each chain.
+for one person only, a name. A code is good for one contribution to each chain.
 
-Contributors wait for their turn: one for each segment, and one for both chains of
-powers. Their deadline covers download, computation and upload, and is extended while
-bytes of the upload arrive. The service holds the directory's lock: stop it for `add`,
-`beacon` and `finish`. It speaks HTTP, for a reverse proxy with TLS or for itself:
-security rests on neither.")]
+Contributors wait for their turn. At a time, one contributor works on each segment, and
+one on both chains of powers. The deadline covers download, computation and upload, and
+is extended while bytes of the upload arrive. The service holds the directory's lock: stop it for `add`,
+`beacon` and `finish`. It speaks HTTP, directly or behind a reverse proxy with TLS:
+the security of keys depends on neither.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct Serve {
     /// The directory of the ceremony
@@ -260,7 +261,7 @@ fn time(text: &str) -> Result<Duration, String> {
     let seconds = seconds.filter(|seconds| (5..=31 * 86_400).contains(seconds));
     seconds
         .map(Duration::from_secs)
-        .ok_or_else(|| "expected for example 90s, 30m or 2h, from 5s to a month".to_owned())
+        .ok_or_else(|| "expected a time from 5s to 31 days, for example 90s, 30m or 2h".to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -275,8 +276,8 @@ pub(crate) struct Status {
   hekaton ceremony receipt powers --name Alice > alice.txt
   ssh-keygen -Y sign -n hekaton-ceremony -f ~/.ssh/id_ed25519 alice.txt
 
-It lists all contributions under this name, which anybody could have used: contributors
-sign the receipt that `contribute` has written, which has their own.")]
+The receipt lists all contributions under this name, which anybody could have used.
+Contributors should sign the receipt that `contribute` wrote, which lists only their own.")]
 pub(crate) struct Receipt {
     /// The directory of the ceremony, or a state
     pub(crate) ceremony: PathBuf,

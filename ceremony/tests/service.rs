@@ -1,4 +1,4 @@
-//! A ceremony by way of its service, as people run it: contributors, cheats, lost connections, kills.
+//! A ceremony through its service, as people run it: contributors, cheats, lost connections, kills.
 
 use hekaton_ceremony::{Coordinator, Transcript, contributors, new_powers, verify_powers};
 use hekaton_testing::Tool;
@@ -219,11 +219,11 @@ fn contributors_take_turns() {
     fails(
         &mut place.contribute(&service, "Carol", &invited),
         1,
-        "has served for a contribution to chain tau",
+        "has already been used for a contribution to chain tau",
     );
     // A folder belongs to one contribution.
     let mut other = place.contribute(&service, "Bob", &invited);
-    fails(other.args(["--only", "phi"]), 3, "go on with the same options");
+    fails(other.args(["--only", "phi"]), 3, "continue with the same options");
     // The token is for its owner only.
     let slot = std::fs::metadata(place.path("Bob/slot.json")).unwrap();
     assert_eq!(slot.permissions().mode() & 0o777, 0o600);

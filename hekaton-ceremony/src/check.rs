@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Check {
-    /// A record follows another one than it says.
+    /// A record does not follow the record that it names.
     #[error("it does not follow the record before it")]
     Head,
-    /// A record has another place than it says.
-    #[error("its place is not its number in the chain")]
+    /// A record is not at the place that it states.
+    #[error("the place that it states is not its place in the chain")]
     Place,
     /// A secret is zero.
     #[error("a point at infinity")]
@@ -25,7 +25,7 @@ pub enum Check {
     #[error("the proof of knowledge of a secret does not hold")]
     Knowledge,
     /// A record starts from another section than the record before it ended with.
-    #[error("what it received is not what the record before it made")]
+    #[error("it did not start from the section that the record before it made")]
     Link,
     /// A chain has beacons only, or nothing.
     #[error("nobody contributed")]
@@ -61,7 +61,7 @@ pub enum Check {
     #[error("the first powers are not those of the last record")]
     End,
     /// A point is not on the curve, or not encoded canonically.
-    #[error("not a canonical point of the curve")]
+    #[error("not the canonical encoding of a point of the curve")]
     Curve,
     /// A point is outside the subgroup.
     #[error("a point is outside the subgroup of prime order")]
@@ -69,7 +69,7 @@ pub enum Check {
     /// A query is not that of the circuit.
     #[error("the points are not those of the circuit")]
     Queries,
-    /// A contribution multiplied by something else than its secret.
+    /// A contribution did not multiply the section by its secrets.
     #[error("the section is not the one before, multiplied by the contribution's secrets")]
     Update,
 }
@@ -84,11 +84,11 @@ pub struct Broken {
     pub at: String,
 }
 
-/// The reason that a ceremony does not go on.
+/// The reason why a step of a ceremony fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CeremonyError {
-    /// A check fails: the transcript, or what somebody sent, must not be used.
+    /// A check fails: the transcript or the contribution must not be used.
     #[error(transparent)]
     Broken(#[from] Broken),
     /// A file cannot be read or written.
@@ -107,7 +107,7 @@ pub enum CeremonyError {
         /// The fault, and a remedy.
         why: String,
     },
-    /// Something belongs to another ceremony, another circuit, or another place in the chain.
+    /// An input belongs to another ceremony, another circuit, or another place in the chain.
     #[error("{0}")]
     Foreign(String),
     /// A type of the circuit would be unsound.
@@ -122,8 +122,8 @@ pub enum CeremonyError {
 }
 
 impl CeremonyError {
-    /// The exit code of a program that ends with this error: 1 if a check has failed, so that what was checked must not be used; 3 for a file
-    /// that cannot be read or belongs elsewhere; 4 if this machine has failed (spec: ceremony#verification).
+    /// The exit code of a program that ends with this error: 1 if a check has failed, so that the checked file must not be used; 3 for a
+    /// file that cannot be read or belongs elsewhere; 4 if this machine has failed (spec: ceremony#verification).
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Broken(_) | Self::Type(_) => 1,
@@ -144,7 +144,7 @@ pub(crate) fn file(path: &Path, why: impl ToString) -> CeremonyError {
     CeremonyError::File { path: path.to_owned(), why: why.to_string() }
 }
 
-/// Fails with a rule unless it holds. All rules pass here, so that each test can show that it fails without its rule.
+/// Returns an error unless a rule holds. All rules are checked here, so that tests can disable a rule and show that it is needed.
 pub(crate) fn require(
     holds: bool,
     check: Check,

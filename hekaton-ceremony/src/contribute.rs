@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 const MAGIC: &[u8; 8] = b"HEKATNCR";
 const VERSION: u32 = 1;
 
-/// Who contributes to which chains.
+/// The contributor, and the chains to contribute to.
 #[derive(Debug)]
 pub struct Contributor<'a> {
     /// The name that the records claim, at most 128 bytes.
@@ -155,8 +155,8 @@ pub fn points_of_chains(genesis: &Genesis, chains: &[Chain]) -> usize {
 /// Contributes to chains of a transcript, and writes the response. Everything received is checked first: the records, every
 /// point, and the structure of powers. Nothing is written under the name `out` unless all checks pass.
 ///
-/// `progress` is called with a description of each section before it is multiplied. The seed is used up: with the same secrets on
-/// another state, a coordinator could compare the two.
+/// `progress` is called with a description of each section before it is multiplied. The seed is consumed: if the same secrets were used
+/// on another state, a coordinator could compare the two.
 ///
 /// # Errors
 /// When a check fails or a file cannot be read or written.
@@ -200,7 +200,7 @@ fn contribute_in_frame(
     let drafts: Vec<Record> =
         starts.iter().map(|before| draft(genesis, before, contributor)).collect();
     let room = head(genesis, &drafts).len();
-    // Points that have not been checked yet are multiplied by secrets: nobody else may read them.
+    // Unchecked points are multiplied by secrets, so nobody else may read the products.
     let mut new = NewFile::with_mode(out, SECRET).map_err(io(out))?;
     new.write_all(&vec![0; room]).map_err(io(out))?;
     let temporary = new.path().to_owned();

@@ -1,7 +1,7 @@
 //! The coordinator's side: beginning a ceremony, and accepting contributions (spec: ceremony#acceptance).
 //!
-//! A contribution is accepted once its record is synced at the end of the log. What happens before can be lost in a crash
-//! and is done again; what follows is tidied up when the directory is next opened.
+//! A contribution is accepted once its record is synced at the end of the log. Steps before that can be lost in a crash and
+//! are repeated; steps after it are completed when the directory is next opened.
 
 use crate::check::{CeremonyError, file, io};
 use crate::contribute::{Response, check_response};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// The file that `finish` writes, after which nothing is accepted.
 const FINAL: &str = "final.json";
 
-/// The purpose of a family.
+/// The description of a family whose keys are to be made.
 #[derive(Clone, Debug)]
 pub struct FamilyPlan {
     /// The name of the circuit.
@@ -36,7 +36,7 @@ pub struct FamilyPlan {
     pub instances: usize,
     /// The names of the buses, in the order of their tags.
     pub buses: Vec<String>,
-    /// The most points of a segment, so that several people can contribute at the same time; one segment if there is none.
+    /// The most points of a segment, so that several people can contribute at the same time; `None` for a single segment.
     pub segment_points: Option<usize>,
     /// The announced source of a beacon, or nothing.
     pub beacon: String,
@@ -90,8 +90,9 @@ impl Beginning {
         let building = self.directory.path();
         let (place, bytes) = (building.join("genesis"), genesis.to_bytes());
         // Nobody could read what is out of range: too many segments, or too long a text.
-        Genesis::from_bytes(&bytes)
-            .map_err(|e| CeremonyError::Foreign(format!("such a ceremony cannot be held: {e}")))?;
+        Genesis::from_bytes(&bytes).map_err(|e| {
+            CeremonyError::Foreign(format!("a ceremony with these parameters is not possible: {e}"))
+        })?;
         write_readable(&place, &bytes).map_err(io(&place))?;
         for chain in genesis.chains() {
             let place = log_path(building, chain);
@@ -154,13 +155,15 @@ pub(crate) fn draft_of(powers: &PowersGenesis, beacon: &str) -> Result<Genesis, 
     let genesis = Genesis { nonce: [0; 32], beacon: beacon.to_owned(), subject };
     match Genesis::from_bytes(&genesis.to_bytes()) {
         Ok(_) => Ok(genesis),
-        Err(e) => Err(CeremonyError::Foreign(format!("such powers cannot be made: {e}"))),
+        Err(e) => Err(CeremonyError::Foreign(format!(
+            "powers with these parameters are not possible: {e}"
+        ))),
     }
 }
 
-/// Begins a ceremony for powers where finished powers end, for domains and numbers of subcircuits that these serve. Everybody who
-/// contributed to either counts: the genesis keeps the records of the earlier powers. Their records and all points that are taken are
-/// checked. `begun` and `progress` are as for [`new_powers`] and [`new_family`].
+/// Begins a ceremony for powers at the end of finished powers, for domains and numbers of subcircuits that these support. Everybody
+/// who contributed to either ceremony counts: the genesis keeps the records of the earlier powers. These records and all points that
+/// are taken are checked. `begun` and `progress` are as for [`new_powers`] and [`new_family`].
 ///
 /// # Errors
 /// If the earlier powers are too small, unfinished or damaged or break a rule; or if the directory is in use or cannot be written.
@@ -174,7 +177,7 @@ pub fn new_powers_after(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Transcript, CeremonyError> {
     if earlier.genesis.family().is_some() {
-        return Err(file(&earlier.path, "is the ceremony of a family, and powers are needed"));
+        return Err(file(&earlier.path, "is the ceremony of a family, expected powers"));
     }
     if !is_finished(earlier) {
         return Err(file(&earlier.path, "the ceremony for these powers is not finished"));
@@ -268,8 +271,7 @@ pub fn new_family(
     beginning.publish(Subject::Family(genesis), plan.beacon)
 }
 
-/// The numbers of types of the segments: as many types in their order as have at most `most` points together, and at least
-/// one.
+/// The number of types in each segment: as many consecutive types as have at most `most` points in total, and at least one.
 fn segments(types: &[TypeGenesis], most: Option<usize>) -> Vec<usize> {
     let Some(most) = most else { return vec![types.len()] };
     let mut segments: Vec<usize> = Vec::new();
@@ -303,7 +305,7 @@ impl Coordinator {
         // Before anything is written: it may be another directory.
         Transcript::open(path)?;
         if !path.is_dir() {
-            return Err(file(path, "a state is only read: use the transcript's directory"));
+            return Err(file(path, "a state is read-only: use the transcript's directory"));
         }
         let place = path.join("lock");
         let lock = File::options().create(true).append(true).open(&place).map_err(io(&place))?;
@@ -319,8 +321,8 @@ impl Coordinator {
         Ok(coordinator)
     }
 
-    /// Removes sections that no log names. If one is missing that a log names, removes nothing: then the last record may
-    /// be damaged, and not torn.
+    /// Removes sections that no log names. If a section that a log names is missing, removes nothing: the last record may then be
+    /// damaged rather than torn.
     fn tidy(&self) -> Result<(), CeremonyError> {
         let genesis = &self.transcript.genesis;
         let current: Vec<Section> = (genesis.chains().into_iter())
@@ -346,7 +348,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Checks a contribution of somebody and appends its records. `progress` is called with a description of each section.
+    /// Checks a received contribution and appends its records. `progress` is called with a description of each section.
     ///
     /// # Errors
     /// If the ceremony is finished, the contribution is refused, or a file cannot be read or written.
@@ -356,7 +358,7 @@ impl Coordinator {
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), CeremonyError> {
         if response.records.iter().any(|record| record.kind != Kind::Contribution) {
-            let why = "a beacon is the coordinator's to add, and not sent";
+            let why = "a beacon is the coordinator's to add, and cannot be sent as a contribution";
             return Err(CeremonyError::Foreign(why.to_owned()));
         }
         self.accept(response, progress)
@@ -416,7 +418,7 @@ impl Coordinator {
             .unzip();
         match records.is_empty() {
             true => {
-                let why = "the contribution is in the transcript already";
+                let why = "the contribution is already in the transcript";
                 Err(CeremonyError::Foreign(why.to_owned()))
             }
             false => Ok(Response { path: response.path.clone(), records, sections }),

@@ -49,7 +49,7 @@ impl Rates {
 
 fn seconds_a_point<G: hekaton_arith::Group>() -> f64 {
     let n = SAMPLE * rayon::current_num_threads();
-    // Any scalars of full length; different points, since equal ones take another way.
+    // Any scalars of full length, and distinct points, since equal ones take a different code path.
     let scalar = Fr::from(2).inverse().expect("2 is not 0");
     let points = products(&vec![G::generator(); n], &powers(scalar, n));
     let scalars = vec![-scalar; n];

@@ -1,4 +1,4 @@
-//! The genesis of a transcript: what it is about, fixed before the first contribution (spec: ceremony#files).
+//! The genesis of a transcript, which fixes its subject before the first contribution (spec: ceremony#files).
 
 mod decode;
 
@@ -105,7 +105,7 @@ pub enum Layout {
     Response,
 }
 
-/// A file of powers of tau that others have made. Its history is not checked and counts for nobody.
+/// A file of powers of tau that others have made. Its history is not checked, and its makers do not count as contributors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
     /// The layout.

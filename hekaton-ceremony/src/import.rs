@@ -154,13 +154,13 @@ pub struct PowersFile<'a> {
     pub expect: Option<[u8; 64]>,
 }
 
-/// Begins a ceremony for powers, whose chain of tau begins with a file of others. All of what is taken is checked: every point and the
-/// structure; who made it, and how, is not. `begun` and `progress` are as for
+/// Begins a ceremony for powers, whose chain of tau begins with a file of others. Every point that is taken is checked, and so is the
+/// structure; the history of the file is not. `begun` and `progress` are as for
 /// [`new_powers`](crate::new_powers) and [`new_family`](crate::new_family).
 ///
 /// # Errors
-/// If the file is something else, too short for the domain, not the expected one, or breaks a rule of powers; or if the directory is in use
-/// or cannot be written.
+/// If the file has no powers, is too short for the domain, is not the expected one, or breaks a rule of powers; or if the directory is
+/// in use or cannot be written.
 pub fn new_powers_from(
     path: &Path,
     source: &PowersFile<'_>,

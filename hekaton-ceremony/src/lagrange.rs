@@ -16,7 +16,7 @@ pub(crate) fn root(n: usize) -> Fr {
     double.square()
 }
 
-/// Turns the powers `[tau^i]` into the Lagrange polynomials `[L_j(tau)]` of the domain of as many elements, 2^k or
+/// Turns the powers `[tau^i]` into the Lagrange polynomials `[L_j(tau)]` of the domain of the same size, 2^k or
 /// 3 * 2^k: `L_j = 1/n sum_i w^(-ij) tau^i`. The points may have a common factor.
 pub(crate) fn lagrange<G: Group>(mut points: Vec<G>) -> Vec<G> {
     let n = points.len();

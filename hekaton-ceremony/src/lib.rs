@@ -1,12 +1,12 @@
 //! Setup ceremonies: a chain of contributors makes the keys of a family jointly, so that nobody can forge proofs under them
-//! unless everybody of one chain kept and pooled their secrets (spec: ceremony#purpose).
+//! unless all contributors of one chain kept and pooled their secrets (spec: ceremony#purpose).
 //!
 //! There are two kinds of [transcript](Transcript). *Powers* of tau, phi and psi do not depend on a circuit and serve any
 //! number of families. A *family* refers to finished powers, and has the delta and eta of each of its types.
 //!
 //! | step | function |
 //! |---|---|
-//! | begin | [`new_powers`], [`new_powers_from`], [`new_family`] |
+//! | begin | [`new_powers`], [`new_powers_from`], [`new_powers_after`], [`new_family`] |
 //! | contribute | [`contribute()`], from a directory or a state file |
 //! | accept | [`Coordinator::add`] |
 //! | verify | [`verify_powers`], [`verify_family`]; the records alone: [`verify_records`] |

@@ -22,7 +22,7 @@ pub struct Log {
     pub chain: Chain,
     /// The records.
     pub records: Vec<Record>,
-    /// The length in bytes of what has been read: less than the file's if its end is torn.
+    /// The number of bytes that were read: fewer than the file has if its end is torn.
     pub(crate) bytes: u64,
     /// `true` if the file ends in the middle of a record, which was not accepted.
     pub torn: bool,
@@ -75,7 +75,7 @@ impl Log {
     /// Reads a log. A torn end is left out: a record counts once it is there as a whole.
     ///
     /// # Errors
-    /// If it is no log of this ceremony, or a whole record cannot be decoded.
+    /// If it is not a log of this ceremony, or a whole record cannot be decoded.
     pub(crate) fn parse(
         bytes: &[u8],
         genesis: &Genesis,

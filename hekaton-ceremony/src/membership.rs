@@ -41,8 +41,8 @@ impl<G: Group> Membership<G> {
     }
 }
 
-/// The check of all sections of a transcript or a contribution at once: it takes as long for many small ones as for one
-/// of their length.
+/// The check of all sections of a transcript or a contribution at once: many small sections take as long as one section of
+/// their total length.
 #[derive(Debug)]
 pub(crate) struct Members {
     g1: Membership<G1Point>,

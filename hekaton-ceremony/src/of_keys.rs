@@ -1,4 +1,4 @@
-//! Sections of a finished family from its keys, for the whole check by somebody who has only the keys
+//! Reconstructs the sections of a finished family from its keys, so that the keys alone suffice for the whole check
 //! (spec: ceremony#trust).
 
 use crate::check::{CeremonyError, Check, io, require};
@@ -10,8 +10,8 @@ use hekaton_core::mirage::ProvingKey;
 use std::path::Path;
 
 /// Writes a transcript with all its sections into an empty directory: the records of a finished family, and the points of its
-/// keys, which must have the digests of the last records. Its types begin at type `first` of the keys. What is in no section
-/// stays to be compared: matrices, indices and single points.
+/// keys, which must have the digests of the last records. Its types begin at type `first` of the keys. The caller has to compare
+/// what no section contains: matrices, indices and single points.
 ///
 /// # Errors
 /// If the keys are not those of the last records, or a file cannot be written.

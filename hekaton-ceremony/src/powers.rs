@@ -272,8 +272,8 @@ impl Visit for Contribution<'_, '_> {
     }
 }
 
-/// Multiplies the powers of a section by those of secrets, and checks the section at the same time: nothing that was
-/// written must leave the machine unless this returns a step.
+/// Multiplies the powers of a section by powers of secrets, and checks the section at the same time. None of the output may
+/// leave the machine unless this returns a step.
 pub(crate) fn contribute(
     section: &Section,
     chain: Chain,

@@ -1,5 +1,5 @@
-//! The randomness of a verifier: coefficients of combinations, and the buckets of membership checks. Whoever made a
-//! transcript must not foresee it.
+//! The randomness of a verifier: coefficients of combinations, and the buckets of membership checks. The makers of a
+//! transcript must not be able to foresee it.
 
 use hekaton_arith::Fr;
 use std::io::Read;

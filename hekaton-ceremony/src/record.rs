@@ -1,4 +1,4 @@
-//! Records: what a contributor says and proves about a contribution (spec: ceremony#records).
+//! Records: the statements and proofs of a contributor about a contribution (spec: ceremony#records).
 
 use crate::genesis::{Chain, Genesis, Origin, Subject};
 use crate::secrets::Seed;
@@ -8,7 +8,7 @@ use hekaton_core::encoding::{Reader, put_string};
 
 /// The longest name of a contributor in bytes.
 pub const MAX_NAME: usize = 128;
-/// The longest value of a beacon in bytes.
+/// The longest value of a beacon, in hexadecimal digits.
 const MAX_VALUE: usize = 1 << 12;
 /// The largest exponent of a beacon: 2^30 hashes.
 pub(crate) const MAX_EXPONENT: u8 = 30;
@@ -24,7 +24,7 @@ pub fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && text.len() <= MAX_NAME && !text.contains(hidden)
 }
 
-/// Who or what made a contribution.
+/// The origin of a contribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A contributor with secrets.
@@ -90,7 +90,7 @@ pub enum Step {
     Segment {
         /// Each type of the segment.
         types: Vec<TypeStep>,
-        /// In the first segment of a family that extends no other one.
+        /// Present in the first segment of a family that does not extend another one.
         ledger: Option<LedgerStep>,
     },
 }
@@ -346,7 +346,7 @@ pub struct Record {
     pub place: u32,
     /// The head before the record.
     pub before: [u8; 32],
-    /// Who or what made it.
+    /// The origin of the record.
     pub kind: Kind,
     /// The name that the contributor claims.
     pub name: String,
@@ -414,7 +414,7 @@ impl Record {
         let [kind] = reader.array("kind")?;
         let name = reader.string(MAX_NAME, "name")?;
         if !is_name(&name) {
-            let why = "empty, or with invisible characters";
+            let why = "empty, or has invisible characters";
             return Err(reader.invalid("name", name.len(), why));
         }
         let program = reader.string(MAX_NAME, "program")?;

@@ -49,8 +49,8 @@ impl InputSums {
     }
 }
 
-/// Refuses the point at infinity in X, H and D. In L it stands for variables of no constraint, which only the whole check can
-/// know.
+/// Refuses the point at infinity in X, H and D. In L it stands for variables that occur in no constraint, which only the whole
+/// check knows.
 fn no_identity(
     section: &Section,
     vector: usize,
@@ -88,8 +88,8 @@ impl Visit for Contribution<'_, '_> {
     }
 }
 
-/// Divides the points of a type by the secrets delta and eta, and computes the input sums. Nothing that was written must
-/// leave the machine unless this returns a step, and `members` have been checked.
+/// Divides the points of a type by the secrets delta and eta, and computes the input sums. None of the output may
+/// leave the machine unless this returns a step and `members` have been checked.
 pub(crate) fn contribute(
     section: &Section,
     (head, kind): (&[u8; 32], usize),

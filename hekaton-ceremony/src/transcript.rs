@@ -112,7 +112,7 @@ impl Transcript {
     /// Opens a directory or a state file.
     ///
     /// # Errors
-    /// If it is something else, or damaged.
+    /// If it is not a transcript, or is damaged.
     pub fn open(path: &Path) -> Result<Self, CeremonyError> {
         match path.is_dir() {
             true => Self::open_directory(path),
@@ -154,7 +154,7 @@ impl Transcript {
     fn open_directory(path: &Path) -> Result<Self, CeremonyError> {
         let of_genesis = path.join("genesis");
         if !of_genesis.exists() {
-            let why = "no transcript of a ceremony: it has no file 'genesis'";
+            let why = "not the transcript of a ceremony: it has no file 'genesis'";
             return Err(file(path, why));
         }
         let bytes = read_at_most(&of_genesis, MOST_GENESIS).map_err(io(&of_genesis))?;
@@ -257,7 +257,7 @@ impl Transcript {
         self.genesis.chains().into_iter().flat_map(|chain| self.sections(chain)).collect()
     }
 
-    /// Writes genesis and logs, without sections, into a new directory: beside the keys that a ceremony has made.
+    /// Writes genesis and logs, without sections, into a new directory, to be kept next to the keys that the ceremony made.
     ///
     /// # Errors
     /// If they cannot be written.

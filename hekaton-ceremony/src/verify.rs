@@ -130,7 +130,7 @@ pub fn verify_family(
     if genesis.extends != extends.as_ref().map(|family| family.digest) {
         let shown = |digest: Option<[u8; 32]>| digest.map_or("no family".to_owned(), hex::encode);
         let why = format!(
-            "the family extends {} and not {}",
+            "the family extends {}, not {}",
             shown(genesis.extends),
             shown(extends.as_ref().map(|family| family.digest))
         );
@@ -224,7 +224,7 @@ impl Family {
         self.parts().iter().map(|part| part.types.len()).sum()
     }
 
-    /// The family that was extended first, and each that extends the one before, this one last.
+    /// The chain of extended families, from the first one to this one.
     fn parts(&self) -> Vec<&Self> {
         let mut parts = self.extends.as_ref().map_or(Vec::new(), |family| family.parts());
         parts.push(self);
@@ -395,7 +395,7 @@ pub fn key_has_last_points(
     key: &FamilyKey,
 ) -> Result<(), CeremonyError> {
     let foreign = || {
-        let why = "the logs are those of another ceremony than the keys'";
+        let why = "the logs belong to another ceremony than the keys";
         CeremonyError::Foreign(why.to_owned())
     };
     let Subject::Powers(powers) = &of_powers.genesis.subject else { return Err(foreign()) };
@@ -443,7 +443,7 @@ pub fn key_has_last_points(
     let about = types
         && (&header.circuit, &header.parameters) == (&genesis.circuit, &genesis.parameters)
         && (header.zero_knowledge, header.instances) == (genesis.zero_knowledge, genesis.instances);
-    // The higher powers and IC are left to the whole check.
+    // Only the whole check covers the higher powers and IC.
     let (phi_1, psi_2) = (key.phi()?, key.psi()?);
     let powers = phi_1.len() < 2 || phi_1[1] == phi.in_g1[0] && psi_2[1] == phi.in_g2[1];
     let same = about

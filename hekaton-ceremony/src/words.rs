@@ -1,4 +1,4 @@
-//! Transcripts in words: what they are about, who has contributed, and receipts (spec: ceremony#receipts).
+//! Transcripts as text: titles, contributors and receipts (spec: ceremony#receipts).
 
 use crate::check::CeremonyError;
 use crate::genesis::{Chain, Genesis, Import, Origin, Subject};
@@ -184,7 +184,7 @@ pub fn receipt(genesis: &Genesis, name: &str, program: &str, records: &[&Record]
 /// Checks that all contributions in a receipt are in one of the transcripts. A signature may follow after an empty line.
 ///
 /// # Errors
-/// [`CeremonyError::Broken`] if one is not, and [`CeremonyError::Foreign`] if the text is no receipt or is for another ceremony.
+/// [`CeremonyError::Broken`] if one is not, and [`CeremonyError::Foreign`] if the text is not a receipt, or is for another ceremony.
 pub fn check_receipt(text: &str, transcripts: &[&Transcript]) -> Result<(), CeremonyError> {
     let bad = |why: &str| CeremonyError::Foreign(why.to_owned());
     let mut lines = text.lines();
@@ -192,7 +192,7 @@ pub fn check_receipt(text: &str, transcripts: &[&Transcript]) -> Result<(), Cere
         return Err(bad("is not a receipt of a ceremony"));
     }
     let ceremony = lines.next().and_then(|line| line.strip_prefix("ceremony "));
-    let ceremony = ceremony.ok_or_else(|| bad("names no ceremony"))?;
+    let ceremony = ceremony.ok_or_else(|| bad("does not name a ceremony"))?;
     let transcript = transcripts
         .iter()
         .flat_map(|transcript| transcript.lineage())

@@ -58,7 +58,7 @@ fn a_ceremony_makes_keys() {
     let contribute = ["--json", "ceremony", "contribute", &state, "--name", "Bob", "--out"];
     let receipt = json(&ok(&[&contribute[..], &[&contribution]].concat()))["receipt"].clone();
     ok(&["ceremony", "add", &family, &contribution]);
-    fails(3, "in the transcript already", &["ceremony", "add", &family, &contribution]);
+    fails(3, "already in the transcript", &["ceremony", "add", &family, &contribution]);
 
     // Receipts name what is in the transcript.
     let (receipt, file) = (receipt.as_str().unwrap().to_owned(), place.path("bob.txt"));
@@ -222,14 +222,18 @@ fn mistakes_are_told() {
         "is not empty",
         &["ceremony", "new", "--rows", "12", "--subcircuits", "1", "--out", &powers],
     );
-    fails(3, "no transcript", &["ceremony", "status", &place.path("")]);
+    fails(3, "not the transcript", &["ceremony", "status", &place.path("")]);
     fails(3, "wrong magic", &["ceremony", "add", &powers, &format!("{powers}/tau.log")]);
     fails(
         3,
         "neither a transcript's directory nor a state",
         &["ceremony", "status", &format!("{powers}/tau.log")],
     );
-    fails(3, "nobody with the name", &["ceremony", "receipt", &powers, "--name", "Eve"]);
+    fails(
+        3,
+        "nobody has contributed under the name",
+        &["ceremony", "receipt", &powers, "--name", "Eve"],
+    );
     fails(2, "--powers is for families", &["ceremony", "verify", &powers, "--powers", &powers]);
     let receipt = place.path("receipt");
     std::fs::write(&receipt, "hello").unwrap();

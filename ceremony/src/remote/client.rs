@@ -1,4 +1,4 @@
-//! Requests to a service. Nothing that it answers is trusted: sizes are bounded here, and content is checked by those who use it.
+//! Requests to a service. Its answers are not trusted: their sizes are bounded here, and callers check their content.
 
 use crate::body::{PIECE, SlotBody, SlotRequest, StatusBody, UploadedBody};
 use hekaton_service::Problem;
@@ -17,7 +17,7 @@ use ureq::{Agent, Body};
 const MOST_ANSWER: u64 = 1 << 20;
 /// The longest time for a short answer.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The longest time without an answer: services are restarted, and contributors travel.
+/// The longest time without an answer: services are restarted, and contributors go offline.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 const SECOND: Duration = Duration::from_secs(1);
 /// The longest time between two attempts.
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// The longest text of a service that is shown.
 const MOST_TEXT: usize = 400;
 
-/// A text of a service, which could look like lines of this program.
+/// Cuts a text from a service to one short line, so that it cannot look like output of this program.
 pub(crate) fn foreign(text: &str) -> String {
     let cut: String = text.chars().take(MOST_TEXT).collect();
     one_line(&cut).into_owned()
@@ -38,10 +38,10 @@ pub(crate) enum NoAnswer {
     /// The service refuses.
     #[error("{}", foreign(&.0.to_string()))]
     Problem(Problem),
-    /// It does not answer, or with something else: another attempt may help.
+    /// The service does not answer, or the answer is not from a ceremony service: another attempt may help.
     #[error("{0}")]
     Away(String),
-    /// A file of this machine.
+    /// A failure with a file on this machine.
     #[error("{0}")]
     File(String),
 }
@@ -57,7 +57,7 @@ impl From<NoAnswer> for Failure {
 }
 
 impl NoAnswer {
-    /// Reports whether the same request may be answered later.
+    /// Reports whether the same request may succeed later.
     fn may_pass(&self) -> bool {
         match self {
             Self::Problem(problem) => matches!(problem.status, 408 | 429 | 500..),
@@ -172,7 +172,7 @@ impl Client {
         self.read(request.header("content-type", "application/octet-stream").send(piece))
     }
 
-    /// Gives a slot up, so that others do not wait for it.
+    /// Gives up a slot, so that others do not wait for it.
     pub(crate) fn leave(&self, token: &str) -> Result<SlotBody, NoAnswer> {
         let url = self.url(&format!("/v1/uploads/{token}"));
         self.read(self.agent.delete(&url).config().timeout_global(Some(SILENCE)).build().call())
@@ -182,8 +182,8 @@ impl Client {
         self.post(&format!("/v1/uploads/{token}"), &UploadedBody { blake3 })
     }
 
-    /// Appends to a file what it does not have yet of a file of the service, which has at most `most` bytes. `came` is called with the
-    /// number of bytes that are there.
+    /// Downloads the rest of a file of the service, which has at most `most` bytes, and appends it to a local file. `came` is called with
+    /// the number of bytes received so far.
     pub(crate) fn download(
         &self,
         name: &str,
@@ -200,9 +200,7 @@ impl Client {
             if length > most {
                 drop(file);
                 std::fs::remove_file(to).map_err(broken)?;
-                let why = format!(
-                    "{name} has more than {most} bytes, which is too long for this ceremony"
-                );
+                let why = format!("{name} has more than {most} bytes, the limit in this ceremony");
                 return Err(NoAnswer::File(why));
             }
             file.write_all(&piece).map_err(broken)?;
@@ -231,7 +229,9 @@ impl Client {
                 body.read_to_vec().map_err(|e| away(&e))
             }
             StatusCode::RANGE_NOT_SATISFIABLE => Ok(Vec::new()),
-            status if status.is_success() => Err(away(&"it does not send parts of files")),
+            status if status.is_success() => {
+                Err(away(&"the server does not support range requests"))
+            }
             _ => match self.read::<()>(Ok(answer)) {
                 Err(refused) => Err(refused),
                 Ok(()) => Err(away(&"not an answer from a ceremony service")),
@@ -260,7 +260,7 @@ impl Client {
     }
 }
 
-/// The longest time for the transfer of this many bytes: that of the slowest connection that a service bears.
+/// The longest time for the transfer of this many bytes: that of the slowest connection that a service tolerates.
 fn time_of(bytes: usize) -> Duration {
     SILENCE + Duration::from_secs(bytes as u64 >> 14)
 }

@@ -11,10 +11,10 @@ use hekaton_terminal::progress::Display;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The number of times that a download begins again because the ceremony has advanced meanwhile.
+/// The number of attempts at a download that has to restart because the ceremony has advanced meanwhile.
 const ATTEMPTS: usize = 5;
 
-/// The file that tells a download from a coordinator's directory.
+/// The file that distinguishes a download from a coordinator's directory.
 const MARK: &str = "download";
 const MARKED: &[u8] = b"downloaded by hekaton-ceremony\n";
 
@@ -61,7 +61,7 @@ pub(crate) fn transcript(
             }
             return Ok(transcript);
         }
-        display.line("somebody has contributed meanwhile: reading the records again");
+        display.line("somebody has contributed in the meantime: reading the records again");
     }
     let why = "the ceremony advances faster than it can be downloaded: try again";
     Err(Failure::new(exit::FAILED, why))
@@ -106,7 +106,7 @@ pub(crate) fn records(
     open(directory)
 }
 
-/// Downloads the genesis. Another one that is there stays.
+/// Downloads the genesis. An existing one of another ceremony is not replaced.
 pub(crate) fn genesis(
     client: &Client,
     directory: &Path,
@@ -215,21 +215,21 @@ fn remove_others(directory: &Path, files: &[NamedFile]) {
         let digest = name.trim_end_matches(".part");
         let is_section = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_section && files.iter().all(|file| file.name != format!("sections/{name}")) {
-            // What cannot be removed takes space, and does no harm.
+            // A file that cannot be removed only takes space.
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-/// The check of all records, as a failure.
+/// Checks all records, and turns an error into a failure of the command.
 pub(crate) fn check(transcript: &Transcript) -> Result<(), Failure> {
     transcript.check().map(drop).map_err(|e| failed(&e))
 }
 
-/// The beginning of the names of directories that are removed in the end.
+/// The prefix of the names of temporary directories.
 pub(super) const TEMPORARY: &str = ".hekaton-ceremony-";
 
-/// A directory that is removed in the end.
+/// A temporary directory, which is removed when it is dropped.
 pub(crate) fn temporary(parent: &Path) -> Result<tempfile::TempDir, Failure> {
     let made = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(parent);
     made.map_err(|e| format!("{}: {e}", parent.display())).or_fail(exit::BAD_FILE)

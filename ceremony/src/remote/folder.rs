@@ -1,4 +1,4 @@
-//! The folder of a contribution: what the same command needs to go on. It has no secret of the contribution.
+//! The folder of a contribution, from which the same command continues after an interruption. It has no secret of the contribution.
 
 use super::download::TEMPORARY;
 use hekaton_ceremony::Chain;
@@ -24,7 +24,7 @@ pub(crate) struct SlotFile {
     pub(crate) chains: Vec<String>,
 }
 
-/// The folder of a contribution, which one process at a time has.
+/// The folder of a contribution, which only one process at a time may use.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -106,7 +106,9 @@ impl Folder {
         };
         let slot: SlotFile = serde_json::from_slice(&bytes).map_err(|e| bad(&e))?;
         if slot.format_version != VERSION {
-            return Err(bad(&format!("another version: this program reads {VERSION}")));
+            return Err(bad(&format!(
+                "written by another version: this program reads format version {VERSION}"
+            )));
         }
         // The address may have changed.
         let same = SlotFile {
@@ -116,7 +118,7 @@ impl Folder {
         };
         if same != wanted {
             let why = format!(
-                "of a contribution by {} to chains {} of ceremony {}: go on with the same options, or choose another \
+                "belongs to a contribution by {} to chains {} of ceremony {}: continue with the same options, or choose another \
                  folder with --out",
                 slot.name,
                 slot.chains.join(","),
@@ -128,7 +130,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), slot, _lock: lock })
     }
 
-    /// Begins again with a new slot.
+    /// Starts over with a new slot.
     pub(crate) fn renew(&mut self) -> Result<(), Failure> {
         self.slot.token = new_token()?;
         self.write()
@@ -137,7 +139,7 @@ impl Folder {
     fn write(&self) -> Result<(), Failure> {
         let place = self.path.join("slot.json");
         let bytes = serde_json::to_vec_pretty(&self.slot).expect("a slot has texts and numbers");
-        // Whoever has the token could upload something else.
+        // With the token, others could upload a different contribution.
         let written = NewFile::with_mode(&place, SECRET).and_then(|mut file| {
             file.write_all(&bytes)?;
             file.replace(&place)
@@ -155,9 +157,9 @@ impl Folder {
         self.path.join("contribution")
     }
 
-    /// Removes what nobody needs once the contribution is in the transcript: all but receipt and slot.
+    /// Removes everything but receipt and slot once the contribution is in the transcript.
     pub(crate) fn tidy(&self) {
-        // What cannot be removed takes space, and does no harm.
+        // A file that cannot be removed only takes space.
         let _ = std::fs::remove_file(self.contribution());
         let _ = std::fs::remove_dir_all(self.transcript());
     }

@@ -32,7 +32,7 @@ pub(crate) fn status(url: &str, json: bool) -> Result<(), Failure> {
         })
         .collect();
     let lines = format!(
-        "{}\nceremony: {}\n{chains}{}, {}; {} working, {} waiting; {} for each",
+        "{}\nceremony: {}\n{chains}{}, {}; {} working, {} waiting; {} per turn",
         foreign(&status.title),
         foreign(&status.ceremony),
         if status.finished { "finished" } else { "open" },
@@ -46,7 +46,7 @@ pub(crate) fn status(url: &str, json: bool) -> Result<(), Failure> {
 
 pub(crate) fn fetch(command: &Fetch, json: bool) -> Result<(), Failure> {
     let client = Client::new(&command.ceremony)?;
-    // Without patience, for an address that is wrong.
+    // Without retries, since the address may be wrong.
     client.status()?;
     if command.directory {
         let transcript =
@@ -74,7 +74,9 @@ pub(crate) fn fetch(command: &Fetch, json: bool) -> Result<(), Failure> {
 /// The digest of a service's ceremony.
 fn digest_of(client: &Client, status: &StatusBody) -> Result<[u8; 32], Failure> {
     let digest = hex::decode(&status.ceremony).ok().and_then(|bytes| bytes.try_into().ok());
-    digest.ok_or_else(|| format!("{}: names no ceremony", client.address())).or_fail(exit::FAILED)
+    digest
+        .ok_or_else(|| format!("{}: the service does not name its ceremony", client.address()))
+        .or_fail(exit::FAILED)
 }
 
 /// `contribute` with a service.
@@ -82,7 +84,7 @@ pub(crate) fn contribute(command: &Contribute, json: bool) -> Result<(), Failure
     check_name(&command.name)?;
     let invitation = command.invitation.code()?;
     let client = Client::new(&command.ceremony)?;
-    // Without patience, for an address that is wrong.
+    // Without retries, since the address may be wrong.
     let status = client.status()?;
     let digest = digest_of(&client, &status)?;
     crate::common::check_expected(&digest, command.expect)?;
@@ -104,15 +106,15 @@ pub(crate) fn contribute(command: &Contribute, json: bool) -> Result<(), Failure
         json,
     )?;
     let remote = Remote { client, folder, command, invitation, chains, genesis, json };
-    // A contribution of an earlier run may be in the transcript, whatever has become of its slot.
+    // The contribution of an earlier run may be in the transcript, whatever the state of its slot is.
     if remote.is_included()? {
         return remote.report();
     }
     if status.finished {
-        let why = "the ceremony is finished: nothing is accepted any more";
+        let why = "the ceremony is finished: no more contributions are accepted";
         return Err(Failure::new(exit::BAD_FILE, why));
     }
-    // Before the turn, in which others wait. Of an earlier run there may be a contribution, for which nothing is drawn.
+    // Before the turn, so that others need not wait for the answer. If an earlier run left a contribution, nothing is drawn.
     let cost = Cost { genesis: &remote.genesis, chains: &remote.chains, times: 2 };
     let text = match remote.folder.contribution().exists() {
         true => zeroize::Zeroizing::default(),
@@ -131,7 +133,7 @@ pub(crate) fn send(command: &Send, json: bool) -> Result<(), Failure> {
     let path = &command.contribution;
     let response = Response::open(path, &transcript.genesis).map_err(|e| failed(&e))?;
     if !is_included(&transcript, &response) {
-        // Before others wait for a contribution that cannot be accepted.
+        // Checked before the turn, so that others do not wait for a contribution that cannot be accepted.
         if !follows(&transcript, &response) {
             let why = "others have contributed since the state was fetched: fetch it again, and contribute again";
             return Err(Failure::new(exit::REFUSED, why));
@@ -140,8 +142,7 @@ pub(crate) fn send(command: &Send, json: bool) -> Result<(), Failure> {
         let transcript = download::records(&client, place.path(), Some(digest))?;
         download::check(&transcript)?;
         if !is_included(&transcript, &response) {
-            let why =
-                "the service says that the contribution is accepted, but it is not in the records";
+            let why = "the service reports that the contribution was accepted, but the records do not contain it";
             return Err(Failure::new(exit::REFUSED, why));
         }
     }
@@ -149,7 +150,7 @@ pub(crate) fn send(command: &Send, json: bool) -> Result<(), Failure> {
     output::result(json, &json!({ "ok": true, "ceremony": hex::encode(digest) }), lines)
 }
 
-/// The most slots of a contribution that is sent, one after another has expired.
+/// The largest number of slots for sending one contribution, each requested after the previous one expired.
 const MOST_SLOTS: u32 = 100;
 
 /// Uploads a contribution in slots whose tokens depend on it, so that the same command continues.
@@ -193,7 +194,7 @@ fn send_in_slot(
                     heads.get(&record.chain.to_string()) == Some(&hex::encode(record.before))
                 };
                 if !response.records.iter().all(before) {
-                    // Others need not wait for the deadline, and without an answer they do.
+                    // Leaving spares others the wait for the deadline; if the request fails, they wait.
                     let _ = client.leave(token);
                     let why = "others have contributed since the state was fetched: fetch it again, and contribute again";
                     return Err(Failure::new(exit::REFUSED, why));
@@ -201,7 +202,7 @@ fn send_in_slot(
                 upload(client, token, &command.contribution, received)?
             }
             SlotBody::Active { .. } => {
-                let why = "the service takes uploads and gives no verdict: ask its coordinator";
+                let why = "the service accepts uploads but returns no verdict: ask its coordinator";
                 return Err(Failure::new(exit::FAILED, why));
             }
             SlotBody::Accepted => return Ok(()),

@@ -1,4 +1,4 @@
-//! A contribution by way of a service: its turn, its upload and its verdict.
+//! A contribution through a service: its turn, its upload and its verdict.
 
 use super::client::{Client, NoAnswer, foreign};
 use super::download::{self, Wanted, follows, temporary};
@@ -18,14 +18,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest time between two questions for the state of a slot, in seconds.
+/// The longest time between two requests for the state of a slot, in seconds.
 const MOST_WAIT: u64 = 60;
-/// The most turns in a run, and the most uploads in a turn: services that do not come to an end are given up.
+/// The most turns in a run, and the most uploads in a turn, so that a run against a misbehaving service ends.
 pub(super) const MOST_ATTEMPTS: usize = 5;
 /// The longest receipt.
 const RECEIPT_LIMIT: u64 = 1 << 20;
 
-/// A contribution by way of a service.
+/// A contribution through a service.
 pub(super) struct Remote<'a> {
     pub(super) client: Client,
     pub(super) folder: Folder,
@@ -65,7 +65,7 @@ impl Remote<'_> {
                     self.take_turn(text, received)?
                 }
                 SlotBody::Active { .. } => {
-                    let why = "the service takes uploads and gives no verdict: ask its coordinator, and keep the folder";
+                    let why = "the service accepts uploads but returns no verdict: ask its coordinator, and keep the folder";
                     return Err(Failure::new(exit::FAILED, why));
                 }
                 waiting => wait(&self.client, &self.folder.slot.token, waiting)?,
@@ -73,7 +73,7 @@ impl Remote<'_> {
             match slot {
                 SlotBody::Accepted if self.is_included()? => return self.report(),
                 SlotBody::Accepted => {
-                    let why = "the service says that the contribution is accepted, but it is not in the records: ask the \
+                    let why = "the service reports that the contribution was accepted, but the records do not contain it: ask the \
                                coordinator, and keep the folder";
                     return Err(Failure::new(exit::REFUSED, why));
                 }
@@ -103,7 +103,7 @@ impl Remote<'_> {
         Ok(self.client.patiently(|client| client.join(&request))?)
     }
 
-    /// Downloads, computes and uploads, or what of it is left to do.
+    /// Downloads, computes and uploads, skipping steps that an earlier run completed.
     fn take_turn(&self, text: &str, received: u64) -> Result<SlotBody, Failure> {
         let out = self.folder.contribution();
         let (directory, wanted) = (self.folder.transcript(), Wanted::Chains(&self.chains));
@@ -134,7 +134,7 @@ impl Remote<'_> {
         if follows(transcript, &response) {
             return Ok(Some(response));
         }
-        output::say("others have contributed since the last run: computing again");
+        output::say("others have contributed since the last run: computing the contribution again");
         std::fs::remove_file(&out).or_fail(exit::BAD_FILE)?;
         Ok(None)
     }
@@ -167,7 +167,7 @@ impl Remote<'_> {
             "receipt_file": path,
         });
         let lines = format!(
-            "your contribution is in the transcript, and its secrets are wiped\n\
+            "your contribution is in the transcript, and its secrets are wiped.\n\
              Sign {} with a key by which people know you, and publish it:\n\n{receipt}",
             path.display(),
         );
@@ -215,7 +215,7 @@ pub(super) fn wait(client: &Client, token: &str, slot: SlotBody) -> Result<SlotB
     }
 }
 
-/// Uploads what the service does not have yet, and completes the upload.
+/// Uploads the bytes that the service does not have yet, and completes the upload.
 pub(super) fn upload(
     client: &Client,
     token: &str,
@@ -258,13 +258,12 @@ pub(super) fn upload(
         }
         match client.patiently(|client| client.complete(token, digest.clone())) {
             Err(why) if why.is(422) => {
-                output::say("the service has received something else: sending it again");
+                output::say("the service received different bytes: sending the contribution again");
                 at = 0;
             }
             other => return other,
         }
     }
-    let why =
-        format!("{}: the upload does not come to an end: ask the coordinator", client.address());
+    let why = format!("{}: the upload never completes: ask the coordinator", client.address());
     Err(NoAnswer::File(why))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The longest file, which is enough for a hundred thousand invitations.
 const LIMIT: u64 = 16 << 20;
-/// The shortest code, which nobody can guess.
+/// The length of the shortest code, so that codes cannot be guessed.
 const SHORTEST: usize = 16;
 
 /// Reads a file with one invitation in each line: a code and, if it is for one person only, the name.

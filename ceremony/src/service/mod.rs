@@ -1,7 +1,7 @@
 //! The service of a ceremony: its files, a queue of contributors, uploads and their verdicts (spec: ceremony#service).
 //!
-//! It is trusted with admission only. The state of the queue is a file that is replaced at each change; an upload grows until it is complete,
-//! and is then checked, also after the service has been killed.
+//! The service is trusted with admission only. The state of the queue is a file that is replaced at each change. An upload grows until
+//! it is complete, and is then checked, even if the service is killed in between.
 
 mod invitations;
 mod problem;
@@ -30,7 +30,7 @@ use std::time::{Duration, SystemTime};
 /// The largest file of a queue that is read.
 const QUEUE_LIMIT: u64 = 64 << 20;
 
-/// A lock is lost if a thread panics while it holds it.
+/// The reason why the queue's lock cannot be poisoned.
 const HELD: &str = "no thread panics while it holds the queue";
 
 /// The state that all requests and the thread of verdicts share.
@@ -55,7 +55,7 @@ pub(crate) struct Service {
 struct Shared {
     queue: Queue,
     chains: Vec<ChainBody>,
-    /// The tokens of contributions that could not be checked, for a reason of the service's own.
+    /// The tokens of contributions that the service could not check because of a problem of its own.
     troubled: HashSet<String>,
     /// `true` while the queue cannot be written, which is logged once.
     failing: bool,
@@ -90,7 +90,7 @@ fn read_queue(path: &Path) -> Result<Queue, Failure> {
     };
     let bad = |why: &dyn std::fmt::Display| {
         let why = format!(
-            "{}: {why}; without this file, contributors have to queue again, and invitations that were used are valid again",
+            "{}: {why}; if you remove this file, contributors have to queue again, and used invitations become valid again",
             path.display()
         );
         Failure::new(exit::BAD_FILE, why)
@@ -104,7 +104,7 @@ fn read_queue(path: &Path) -> Result<Queue, Failure> {
     }
 }
 
-/// Writes the queue, whose tokens are for their owners only.
+/// Writes the queue, readable by its owner only, since it contains tokens.
 fn write_queue(path: &Path, queue: &Queue) -> std::io::Result<()> {
     let bytes = serde_json::to_vec_pretty(queue).expect("a queue has texts and numbers");
     let mut file = NewFile::with_mode(path, SECRET)?;
@@ -178,7 +178,7 @@ impl Service {
         self.directory.join("incoming").join(token)
     }
 
-    /// Changes the queue: on disk first, so that no answer is taken back.
+    /// Changes the queue, on disk first, so that no answer has to be taken back.
     fn change<T>(
         &self,
         shared: &mut Shared,
@@ -193,7 +193,7 @@ impl Service {
                     tracing::error!(%error, "the queue cannot be written");
                 }
                 shared.failing = true;
-                let why = "its queue cannot be written; the log of the service says why";
+                let why = "the service cannot write its queue; its log has the reason";
                 return Err(Problem::new(problem::UNAVAILABLE, why));
             }
             shared.failing = false;
@@ -215,7 +215,7 @@ impl Service {
     /// Ends what has expired, and removes its upload.
     fn tick(&self) {
         let mut shared = self.lock();
-        // First, since the queue may not be written because uploads fill the disk. What cannot be removed now can be later.
+        // First, since uploads may fill the disk, so that the queue cannot be written. Removals that fail are repeated later.
         let _ = self.remove_uploads(&shared);
         // The log has the reason, and the next tick tries again.
         let _ = self.change(&mut shared, |_| Ok(()));
@@ -224,7 +224,10 @@ impl Service {
     /// The answer for a slot.
     fn body(&self, shared: &Shared, token: &str) -> Result<SlotBody, Problem> {
         let slot = shared.queue.find(token).ok_or_else(|| {
-            Problem::new(problem::NOT_FOUND, "there is no slot with this token, or no longer")
+            Problem::new(
+                problem::NOT_FOUND,
+                "there is no slot with this token, or it no longer exists",
+            )
         })?;
         let heads: BTreeMap<String, String> = (shared.chains.iter())
             .filter(|end| slot.chains.contains(&end.chain))
@@ -264,7 +267,7 @@ impl Service {
 
     /// Wakes the thread of verdicts, which ends.
     fn stop(&self) {
-        // Also if a thread has failed while it had the lock: the others must end.
+        // Even if a thread panicked while it held the lock: the others must end.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).stopping = true;
         self.work.notify_all();
     }

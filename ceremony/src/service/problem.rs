@@ -18,13 +18,13 @@ kinds! {
     NOT_FOUND = 404, "not-found", "There is no such thing";
     METHOD = 405, "method", "The path has no such method";
     TIMEOUT = 408, "timeout", "The request came too slowly", after 1;
-    CONFLICT = 409, "conflict", "The upload is at another place";
+    CONFLICT = 409, "conflict", "The piece does not fit the upload";
     IN_USE = 409, "in-use", "The invitation is in use";
     FINISHED = 409, "finished", "The ceremony is finished";
     DAMAGED = 422, "damaged", "The upload is not what was sent";
     TOO_LARGE = 413, "too-large", "The request is too large";
     FULL = 429, "full", "The queue is full", after 60;
-    BUSY = 503, "busy", "The service works on that", after 1;
+    BUSY = 503, "busy", "The service is working on this upload", after 1;
     UNAVAILABLE = 503, "unavailable", "The service cannot do that now", after 10;
 }
 

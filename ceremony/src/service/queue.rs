@@ -13,13 +13,13 @@ pub(crate) type Time = u64;
 const MOST_WAITING: usize = 1_000;
 /// The most slots whose end is remembered, so that their contributors learn of it.
 const MOST_ENDED: usize = 1_000;
-/// A contributor that has not asked for so long does not get its turn, which others get meanwhile.
+/// The time after which a contributor that has not asked is passed over in favor of others.
 const ABSENT: Duration = Duration::from_secs(120);
-/// A contributor that has not asked for so long loses its place in the queue.
+/// The time after which a contributor that has not asked loses its place in the queue.
 const GONE: Duration = Duration::from_secs(3600);
-/// The least bytes per second of an upload, as for all connections.
+/// The smallest rate of an upload in bytes per second, which is that of all connections.
 const RATE: u64 = 16 << 10;
-/// The time in which the next piece of an upload comes at that rate, and some more.
+/// The time for the next piece of an upload at that rate, with some margin.
 const PIECE_TIME: Duration = Duration::from_secs(300);
 
 pub(crate) fn millis(time: Duration) -> Time {
@@ -44,7 +44,7 @@ pub(crate) enum NoSlot {
 pub(crate) enum Admission {
     /// Everybody.
     Open,
-    /// Whoever has one of these codes, whose digests these are; some are for one name only.
+    /// Contributors with a code that has one of these digests; some codes are for one name only.
     Invited(BTreeMap<String, Option<String>>),
 }
 
@@ -125,12 +125,12 @@ impl Slot {
         parts
     }
 
-    /// Reports whether its contributor is there to begin.
+    /// Reports whether its contributor is present and can begin.
     fn waits(&self, now: Time) -> bool {
         self.stage == Stage::Waiting && self.seen + millis(ABSENT) > now
     }
 
-    /// Reports whether it has its parts for itself.
+    /// Reports whether the slot has exclusive use of its parts.
     fn works(&self) -> bool {
         matches!(self.stage, Stage::Active { .. } | Stage::Complete)
     }
@@ -150,7 +150,7 @@ impl Parts {
     }
 }
 
-/// Something that its operator reads in the log.
+/// A change of the queue that the log reports to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Turn { name: String },
@@ -180,7 +180,7 @@ impl Queue {
         self.format_version
     }
 
-    /// After a start of the service nobody has lost time.
+    /// Restores times after a start of the service, so that nobody has lost any.
     pub(crate) fn resume(&mut self, now: Time, deadline: Duration) {
         for slot in self.slots.iter_mut().filter(|slot| slot.is_live()) {
             slot.seen = now;
@@ -191,7 +191,7 @@ impl Queue {
         }
     }
 
-    /// Nothing is accepted any more: refuses all who have not uploaded their contribution.
+    /// Closes the queue of a finished ceremony: refuses all slots without a complete contribution.
     pub(crate) fn close(&mut self) {
         let open = |slot: &&mut Slot| matches!(slot.stage, Stage::Waiting | Stage::Active { .. });
         for slot in self.slots.iter_mut().filter(open) {
@@ -212,7 +212,7 @@ impl Queue {
         self.slots.iter().filter(|slot| slot.stage == Stage::Complete)
     }
 
-    /// Gives a contributor a place at the end, or the one that the same token has.
+    /// Gives a contributor a place at the end, or returns the place that this token already has.
     pub(crate) fn join(
         &mut self,
         now: Time,
@@ -246,14 +246,16 @@ impl Queue {
             let is_used =
                 |chain: &&Chain| self.used.contains(&(invitation.clone(), chain.to_string()));
             if let Some(chain) = named.iter().find(is_used) {
-                let why = format!("the invitation has served for a contribution to chain {chain}");
+                let why = format!(
+                    "the invitation has already been used for a contribution to chain {chain}"
+                );
                 return Err(NoSlot::NotInvited(why));
             }
             let same =
                 |slot: &&Slot| slot.is_live() && slot.invitation.as_ref() == Some(invitation);
             if let Some(other) = self.slots.iter().find(same) {
                 let why = format!(
-                    "the invitation has a slot already, by the name {}: go on in the folder of that contribution, or wait \
+                    "the invitation already has a slot, under the name {}: continue in the folder of that contribution, or wait \
                      until the slot has expired",
                     other.name
                 );
@@ -262,7 +264,7 @@ impl Queue {
         }
         let waiting = self.slots.iter().filter(|slot| slot.stage == Stage::Waiting).count();
         if waiting >= MOST_WAITING {
-            // Who has been away for longest makes room.
+            // The contributor that has been away longest makes room.
             let absent = self
                 .slots
                 .iter()
@@ -283,7 +285,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Ends what has expired, and lets those whose turn it is begin.
+    /// Ends expired slots, and begins the turns of those that are next.
     pub(crate) fn advance(&mut self, now: Time, deadline: Duration) -> Vec<Event> {
         let mut events = Vec::new();
         for slot in &mut self.slots {
@@ -305,7 +307,7 @@ impl Queue {
             ended -= usize::from(forgotten);
             !forgotten
         });
-        // The parts that are in use, or that somebody waits for who comes first.
+        // The parts in use, and those for which an earlier contributor waits.
         let mut taken = Parts::default();
         self.slots.iter().filter(|slot| slot.works()).for_each(|slot| taken.add(slot.parts()));
         for slot in self.slots.iter_mut().filter(|slot| slot.waits(now)) {
@@ -320,8 +322,8 @@ impl Queue {
         events
     }
 
-    /// The number of slots that a waiting one has to wait for: those with a part in common that are in use, and those that come first and
-    /// whose contributors are there.
+    /// The number of slots for which a waiting one has to wait. They have a part in common with it, and either are active, or are
+    /// earlier in the queue and have a contributor who is present.
     fn before(&self, at: usize, now: Time) -> usize {
         let parts = self.slots[at].parts();
         let others = self.slots.iter().enumerate().filter(|(other, slot)| {
@@ -331,8 +333,9 @@ impl Queue {
         others.count()
     }
 
-    /// An upload has this many bytes by now: if some of them are new, also counting those before it began again, the turn does not end while
-    /// more may be on their way. In all, it lasts no longer than the deadline and the time of a slow connection for all bytes.
+    /// Notes that an upload now has this many bytes. If it never had as many before, even if it was restarted, the turn is extended while
+    /// more bytes may be on their way. In total, a turn lasts no longer than the deadline plus the time that a slow connection takes for
+    /// all bytes.
     pub(crate) fn came(&mut self, token: &str, now: Time, bytes: u64) {
         if let Some(slot) = self.find_mut(token) {
             slot.seen = now;
@@ -345,7 +348,7 @@ impl Queue {
         }
     }
 
-    /// A contributor gives its slot up, unless the contribution is here.
+    /// Gives up a contributor's slot, unless the contribution is complete.
     pub(crate) fn leave(&mut self, token: &str, now: Time) {
         let open = |slot: &&mut Slot| matches!(slot.stage, Stage::Waiting | Stage::Active { .. });
         if let Some(slot) = self.find_mut(token).filter(open) {
@@ -353,7 +356,7 @@ impl Queue {
         }
     }
 
-    /// A slot has ended.
+    /// Ends a slot in a given stage.
     pub(crate) fn end(&mut self, token: &str, now: Time, stage: Stage) {
         let Some(slot) = self.find_mut(token) else { return };
         let accepted = stage == Stage::Accepted;
@@ -376,7 +379,7 @@ impl Queue {
             Stage::Waiting => {
                 let at = self.slots.iter().position(|other| other.token == slot.token);
                 let before = self.before(at.expect("a slot of the queue"), now);
-                // Who is next begins soon after the turn has come.
+                // The next contributor asks often, to begin soon after its turn comes.
                 SlotBody::Waiting { before, ask_again: if before > 1 { 5 } else { 1 } }
             }
             Stage::Active { until, .. } => {

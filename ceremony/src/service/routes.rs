@@ -46,7 +46,7 @@ async fn only_programs(request: Request, next: Next) -> Response {
     }
 }
 
-/// Runs what reads or writes the disk, off the threads that answer.
+/// Runs work that reads or writes the disk, on other threads than those that answer requests.
 async fn blocking<T: Send + 'static>(
     service: Handle,
     work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
@@ -61,19 +61,22 @@ async fn blocking<T: Send + 'static>(
 async fn bytes_of(body: Body, most: usize) -> Result<Bytes, Problem> {
     to_bytes(body, most).await.map_err(|error| {
         if is_late(&error) {
-            return Problem::new(problem::TIMEOUT, "less than 16 KiB of it came per second");
+            return Problem::new(
+                problem::TIMEOUT,
+                "the body arrived at less than 16 KiB per second",
+            );
         }
         match error.into_inner().is::<LengthLimitError>() {
             true => Problem::new(
                 problem::TOO_LARGE,
-                format!("at most {most} bytes are taken at a time"),
+                format!("the body has more than the limit of {most} bytes"),
             ),
-            false => Problem::new(problem::BAD_REQUEST, "its body broke off"),
+            false => Problem::new(problem::BAD_REQUEST, "the body broke off"),
         }
     })
 }
 
-/// Takes a body of which nothing is kept: while it is sent, clients do not read the answer.
+/// Reads a body and discards it, since clients do not read the answer before they have sent the body.
 async fn discard(body: Body) {
     let mut left = PIECE;
     let mut body = body.into_data_stream();
@@ -99,7 +102,10 @@ async fn join(State(service): State<Handle>, body: Body) -> Result<Json<SlotBody
     let work = move |service: &Service| {
         let mut shared = service.lock();
         if service.finished && shared.queue.find(&request.token).is_none() {
-            return Err(Problem::new(problem::FINISHED, "nothing is accepted any more"));
+            return Err(Problem::new(
+                problem::FINISHED,
+                "the ceremony is finished: no more contributions are accepted",
+            ));
         }
         let known = service.genesis.chains();
         service.change(&mut shared, |queue| {
@@ -159,7 +165,7 @@ async fn piece(
     let begun = match (name_of(name), at) {
         (Ok(token), Ok(Query(At { at }))) => {
             let begin = Arc::clone(&service);
-            // Before the body is read, of which the service has one at a time for each upload.
+            // Taken before the body is read, so that memory holds one body at a time for each upload.
             blocking(Arc::clone(&service), move |_| begin.turn(&token)).await.map(|turn| (turn, at))
         }
         (Err(problem), _) => Err(problem),
@@ -195,7 +201,7 @@ async fn complete(
     blocking(service, work).await.map(Json)
 }
 
-/// The file with a name, if it is one of a transcript: nothing else in the directory is for everybody.
+/// The path of a file of the transcript, by its name: no other file in the directory is public.
 fn public_file(genesis: &Genesis, directory: &std::path::Path, name: &str) -> Option<PathBuf> {
     let is_log = |chain: &str| {
         let chain = Chain::named(chain).filter(|chain| genesis.chains().contains(chain));
@@ -218,7 +224,7 @@ async fn file(
     let name = name_of(name)?;
     let path = public_file(&service.genesis, &service.directory, &name)
         .ok_or_else(|| Problem::new(problem::NOT_FOUND, "the transcript has no such file"))?;
-    let gone = "the transcript has no such file, or no longer";
+    let gone = "the transcript has no such file, or no longer has it";
     match ServeFile::new(&path).try_call(request).await {
         Ok(answer) if answer.status() != StatusCode::NOT_FOUND => Ok(answer.into_response()),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -33,7 +33,7 @@ pub(crate) fn run(command: &Serve, json: bool) -> Result<(), Failure> {
         .or_fail(exit::USAGE)?;
     let address = listener.local_addr().or_fail(exit::FAILED)?;
     let coordinator = Coordinator::open(&command.ceremony).map_err(|e| failed(&e))?;
-    // Nothing can be added to what is wrong already.
+    // Nothing can be added to a transcript that is already invalid.
     coordinator.transcript.check().map_err(|e| failed(&e))?;
     let service = Arc::new(Service::new(&coordinator, admission, command.deadline)?);
     let cancellation = Cancellation::new();
@@ -41,7 +41,7 @@ pub(crate) fn run(command: &Serve, json: bool) -> Result<(), Failure> {
         cancellation: Some(cancellation.clone()),
         quiet: true,
         last: Box::new(|| true),
-        ended: "ended at once: what was uploaded as a whole is checked at the next start",
+        ended: "ended immediately: complete uploads will be checked at the next start",
         json,
     }
     .start()?;
@@ -53,7 +53,7 @@ pub(crate) fn run(command: &Serve, json: bool) -> Result<(), Failure> {
         status.ceremony,
         match (status.finished, status.invited) {
             (true, _) => "finished: for downloads only",
-            (false, true) => "for those who have an invitation",
+            (false, true) => "open to contributors with an invitation",
             (false, false) => "open to everybody",
         },
     );
@@ -73,7 +73,7 @@ pub(crate) fn run(command: &Serve, json: bool) -> Result<(), Failure> {
         service.stop();
         if !judge.is_finished() && service.lock().queue.complete().next().is_some() {
             output::say(
-                "stopping: what was uploaded is checked first; a second signal ends at once",
+                "stopping: complete uploads are checked first; a second signal ends the service immediately",
             );
         }
         judge

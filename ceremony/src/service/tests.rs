@@ -276,13 +276,21 @@ fn an_invitation_serves_once_for_each_chain() {
     refused(&mut bench, invited(1, &["1"], alices), "for another name");
     bench.join(&SlotRequest { name: "Alice".into(), ..invited(1, &["1"], alices) }).unwrap();
     bench.join(&invited(2, &["1"], any)).unwrap();
-    refused(&mut bench, invited(3, &["2"], any), "has a slot already, by the name contributor 2");
+    refused(
+        &mut bench,
+        invited(3, &["2"], any),
+        "already has a slot, under the name contributor 2",
+    );
     bench.advance();
     // A slot that has ended without a contribution costs no invitation.
     bench.queue.end(&token(2), bench.now, Stage::Expired);
     bench.join(&invited(4, &["1", "2"], any)).unwrap();
     bench.queue.end(&token(4), bench.now, Stage::Accepted);
-    refused(&mut bench, invited(5, &["2"], any), "has served for a contribution to chain 2");
+    refused(
+        &mut bench,
+        invited(5, &["2"], any),
+        "has already been used for a contribution to chain 2",
+    );
     bench.join(&invited(6, &["3"], any)).unwrap();
 }
 

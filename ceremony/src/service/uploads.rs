@@ -11,7 +11,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
-/// The right to work on an upload, which one request at a time has.
+/// The right to work on an upload, which only one request at a time may have.
 pub(super) struct Turn {
     service: Handle,
     pub(super) token: String,
@@ -43,7 +43,10 @@ impl Service {
     pub(super) fn check_active(&self, token: &str) -> Result<u64, Problem> {
         let shared = self.lock();
         let slot = shared.queue.find(token).ok_or_else(|| {
-            Problem::new(problem::NOT_FOUND, "there is no slot with this token, or no longer")
+            Problem::new(
+                problem::NOT_FOUND,
+                "there is no slot with this token, or it no longer exists",
+            )
         })?;
         let named = slot.chains.iter().filter_map(|chain| Chain::named(chain));
         let chains: Vec<Chain> = named.collect();
@@ -70,7 +73,7 @@ impl Service {
         let length = file.metadata().map_err(broken)?.len();
         if offset != length {
             return Err(conflict(&format!(
-                "{length} bytes are here, so the next piece is at {length}"
+                "the service has {length} bytes, so the next piece must be at {length}"
             )));
         }
         if piece.len() as u64 > most.saturating_sub(length) {
@@ -78,7 +81,7 @@ impl Service {
             return Err(Problem::new(problem::TOO_LARGE, why));
         }
         if let Err(error) = file.write_all(piece) {
-            // Of a piece that is there in part, the contributor sends the rest.
+            // If only part of a piece was written, the contributor sends the rest.
             return Err(broken(error));
         }
         let mut shared = self.lock();
@@ -86,7 +89,7 @@ impl Service {
         self.body(&shared, token)
     }
 
-    /// The whole upload is here: from now on it will be checked, whatever happens.
+    /// Marks an upload as complete: from now on, it will be checked, whatever happens.
     pub(super) fn complete(&self, turn: &Turn, blake3: &str) -> Result<SlotBody, Problem> {
         let token = &turn.token;
         let broken = |e: std::io::Error| Problem::hidden(problem::UNAVAILABLE, e);
@@ -101,9 +104,10 @@ impl Service {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&file).map_err(broken)?;
         if hasher.finalize().to_hex().as_str() != blake3 {
-            // A crash has lost a part of it, or the network has changed it.
+            // A crash lost a part of the upload, or the network changed it.
             std::fs::remove_file(&path).map_err(broken)?;
-            let why = "its digest is another one: upload it again from the beginning";
+            let why =
+                "the upload does not have the stated digest: upload it again from the beginning";
             return Err(Problem::new(problem::DAMAGED, why));
         }
         file.sync_all().map_err(broken)?;

@@ -6,7 +6,7 @@ use hekaton_ceremony::{CeremonyError, Coordinator, Response};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// The time after which a contribution is checked again that the service could not check.
+/// The time after which the service retries a check that it could not complete.
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// The end of a check.
@@ -15,7 +15,7 @@ enum Verdict {
     Refused(String),
     /// The upload cannot be read: the contributor still has it.
     Lost(String),
-    /// The contribution is not to blame.
+    /// The check failed through no fault of the contribution.
     Trouble(String),
 }
 
@@ -65,7 +65,7 @@ impl Service {
                     Stage::Expired
                 }
                 Verdict::Trouble(why) => {
-                    tracing::error!(name, why, "a contribution cannot be checked, and waits");
+                    tracing::error!(name, why, "a contribution cannot be checked and has to wait");
                     shared.troubled.insert(slot.token.clone());
                     later.insert(slot.token, Instant::now() + AGAIN);
                     continue;
@@ -87,7 +87,7 @@ impl Service {
 
     fn check(&self, coordinator: &mut Coordinator, slot: &Slot) -> Verdict {
         let path = self.upload(&slot.token);
-        // The name of the file is of no use to the contributor.
+        // The path on the server means nothing to the contributor.
         let told = |text: String| text.replace(&path.display().to_string(), "the contribution");
         let blame = |error: CeremonyError| match &error {
             CeremonyError::Broken(_) | CeremonyError::Foreign(_) => {

@@ -77,7 +77,7 @@ fn present(digests: &Digests) -> impl Iterator<Item = (&[u8; 32], usize)> {
 /// Returns the state root in the header of the parent.
 fn state_root(header: &[u8]) -> Result<[u8; 32], WitnessError> {
     let BlockHeader { state_root, .. } = BlockHeader::read(header)?;
-    // The root is in the same place in all headers whose list has a header of three bytes, which all real ones have.
+    // The root is in the same place in all block headers whose RLP list has a header of three bytes, as all real ones do.
     let (bytes, least, most) = (header.len(), MIN_HEADER, MAX_HEADER);
     match (least..=most).contains(&bytes) {
         true => Ok(state_root),
@@ -86,12 +86,12 @@ fn state_root(header: &[u8]) -> Result<[u8; 32], WitnessError> {
 }
 
 impl Assignment {
-    /// Walks from the state root to all strings.
+    /// Reaches all strings of a witness from its state root, and assigns them to types.
     pub(crate) fn new(witness: &ExecutionWitness<'_>) -> Result<Self, WitnessError> {
         let header = witness.headers.iter().last().ok_or(WitnessError::NoHeader)?;
         let root = state_root(header)?;
         let (nodes, codes) = (Digests::of(&witness.state), Digests::of(&witness.codes));
-        // In the order of the witness, which fixes the order of the chain.
+        // Sorted in the order of the witness, which fixes the order of the chain.
         let mut found: BTreeMap<(usize, Tag), Reached> = BTreeMap::new();
         let walk = Walk::from_root(&witness.state, &nodes, root, |index, trie, node| {
             let tag = Tag::from(trie);
@@ -106,10 +106,10 @@ impl Assignment {
             return Err(WitnessError::Unreachable { what, index });
         }
 
-        // Each string asks once, and the first string that can give it does.
+        // Each string asks for its digest once, and the first string that refers to it gives the digest.
         let mut asked: HashSet<Reference> = HashSet::new();
         for (digest, index) in present(&nodes) {
-            // A node may be in both kinds of tries, and is then proven once for each.
+            // A node may be in tries of both kinds, and is then proven once for each kind.
             let tries = [Trie::Accounts, Trie::Storage]
                 .into_iter()
                 .filter(|trie| walk.reached[index][*trie as usize].is_some());

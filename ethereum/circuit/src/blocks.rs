@@ -1,4 +1,4 @@
-//! Blocks of 136 bytes as Keccak-256 absorbs them: their bytes, where a string ends in them, their permutations.
+//! Blocks of 136 bytes as Keccak-256 absorbs them: their bytes, the end of a string in them, and their permutations.
 
 use crate::forms::{Synthesized, Var, bit, constant, digits, sum, total, witness, zero_if};
 use ark_ff::{One, Zero};
@@ -59,7 +59,7 @@ impl BlockValues {
     }
 }
 
-/// The handling of permutations: proven, or trusted in tests of everything else.
+/// The handling of permutations: proven, or trusted in tests that are not about hashing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hashes {
     Proven,
@@ -89,7 +89,7 @@ pub(crate) struct Block {
     pub(crate) end: Var,
     /// The bytes of the string, followed by zeros.
     pub(crate) content: Vec<Var>,
-    /// The lanes after it.
+    /// The lanes of the state after the block.
     pub(crate) lanes: Vec<Var>,
 }
 
@@ -110,8 +110,8 @@ impl Block {
 }
 
 impl Context<'_> {
-    /// A block that a bit enables: its bits and bytes, the place where the string ends, only padding behind it, and the permutation of the
-    /// state before it, or of zeros (spec: witness#blocks).
+    /// A block that a bit enables. Constrains its bits and bytes, the end of the string in it, the padding behind that end, and the
+    /// permutation of the state before the block, or of zeros (spec: witness#blocks).
     pub(crate) fn block(
         self,
         values: Option<&BlockValues>,
@@ -148,7 +148,7 @@ impl Context<'_> {
         for at in 0..BLOCK {
             let is_behind = values.map(|values| values.end.is_some_and(|end| end <= at));
             let next = witness(&cs, is_behind.map(Fr::from))?;
-            // Rising is a bit, so `behind` cannot fall, and one row makes both a bit.
+            // Each increase is constrained to a bit, so `behind` cannot fall, and this one row makes both of them bits.
             let end = &next - &before_it;
             end.mul_equals(&(constant(Fr::one()) - &end), &constant(Fr::zero()))?;
             ends.push(end);
@@ -186,7 +186,8 @@ impl Context<'_> {
         look_ups.lanes(&after)
     }
 
-    /// Returns the digest of a string, as two numbers of 128 bits, little-endian: that of its last block. Zero if no block is the last one.
+    /// Returns the digest of a string, which is that after its last block, as two numbers of 128 bits, little-endian. Zero if no block is
+    /// the last one.
     pub(crate) fn digest(self, blocks: &[Block]) -> Synthesized<[Var; 2]> {
         let (subcircuit, cs) = (self.subcircuit, self.subcircuit.cs());
         let mut words = Vec::with_capacity(4);
@@ -296,7 +297,7 @@ mod trusted {
         let (bytes, is_active) = (bytes.collect::<Option<Vec<u8>>>(), active.variable().value());
         let zeros = vec![constant(Fr::zero()); LANES];
         let before = before.unwrap_or(&zeros);
-        // They may be slots, which must be part of some row.
+        // The lanes may be slots, each of which must occur in some row.
         before.iter().for_each(|lane| drop(lane * lane));
         let lanes = before.iter().map(|lane| Some(bits_of_number(lane.value().ok()?)));
         let lanes = bytes.zip(lanes.collect::<Option<Vec<u64>>>()).map(|(bytes, lanes)| {

@@ -1,4 +1,4 @@
-//! A branch whose children are all hashes or empty: 16 bits say which exist, and all places follow.
+//! A branch whose children are all hashes or empty: 16 bits state which ones exist, and these bits determine all places.
 
 use crate::blocks::{Context, marked};
 use crate::chain::{ChainVar, StringKind};
@@ -15,7 +15,7 @@ pub(crate) const BLOCKS: usize = 4;
 
 const CHILDREN: usize = 16;
 
-/// A branch, which gives its children (spec: witness#branch).
+/// Constrains a branch, which gives the digests of its children (spec: witness#branch).
 pub(crate) fn branch(
     context: Context<'_>,
     links: BusId,
@@ -50,7 +50,7 @@ struct Branch<'a> {
 }
 
 impl Branch<'_> {
-    /// Returns what a form is behind a list's header of two bytes, or of three.
+    /// Selects the value of a form by the length of the list's header: two bytes or three.
     fn shifted(&self, form: impl Fn(usize) -> Synthesized<Var>, at: usize) -> Synthesized<Var> {
         let (near, far) = (form(2 + at)?, form(3 + at)?);
         let by = &self.is_long * (far - &near);
@@ -61,8 +61,8 @@ impl Branch<'_> {
         self.shifted(|byte| Ok(self.node.bytes[byte].clone()), at)
     }
 
-    /// Reads a child: 80 if it is empty, a0 and 32 bytes if it is there. `counts[k]` is 1 if k children precede it, and so is
-    /// `next[k]` for the child after it.
+    /// Reads a child: 80 if it is empty, a0 and 32 bytes if it is there. `counts[k]` is 1 if k children precede it; the returned
+    /// bits are the same for the child after it.
     fn child(&self, at: usize, is_there: &Var, counts: &[Var]) -> Synthesized<(Given, Vec<Var>)> {
         let (context, cs, enable) = (self.context, &self.cs, self.node.enable.variable());
         let mut prefixes = Vec::new();
@@ -96,7 +96,7 @@ impl Branch<'_> {
         Ok((Given { low, high, tag: self.node.tag.clone() }, next))
     }
 
-    /// Reads the 17th item, the value, which is empty, and compares the list's header with the number of children. Nothing follows.
+    /// Reads the 17th item, which is the empty value and the last one, and compares the list's header with the number of children.
     fn end(&self, counts: &[Var]) -> Synthesized {
         let (cs, bytes, is_long) = (&self.cs, &self.node.bytes, &self.is_long);
         let (enable, one) = (self.node.enable.variable(), FieldVar::one());

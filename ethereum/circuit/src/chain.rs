@@ -10,8 +10,8 @@ use hekaton_witness_format::trie::Trie;
 use serde::{Deserialize, Serialize};
 
 /// The number of bytes in an element.
-// The most bytes whose number is below the field's order, whatever they are. With 32, two contents
-// could give the same element.
+// With 31 bytes, every number is below the field's order. With 32, two different contents could give
+// the same element.
 pub(crate) const ELEMENT: usize = 31;
 
 /// The kind of a string.

@@ -26,7 +26,8 @@ use std::ops::Range;
 /// The largest number of subcircuits of a type.
 pub(crate) const MAX_COUNT: usize = 1 << 20;
 
-/// The strings of a witness, each of which is the node of the parent's state root or named by another one: see the [crate](crate).
+/// A circuit for the strings of a witness, each of which is the node of the parent's state root or is referred to by another string: see
+/// the [crate](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateWitness {
     /// The number of strings of each type that a subcircuit holds.
@@ -77,7 +78,7 @@ enum Values {
 /// The strings of a subcircuit in two lists, of which only mixed ones use the second; `None` at setup.
 type Lists<'a> = (Option<&'a [StringValues]>, Option<&'a [StringValues]>);
 
-/// Values come with a job, so those of another type are an error of the sender's, and not an invariant.
+/// Values arrive with a job, so values of the wrong type are the sender's error, not a broken invariant.
 impl Values {
     fn strings_of(values: Option<&Self>, part: Part) -> Synthesized<Lists<'_>> {
         match (part, values) {
@@ -136,7 +137,7 @@ fn own<T: Clone>(all: &[T], number: usize, size: usize) -> Vec<T> {
 impl StateWitness {
     /// Returns the number of subcircuits.
     pub fn subcircuits(&self) -> usize {
-        // Saturating: it may be asked for before `plan` refuses counts that are too large.
+        // Saturating, since this may be called before `plan` refuses counts that are too large.
         let counts = self.counts.all().into_iter().map(|(_, count)| count);
         counts.fold(1 + self.sizes.tables(), usize::saturating_add)
     }
@@ -290,7 +291,7 @@ impl StateWitness {
         zero: WireId,
         first_state: &[WireId; STATE],
     ) -> Result<Plan, LayoutError> {
-        // In one piece: the order of its calls is the layout, which keys and digests depend on.
+        // Not split up: the order of its calls determines the layout, on which keys and digests depend.
         if self.counts.all().iter().any(|(_, count)| *count > MAX_COUNT) {
             return Err(format!("at most {MAX_COUNT} subcircuits of a type").into());
         }

@@ -4,7 +4,7 @@ use hekaton_witness_format::header::HeaderError;
 use hekaton_witness_format::ssz::SszError;
 use hekaton_witness_format::walk::WalkError;
 
-/// The reason for which a witness cannot be proven.
+/// The reason why a witness cannot be proven.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WitnessError {

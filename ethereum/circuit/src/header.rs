@@ -1,4 +1,4 @@
-//! The parent's header: its hash is public, and it gives the root of the state.
+//! The parent's header: its hash is public, and it gives the digest of the state root.
 
 use crate::blocks::{BlockValues, Context, marked};
 use crate::chain::{ChainVar, Tag};

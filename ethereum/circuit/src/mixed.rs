@@ -21,7 +21,7 @@ fn number(value: usize) -> Var {
     constant(Fr::from(value as u64))
 }
 
-/// A branch, which gives those of its children that are hashes (spec: witness#mixed).
+/// Constrains a branch, which gives the digests of those of its children that are hashes (spec: witness#mixed).
 pub(crate) fn mixed(
     context: Context<'_>,
     links: BusId,
@@ -56,7 +56,7 @@ pub(crate) fn mixed(
     node.chain(context, chain, &kind(StringKind::Branch))
 }
 
-/// Bits that say how long a list's header is: 1 for at least two bytes, and 1 for three.
+/// The length of a list's header as two bits: the first is 1 for at least two bytes, the second for three.
 struct HeaderLength {
     is_long: Var,
     is_longer: Var,

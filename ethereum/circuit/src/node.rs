@@ -16,7 +16,7 @@ pub(crate) struct StringValues {
     /// The places of its parts: for a branch, the children that exist; for a leaf or an extension, the length of its path, the place of its
     /// value and that of the balance in it; for a branch with small children, the places at which its items begin.
     pub(crate) places: Vec<usize>,
-    /// The number of times that each digest it refers to is asked for, as far as this string gives it.
+    /// For each digest that the string refers to, the number of askers to which this string gives it.
     pub(crate) counts: Vec<u64>,
 }
 
@@ -27,7 +27,7 @@ impl StringValues {
     }
 }
 
-/// The digest that is named by a node, as a key and a value of an entry.
+/// A digest that a node refers to, as the key and value of an entry.
 pub(crate) struct Given {
     pub(crate) low: Var,
     pub(crate) high: Var,
@@ -132,7 +132,7 @@ pub(crate) fn ask(
     context.subcircuit.bus(links)?.add(&key(context, low, tag)?, high, &minus)
 }
 
-/// Gives a digest as often as its prover says.
+/// Gives a digest with the multiplicity that the prover chooses.
 pub(crate) fn give(
     context: Context<'_>,
     links: BusId,
@@ -140,7 +140,7 @@ pub(crate) fn give(
     count: Option<u64>,
 ) -> Synthesized {
     let subcircuit = context.subcircuit;
-    // Free: the bus balances only if it is the number of askers, of which there are fewer than r (spec: witness#links).
+    // No row constrains the count: the bus balances only if it is the number of askers, which is below r (spec: witness#links).
     let count =
         subcircuit.commit(|| Ok(Fr::from(count.ok_or(SynthesisError::AssignmentMissing)?)))?;
     let key = key(context, &given.low, &given.tag)?;

@@ -1,7 +1,7 @@
 //! Poseidon with x^5, rate 8 and capacity 1, 8 full and 57 partial rounds, for one block of input (spec: witness#chain).
 //!
-//! The parameters are those that arkworks has for this field and rate. A block of the chain is 7 elements, so that one permutation
-//! takes them all, and no sponge is needed.
+//! The parameters are those of arkworks for this field and rate. A block of the chain is 7 elements, so that one permutation absorbs
+//! all of them, and no sponge is needed.
 
 use crate::forms::{Synthesized, Var};
 use ark_ff::{BigInteger, Field, PrimeField, Zero};
@@ -38,7 +38,7 @@ impl Parameters {
     }
 }
 
-/// The Grain shift register of the Poseidon paper (appendix F), which makes the constants: nobody has chosen them.
+/// The Grain shift register of the Poseidon paper (appendix F). It generates the constants, so nobody could choose them.
 struct Grain(u128);
 
 /// The number of bits in the register.
@@ -73,7 +73,7 @@ impl Grain {
         bit == 1
     }
 
-    /// Returns a bit of the output: of each pair the second one, if the first is 1.
+    /// Returns a bit of the output: the second bit of the next pair whose first bit is 1.
     fn bit(&mut self) -> bool {
         while !self.step() {
             self.step();
@@ -86,7 +86,7 @@ impl Grain {
         BigInteger::from_bits_be(&bits)
     }
 
-    /// Returns a uniform element: numbers from the field's order on are dropped.
+    /// Returns a uniform element: numbers not below the field's order are discarded.
     fn element(&mut self) -> Fr {
         loop {
             if let Some(element) = Fr::from_bigint(self.bits()) {

@@ -1,4 +1,4 @@
-//! A small state with its witness, to set up keys with and for tests.
+//! A small state with its witness, for setup and tests.
 
 use hekaton_witness_format::{EMPTY_ROOT, EncodedWitness, encode_witness, keccak};
 

@@ -1,5 +1,5 @@
-//! Leaves and extensions: a path, then an account, a word of storage or the hash of a child. References are at the end, so that their
-//! places do not depend on the prover's choices.
+//! Leaves and extensions: a path, then an account, a word of storage or the hash of a child. References are located from the end of the
+//! node, so that their places do not depend on the prover's choices.
 
 use crate::blocks::{BLOCK, Context, marked};
 use crate::chain::{ChainVar, StringKind, Tag};
@@ -168,7 +168,7 @@ impl<'a> Short<'a> {
         &near + &self.is_long * (far - &near)
     }
 
-    /// Reads the path, whose first nibble says what the node is.
+    /// Reads the path, whose first nibble marks the node as a leaf or an extension.
     fn path(&self) -> Synthesized<Path> {
         let (context, cs) = (self.context, self.context.subcircuit.cs());
         let enable = self.node.enable.variable();
@@ -229,7 +229,7 @@ impl<'a> Short<'a> {
         self.account(&value, place, &kinds.is_account)
     }
 
-    /// Reads nonce and balance of an account, behind which exactly its last 66 bytes are left.
+    /// Reads nonce and balance of an account. Exactly its last 66 bytes follow.
     fn account(&self, value: &Choice, place: Var, is_account: &Var) -> Synthesized {
         let context = self.context;
         let (byte, top) = (|at| self.byte(at), |at| self.top(at));
@@ -254,7 +254,7 @@ impl<'a> Short<'a> {
         select(&self.context.subcircuit.cs(), self.node.ends[range].iter().zip(&found))
     }
 
-    /// Gives what is at the end: a0 and the child or the code, and before it a0 and the root of the storage.
+    /// Gives the references at the end: a0 and the child or the code; before the code, a0 and the root of the storage.
     fn references(&self, links: BusId, kinds: &Kinds, largest: usize) -> Synthesized {
         let (context, cs) = (self.context, self.context.subcircuit.cs());
         let (byte, half) = (|at| self.byte(at), |at| self.half(at));

@@ -10,7 +10,7 @@ const LEAST_FIELDS: usize = 15;
 /// The place of the height among the fields.
 const NUMBER: usize = 8;
 
-/// Bytes that are not a header.
+/// A fault of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// Bytes that are not RLP, or not in its only valid encoding.

@@ -4,8 +4,8 @@
 //! is transmitted in SSZ ([`ssz`]), alone or with its block ([`Envelope`], [`Push`]). [`walk::Walk`] reads all nodes that hang from
 //! the state root of the parent, which a header names ([`header`]).
 //!
-//! Nothing here trusts its input: messages have exactly one encoding, and so do nodes. The reader is the same for the service that
-//! receives witnesses and for the circuit that proves them, so a witness that is received can be proven.
+//! Nothing here trusts its input: messages have exactly one encoding, and so do nodes. The service that receives witnesses and the
+//! circuit that proves them share this reader, so every witness that the service accepts can be proven.
 
 pub mod header;
 mod payload;

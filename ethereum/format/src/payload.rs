@@ -1,4 +1,4 @@
-//! A block of the fork Amsterdam with what belongs to it, as nodes and consensus clients exchange it.
+//! A block of the fork Amsterdam with its accompanying data, as nodes and consensus clients exchange them.
 
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
 

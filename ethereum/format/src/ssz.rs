@@ -22,7 +22,7 @@ pub const OFFSET: usize = 4;
 /// The largest message, in bytes: offsets do not reach further.
 const MAX_MESSAGE: usize = u32::MAX as usize;
 
-/// Refuses a message that offsets do not reach the end of.
+/// Refuses a message whose end is beyond the reach of offsets.
 pub(crate) fn check_length(length: usize, part: &'static str) -> Result<(), SszError> {
     match length {
         0..=MAX_MESSAGE => Ok(()),
@@ -52,7 +52,7 @@ pub enum Field {
 }
 
 impl<'a> Part<'a> {
-    /// Makes a whole message a part.
+    /// Treats a whole message as a part.
     ///
     /// # Errors
     /// If it has 4 GiB or more, which offsets do not reach.
@@ -233,15 +233,15 @@ impl<'a> Part<'a> {
         Ok((items.count == 1).then(|| self.part(OFFSET, self.bytes.len(), self.name)))
     }
 
-    /// Reads a union of nothing (selector 0) and something (selector 1).
+    /// Reads a union of an empty option (selector 0) and a value (selector 1).
     ///
     /// # Errors
-    /// If it has another selector, or more bytes than nothing has.
+    /// If it has another selector, or bytes after selector 0.
     pub fn union(self) -> Result<Option<Self>, SszError> {
         match self.bytes {
             [0] => Ok(None),
             [1, ..] => Ok(Some(self.part(1, self.bytes.len(), self.name))),
-            // They would be a second encoding of nothing.
+            // They would be a second encoding of the empty option.
             [0, ..] => Err(self.error("bytes follow selector 0, which selects nothing")),
             [other, ..] => Err(self.error(format!("selector {other}, expected 0 or 1"))),
             [] => Err(self.error("no selector")),
@@ -326,7 +326,7 @@ impl Eq for Items<'_> {}
 
 /// Writes fixed parts and offsets, then the variable parts.
 ///
-/// Callers keep messages below 4 GiB, which offsets reach: they write what they have read, or check lengths first.
+/// Callers keep messages below 4 GiB, the reach of offsets: they write messages that they have read, or check lengths first.
 #[derive(Debug)]
 pub struct Writer {
     bytes: Vec<u8>,

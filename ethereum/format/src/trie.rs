@@ -1,4 +1,4 @@
-//! Nodes of Merkle Patricia tries of the state: strict RLP of branches, extensions and leaves, and nothing else.
+//! Nodes of Merkle Patricia tries of the state: only branches, extensions and leaves, in strict RLP.
 
 use alloy_rlp::Header;
 
@@ -14,11 +14,11 @@ pub enum NodeError {
     /// A list of neither 2 nor 17 items.
     #[error("{0} items, expected 2 or 17")]
     Items(usize),
-    /// A path that is not in hex-prefix encoding, or an extension by no nibbles.
-    #[error("its path is not in hex-prefix encoding, or that of an extension by no nibbles")]
+    /// A path that is not in hex-prefix encoding, or the empty path of an extension.
+    #[error("its path is not in hex-prefix encoding, or is the empty path of an extension")]
     Path,
     /// A child that is neither absent nor a hash nor a small node.
-    #[error("child {0} is neither absent nor a hash of 32 bytes nor a node of less than 32 bytes")]
+    #[error("child {0} is not absent, a hash of 32 bytes, or a node of less than 32 bytes")]
     Child(usize),
     /// A branch with fewer than two children.
     #[error("the branch has fewer than two children")]
@@ -83,7 +83,7 @@ impl Position {
         Self { trie, depth: 0, branch: false }
     }
 
-    /// Returns the position `nibbles` further down. A leaf may be there with no nibbles left; a branch needs one.
+    /// Returns the position `nibbles` further down. A leaf may have no nibbles left there; a branch needs one.
     fn below(self, nibbles: usize, branch: bool) -> Result<Self, NodeError> {
         let depth = usize::from(self.depth) + nibbles;
         let least = usize::from(branch);
@@ -116,7 +116,7 @@ pub enum Child<'a> {
     Small,
 }
 
-/// A node, as far as it refers to other strings.
+/// The kind of a node, with its references to other strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     clippy::large_enum_variant,

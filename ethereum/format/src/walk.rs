@@ -6,7 +6,7 @@ use crate::{EMPTY_CODE, EMPTY_ROOT, keccak};
 use std::collections::HashSet;
 use std::fmt;
 
-/// A state that is not what its root says.
+/// A state that does not match its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WalkError {
     /// A witness without the root.
@@ -22,7 +22,7 @@ pub enum WalkError {
         /// The reason.
         why: NodeError,
     },
-    /// A node below different numbers of nibbles, which cannot both be right.
+    /// A node that is reached at two depths, of which at most one can be right.
     #[error("node {0} is at two depths of its trie")]
     Depth(usize),
 }
@@ -97,8 +97,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Reads all nodes that hang from a root, and passes each with its index and its trie to `visit`, once for each of the two kinds of
-    /// tries in which it is. Nodes that are absent are counted: a witness has only those that its block reads.
+    /// Reads all nodes that hang from a root, and passes each one to `visit`, with its index and its trie: once for each kind of trie that
+    /// contains the node. Absent nodes are only counted: a witness has only the nodes that its block reads.
     ///
     /// # Errors
     /// If the root is missing, or a node that is reached is wrong.

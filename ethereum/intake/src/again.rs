@@ -1,8 +1,8 @@
 //! Jobs that have to be made repeatedly.
 //!
-//! Another client that cancels the jobs that the intake makes, or puts other blocks in their place, may do so forever: another
-//! intake with another last payload, or a script. Then nothing is published, and each undoes what the other has done. Therefore
-//! records report it, and jobs are made less and less often, until the chain has published something.
+//! Another client, such as a script or a second intake with a different last payload, may keep canceling the jobs that this intake
+//! makes, or keep putting other blocks in their place. Each then undoes the other's work, and nothing is published. Therefore,
+//! records report such jobs, and the intake makes them less and less often until the chain has published a block.
 
 use alloy_primitives::B256;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The number of repetitions after which the record of a block reports them.
 const SAID: u32 = 5;
 
-/// The number of repetitions without a pause; then the next one waits for this long, and for twice as long each time after that.
+/// The number of repetitions without a pause. The next one waits for `PAUSE`, and each one after that twice as long as before.
 const FREE: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(10);
 const MAX_PAUSE: Duration = Duration::from_secs(600);
@@ -39,7 +39,7 @@ impl Again {
         }
     }
 
-    /// Takes note that the job of a block has to be made again. Returns `false` if it has to wait.
+    /// Counts that the job of a block has to be made again. Returns `false` if it has to wait.
     pub(crate) fn is_time(&mut self, block: &B256, now: Instant) -> bool {
         let times = self.blocks.entry(*block).or_insert(Times { count: 0, next: now });
         if now < times.next {
@@ -57,7 +57,7 @@ impl Again {
     pub(crate) fn why(&self, block: &B256) -> Option<String> {
         let times = self.blocks.get(block).map(|times| times.count).filter(|it| *it >= SAID)?;
         Some(format!(
-            "its job was cancelled, or another block was in its place, {times} times since the chain has published something: see who else cancels jobs or reverts the chain"
+            "its job was cancelled, or another block was in its place, {times} times since the chain last published a block: check who else cancels jobs or reverts the chain"
         ))
     }
 }

@@ -1,13 +1,13 @@
 //! Finds the branch that a chain of jobs follows: that of the payload that was accepted last.
 //!
-//! Everything here is a function of the records and of what the chain has published, so a process that starts anew decides the same.
-//! A payload that comes before its parent decides once it is linked. Blocks that follow the last payload and came before it belong
-//! to its branch; of several such branches, the one whose payload came last is followed.
+//! Everything here is a function of the records and of the published blocks, so a process that restarts makes the same decisions.
+//! A payload that arrives before its parent counts once it is linked to the chain. Blocks that descend from the last payload but
+//! arrived before it belong to its branch; if they form several branches, the one whose payload arrived last is followed.
 
 use alloy_primitives::B256;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// The number of published blocks that a branch may take back. One that forks off further below is left to an operator.
+/// The number of published blocks that a branch may take back. If a branch forks off further down, an operator has to decide.
 pub const DEPTH: usize = 1_024;
 
 /// The position of a payload in the order in which they were accepted.
@@ -88,9 +88,9 @@ pub(crate) struct Plan {
     pub(crate) torn: usize,
     /// The blocks of the branch that are not published, lowest first.
     pub(crate) wanted: Vec<B256>,
-    /// Published blocks of the branch whose records say otherwise.
+    /// Blocks of the branch that are published, but whose records do not show it.
     pub(crate) published: Vec<B256>,
-    /// Blocks without a link to the chain so far, lowest first. Those that are not above `floor` never get one.
+    /// Blocks that are not linked to the chain so far, lowest first. Those at or below `floor` never will be.
     pub(crate) floating: Vec<B256>,
     /// The height up to which only published blocks can be part of the chain.
     pub(crate) floor: Option<u64>,
@@ -199,7 +199,7 @@ impl Tree {
         nodes
     }
 
-    /// Decides what becomes of all blocks.
+    /// Decides which blocks are wanted, set aside or still unlinked.
     pub(crate) fn follow(&self, path: &Path) -> Plan {
         let places = path.places();
         let nodes = self.nodes(path);
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(plan(&[a, b, c], &[(2, 1), (3, 2)]), [vec![4], none.clone(), none.clone()]);
         assert_eq!(plan(&[c], &[(2, 1), (3, 2)]), [vec![4], none.clone(), none.clone()]);
         assert_eq!(plan(&[a, b, c, x], &[(2, 1), (3, 2)]), [vec![13], vec![3, 4], none.clone()]);
-        // A published block that comes again does not tear off the blocks that other clients have published after it.
+        // A published block that arrives again does not revert the blocks that other clients have published after it.
         assert_eq!(plan(&[a], &[(2, 1), (3, 2)]), [none.clone(), none.clone(), none]);
     }
 

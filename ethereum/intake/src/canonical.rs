@@ -1,6 +1,6 @@
 //! Brings a witness into its canonical form: one rule for all sources.
 //!
-//! Nodes of the execution layer also send the empty node, the empty code, and nodes and codes that the block itself makes; some
+//! Nodes of the execution layer also send the empty node, the empty code, and nodes and codes that the block itself creates; some
 //! send items unsorted or twice. The canonical form (execution-apis 847) excludes all of that: a stateless execution starts
 //! without such items, and the circuit has no place for them.
 
@@ -19,9 +19,9 @@ pub struct LeftOut {
     pub empty: usize,
     /// Nodes and codes that occur more than once.
     pub repeats: usize,
-    /// Nodes that are not reached from the root of the parent's state: the block makes them.
+    /// Nodes that are not reachable from the root of the parent's state: the block creates them.
     pub nodes: usize,
-    /// Codes that no account of the witness names: the block makes them.
+    /// Codes that no account of the witness refers to: the block creates them.
     pub codes: usize,
 }
 
@@ -60,8 +60,7 @@ pub struct Admitted {
     pub left_out: LeftOut,
 }
 
-/// Checks a witness for a block, of which the hash of the parent and the height are given, and brings it into canonical form where that
-/// is allowed.
+/// Checks a witness for the block with this parent hash and height, and converts it to canonical form if the options allow that.
 ///
 /// # Errors
 /// The first check that fails.
@@ -77,8 +76,8 @@ pub fn admit(
         Err(_) if options.lenient => {
             let (bytes, left_out) = canonical(witness, parent)?;
             let witness = decode(&bytes)?;
-            // The result is checked like any other witness, so that what is left out cannot let
-            // anything through.
+            // The result is checked like any other witness, so that leaving items out cannot bypass a
+            // check.
             let summary = check_witness(&witness, parent, number)?;
             Ok(Admitted { summary, changed: Some(bytes), left_out })
         }

@@ -1,6 +1,6 @@
 //! Checks a witness against its block, with an error for each possible fault.
 //!
-//! The checks establish that every item belongs to the witness; to establish that none is missing would take an execution of the block.
+//! The checks establish that every item belongs to the witness; only an execution of the block could establish that none is missing.
 
 use crate::block;
 use crate::values::hex;
@@ -114,7 +114,7 @@ pub enum CheckError {
     State(#[from] WalkError),
     /// A node to which no other node leads.
     #[error(
-        "node {0} is not reached from the root of the parent's state, so it does not belong to the witness, or the block itself makes it: {LENIENT}"
+        "node {0} is not reachable from the root of the parent's state, so it does not belong to the witness, or the block itself creates it: {LENIENT}"
     )]
     Unreached(usize),
     /// A code that is too long.
@@ -122,7 +122,7 @@ pub enum CheckError {
     CodeLength(usize),
     /// A code that no account has.
     #[error(
-        "no account in the witness has code {0}, so it does not belong there, or the block itself makes it: {LENIENT}"
+        "no account in the witness has code {0}, so the code does not belong to the witness, or the block itself creates it: {LENIENT}"
     )]
     Code(usize),
     /// Items that cannot be encoded.
@@ -187,7 +187,7 @@ pub fn check_keys(envelope: &Envelope, public_keys: &[u8]) -> Result<(), CheckEr
     }
 }
 
-/// Checks a witness for a block, of which the hash of the parent and the height are given.
+/// Checks a witness for the block with this parent hash and height.
 ///
 /// # Errors
 /// The first check that fails.
@@ -252,8 +252,8 @@ pub(crate) fn check_headers(
 /// Reads a header that must be one of a fork that is known here, in its only encoding.
 fn read_header(bytes: &[u8]) -> Result<BlockHeader, String> {
     let header = BlockHeader::read(bytes).map_err(|error| error.to_string())?;
-    // That reader examines only what leads to the state. What this one reads must be the entire header: it knows the fields of all
-    // forks, so nothing can hide behind or between them.
+    // The reader of `hekaton-witness-format` examines only the fields that lead to the state. This one knows the fields of all forks
+    // and must consume the entire header, so nothing can hide behind or between the fields.
     let known = Header::decode(&mut &bytes[..]).map_err(|error| error.to_string())?;
     match alloy_rlp::encode(&known) == bytes {
         true => Ok(header),
@@ -288,7 +288,7 @@ fn check_order(items: &Items<'_>, part: &'static str) -> Result<(), CheckError> 
     }
 }
 
-/// Refuses items that nodes send although nothing needs them, each by its name: any other error would mislead.
+/// Refuses empty items, which nodes send although nothing needs them. Any other error about such an item would mislead.
 fn check_not_empty(witness: &ExecutionWitness<'_>) -> Result<(), CheckError> {
     let node = witness.state.iter().position(|node| node == EMPTY_NODE);
     let code = witness.codes.iter().position(<[u8]>::is_empty);

@@ -1,4 +1,4 @@
-//! The orchestrator that proves, and the chain of a folder.
+//! The orchestrator to which jobs are submitted, and their chain.
 
 use hekaton_orchestrator_client::Client;
 
@@ -7,10 +7,10 @@ use hekaton_orchestrator_client::Client;
 pub struct Jobs {
     /// The orchestrator.
     pub client: Client,
-    /// The chain. A new one has strict order.
+    /// The chain. If it does not exist, it is created with strict order.
     pub chain: String,
     /// The block before the first one of a new chain; by default, the parent of the lowest known block.
     pub genesis: Option<String>,
-    /// The back-end that proves.
+    /// The back-end that proves the witnesses.
     pub backend: String,
 }

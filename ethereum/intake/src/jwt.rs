@@ -1,6 +1,6 @@
 //! The tokens of the Engine API: JSON Web Tokens (RFC 7519) with HS256 over a secret of 32 bytes, and the time they were made at (`iat`).
 //!
-//! One algorithm and one claim take less code here than a crate for all of them takes to be set up for one.
+//! For one algorithm and one claim, this takes less code than configuring a general crate would.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The largest difference between the clocks of both sides, in seconds.
 const WINDOW: u64 = 60;
 
-/// The number of bytes that are read of a file, which has one line.
+/// The largest file, in bytes. It has one line.
 const MAX_FILE: u64 = 4_096;
 
 /// A secret that a node and its callers share.
@@ -37,12 +37,12 @@ pub enum TokenError {
     /// A request without the header `Authorization: Bearer`.
     #[error("no header 'Authorization: Bearer TOKEN'")]
     Missing,
-    /// A token that is malformed, or of another secret.
-    #[error("the token is not one of this secret: {0}")]
+    /// A token that is malformed, or made with another secret.
+    #[error("the token was not made with this secret: {0}")]
     Wrong(String),
     /// A token that is too old, or from the future.
     #[error(
-        "the token was made {0} s ago by its own account, and at most {WINDOW} s apart is allowed"
+        "the token states that it was made {0} s ago; at most {WINDOW} s before or after the current time is allowed"
     )]
     Time(i64),
 }
@@ -54,7 +54,7 @@ const HEADER: &str = r#"{"typ":"JWT","alg":"HS256"}"#;
 #[derive(Deserialize)]
 struct Header {
     alg: String,
-    /// Extensions that must be understood, of which there are none here.
+    /// Extensions that the recipient must understand; none is supported here.
     crit: Option<serde::de::IgnoredAny>,
 }
 
@@ -84,12 +84,12 @@ impl Secret {
         bytes.try_into().map(Self::new).map_err(|_| bad(String::new()))
     }
 
-    /// Returns a token from now.
+    /// Returns a token made at the current time.
     pub fn token(&self) -> String {
         self.token_at(now())
     }
 
-    /// Returns a token from a time, in seconds since 1970.
+    /// Returns a token made at a given time, in seconds since 1970.
     pub fn token_at(&self, iat: u64) -> String {
         let claims = serde_json::to_vec(&Claims { iat }).expect("a number is JSON");
         let signed = format!("{}.{}", BASE64.encode(HEADER), BASE64.encode(claims));
@@ -97,7 +97,7 @@ impl Secret {
         format!("{signed}.{}", BASE64.encode(mac))
     }
 
-    /// Returns the code of the part of a token that is signed.
+    /// Returns the authentication code of the signed part of a token.
     fn mac(&self, signed: &str) -> Hmac<Sha256> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         mac.chain_update(signed)
@@ -106,7 +106,7 @@ impl Secret {
     /// Checks the value of a header `Authorization`.
     ///
     /// # Errors
-    /// If it has no token of this secret from this minute.
+    /// If it has no token that was made with this secret at about the current time.
     pub fn check(&self, authorization: Option<&str>) -> Result<(), TokenError> {
         let token = authorization.and_then(bearer_token).ok_or(TokenError::Missing)?;
         let Claims { iat } = self.claims(token).map_err(|why| TokenError::Wrong(why.into()))?;
@@ -122,11 +122,11 @@ impl Secret {
         let (signed, code) = token.rsplit_once('.').ok_or("it has no signature")?;
         let (header, claims) = signed.split_once('.').ok_or("it has no claims")?;
         let decode = |part: &str| BASE64.decode(part).map_err(|_| "it is not in base64url");
-        // The code comes first: nothing of a token that another party made is parsed. The comparison takes constant time.
+        // The signature is checked first, so that no token from a party without the secret is parsed. The comparison takes constant time.
         self.mac(signed).verify_slice(&decode(code)?).map_err(|_| "its signature is wrong")?;
         let header: Header =
             serde_json::from_slice(&decode(header)?).map_err(|_| "its header is malformed")?;
-        // Whoever lists extensions in `crit` wants a token refused where they are not understood
+        // A token that lists extensions in `crit` must be refused where they are not understood
         // (RFC 7515, 4.1.11), and none is understood here.
         if header.alg != "HS256" || header.crit.is_some() {
             return Err("its header asks for another algorithm or an extension");

@@ -1,4 +1,4 @@
-//! Asks a node for the witness of a block.
+//! A client of nodes, which fetches the witness of a block.
 
 use crate::codec::json::{self, Parameters, RpcError};
 use crate::codec::{Answer, Status, apis773, apis793};
@@ -34,7 +34,7 @@ pub(crate) const OCTETS: &str = "application/octet-stream";
 /// The media type of JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// The protocol in which a node is asked.
+/// The codec of requests to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Codec {
     /// `POST /new-payload-with-witness` (execution-apis 773).
@@ -47,7 +47,7 @@ pub enum Codec {
     Json,
 }
 
-/// The reason for which there is no witness.
+/// The reason why there is no witness.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// A node that does not answer.
@@ -228,7 +228,7 @@ impl Node {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let url = self.url(path);
         let failed = |why: String| NodeError::Failed { url: url.clone(), why };
-        // A path such as `@host` would make the node's address the user's name in a URL of another
+        // A path such as `@host` would turn the node's address into the user name in a URL of another
         // host, and the request would go there.
         if !path.starts_with('/') || request.method() == Method::CONNECT {
             return Err(failed("the request has no path".into()));
@@ -279,20 +279,20 @@ impl Node {
             let text =
                 |name: HeaderName| answer.headers().get(name).and_then(|it| it.to_str().ok());
             let found = text(CONTENT_TYPE).unwrap_or("").to_owned();
-            // A proxy in between may answer 200 with a page of its own, which would be a puzzling error of SSZ.
+            // A proxy in between may answer 200 with a page of its own, which would lead to a puzzling SSZ error.
             if kind_of(path) == OCTETS && found != OCTETS {
                 return Err(NodeError::Kind { url: url.clone(), found });
             }
             let length = text(CONTENT_LENGTH).and_then(|length| length.parse().ok());
             receive(answer.into_body(), length, self.limit, &url).await
         };
-        // The limit of `pass` ends with the head of the answer. A node that then sends a byte now
-        // and then must not keep the caller forever.
+        // The time limit of `pass` covers only the head of the answer. A node that then sends the
+        // body slowly must not keep the caller forever.
         let asked = tokio::time::timeout(TIME, asked).await;
         asked.map_err(|_| failed(format!("no answer within {} s", TIME.as_secs())))?
     }
 
-    /// Sends a block with its witness to a service of witnesses (`POST /v1/witness`). Returns its answer: the record.
+    /// Sends a block with its witness to an intake service (`POST /v1/witness`). Returns the answer, which is the record.
     ///
     /// # Errors
     /// If it does not answer, or refuses.
@@ -326,7 +326,7 @@ impl Node {
 
     /// Returns the node's identity: the first of several behind one address. `None` if it does not report one.
     pub async fn identity(&self) -> Option<Identity> {
-        // Only logged, so a node that does not report it is none the worse.
+        // Only logged, so it does not matter if a node does not report it.
         let asked = self.ask(Method::GET, apis793::IDENTITY, JSON, &[], vec![]).await;
         let found = asked.ok().and_then(|text| serde_json::from_slice::<Vec<Identity>>(&text).ok());
         let found = match found {
@@ -342,7 +342,7 @@ impl Node {
         found.into_iter().next()
     }
 
-    /// Returns the best codec that the node speaks.
+    /// Returns the best codec that the node supports.
     pub async fn best_codec(&self) -> Codec {
         #[derive(serde::Deserialize)]
         struct Capabilities {
@@ -369,7 +369,7 @@ impl Node {
     /// Has the node execute a block, and asks for the witness.
     ///
     /// # Errors
-    /// If it has none to give.
+    /// If the node has no witness.
     pub async fn fetch(&self, parameters: &Parameters, codec: Codec) -> Result<Fetched, NodeError> {
         match codec {
             Codec::Apis773 => {
@@ -410,7 +410,7 @@ impl Node {
         let node = self.debug.as_deref().unwrap_or(self);
         let mut refused = None;
         for (method, call) in [
-            // Canonical: sorted, without the items that the block itself makes.
+            // Canonical: sorted, without the items that the block itself creates.
             (by_hash, serde_json::json!([hash, "canonical"])),
             (by_hash, serde_json::json!([hash])),
             (method, serde_json::json!([hash])),
@@ -431,7 +431,8 @@ impl Node {
             };
             return found.encode().map_err(|error| NodeError::Json { method, error });
         }
-        let none = || NodeError::Failed { url: node.url("/"), why: format!("it has no {method}") };
+        let none =
+            || NodeError::Failed { url: node.url("/"), why: format!("the node has no {method}") };
         Err(refused.unwrap_or_else(none))
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn unauthorized(error: TokenError) -> Problem {
 }
 
 pub(crate) fn busy() -> Problem {
-    Problem::new(kind::BUSY, "too many bodies are on their way: send it again")
+    Problem::new(kind::BUSY, "too many bodies are being processed: send this one again")
 }
 
 pub(crate) fn ssz(error: impl std::fmt::Display) -> Problem {
@@ -69,7 +69,7 @@ pub(crate) fn ssz(error: impl std::fmt::Display) -> Problem {
 }
 
 pub(crate) fn too_large(limit: u64) -> Problem {
-    Problem::new(kind::TOO_LARGE, format_args!("the body may have {limit} bytes"))
+    Problem::new(kind::TOO_LARGE, format_args!("the body has more than the limit of {limit} bytes"))
 }
 
 pub(crate) fn internal(error: impl std::fmt::Display) -> Problem {
@@ -83,10 +83,10 @@ impl From<StoreError> for Problem {
             StoreError::Check(error) => Self::new(kind::WRONG_BLOCK, error),
             StoreError::Status { .. } | StoreError::NoWitness => Self::new(kind::NO_WITNESS, error),
             StoreError::Blob(BlobError::Full { .. }) | StoreError::Full(_) => {
-                tracing::error!(%error, "a witness is not accepted");
+                tracing::error!(%error, "a witness was not accepted");
                 Self::new(
                     kind::STORAGE,
-                    "there is no space left for it: it was not accepted; send it again later",
+                    "no space left to store the witness, which was not accepted; send it again later",
                 )
             }
             StoreError::Blob(_)

@@ -54,9 +54,9 @@ impl Published {
 }
 
 impl Follower {
-    /// Reads the entries that the chain has published since the last time. A log that does not lead to the chain's tail is another
-    /// one, of an orchestrator whose folder was restored or replaced, and is read from its beginning. Also returns the jobs that had
-    /// to be made again since the chain last published something.
+    /// Reads the entries that the chain has published since the last call. If they do not lead to the chain's tail, the orchestrator's
+    /// folder was restored or replaced, and the log is read from its beginning. Also returns the jobs that had to be made again since
+    /// the chain last published a block.
     pub(crate) fn read(
         &mut self,
         jobs: &Jobs,
@@ -70,7 +70,7 @@ impl Follower {
                 chain = jobs.chain,
                 genesis,
                 wanted,
-                "the chain exists already and begins after another block than --genesis: name another --chain"
+                "the chain already exists and begins after a different block than --genesis: choose another --chain"
             );
         }
         let mut published = known.unwrap_or_else(|| Published::new(genesis.clone()));

@@ -3,7 +3,7 @@
 use memmap2::MmapMut;
 use std::ops::Deref;
 
-/// The size from which on a body has pages of its own, in bytes.
+/// The size, in bytes, from which a body gets pages of its own.
 const LARGE: usize = 1 << 22;
 
 /// A body that has arrived, or the part of it that has arrived so far.

@@ -9,24 +9,24 @@ use std::collections::BTreeSet;
 /// The version of records.
 pub(crate) const VERSION: u32 = 1;
 
-/// The way in which a witness came.
+/// The way in which a witness arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The service fetched it from a node.
     Fetch,
-    /// It went past, from a node to its caller.
+    /// The service copied it as it passed from a node to its caller.
     Proxy,
     /// A client sent it.
     Push,
 }
 
-/// The way in which a witness came, and the `traceparent` of the request, if it had one.
+/// The origin of a witness: the way in which it arrived, and the `traceparent` of the request, if it had one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The source of the witness.
     pub source: Source,
-    /// `true` if it came as JSON, which has no canonical form, so that one is made of it in any case.
+    /// `true` if it arrived as JSON, which has no canonical form, so that it is always converted.
     pub json: bool,
     /// The `traceparent` (W3C Trace Context).
     pub trace: Option<String>,
@@ -64,7 +64,7 @@ impl Origin {
 pub struct Record {
     /// The version, which is 1.
     pub version: u32,
-    /// The way in which the witness came.
+    /// The way in which the witness arrived.
     pub source: Source,
     /// The hash of the block, as 64 hexadecimal digits.
     pub block: String,
@@ -86,7 +86,8 @@ pub struct Record {
     pub codes: usize,
     /// The time at which it was last accepted, in milliseconds since 1970.
     pub accepted: u64,
-    /// Rises with each payload that is accepted: the branch of the last one is followed. Records of earlier versions have none.
+    /// The number of the payload, which rises with each accepted one: the branch of the last one is followed. Records of earlier
+    /// versions have none.
     #[serde(default)]
     pub order: u64,
     /// `true` if a job is to be made of it, or made again: it was cancelled, or the block has come back.
@@ -109,7 +110,7 @@ pub struct Record {
     /// The items that were left out of the witness that came, if it was not in canonical form.
     #[serde(default, skip_serializing_if = "LeftOut::is_nothing")]
     pub left_out: LeftOut,
-    /// The reason why there is no job yet, or none until the block is sent again, or why the job does not end.
+    /// The reason why there is no job yet, why there will be none until the block is sent again, or why the job does not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -135,7 +136,7 @@ impl Record {
         Some((hash(&self.block)?, link))
     }
 
-    /// Returns the record with another witness of the block noted.
+    /// Returns the record with another witness of the block added to its unused ones.
     pub(crate) fn beside(mut self, witness: String) -> Self {
         if witness != self.witness {
             self.others.insert(witness);

@@ -1,4 +1,4 @@
-//! The service: takes witnesses that are sent to it, fetches them from a node, or keeps a copy of those that go past.
+//! The service, which accepts witnesses from clients, fetches them from a node, and copies those that pass through it as a proxy.
 
 mod body;
 mod pass;
@@ -30,7 +30,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// The number of bodies that are worked on at the same time. Memory holds as many of the largest ones while they arrive.
+/// The number of bodies that are processed at the same time. Memory also suffices for this many of the largest bodies as they arrive.
 const MAX_BODIES: usize = 8;
 
 /// The number of requests that may be on their way to the node at the same time.
@@ -42,7 +42,7 @@ const TURN: Duration = Duration::from_secs(20);
 /// The time that may pass without a byte of a body.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// The number of bytes of a body that must arrive per second, after a time to begin.
+/// The number of bytes of a body that must arrive per second, after a grace period.
 const SLOWEST: u32 = 200_000;
 
 /// The number of connections that may be open.
@@ -58,9 +58,9 @@ pub struct Service {
     pub submitter: Arc<JobSubmitter>,
     /// The secret of the tokens that requests carry. Without it, any client may send requests.
     pub secret: Option<Secret>,
-    /// The node that is asked.
+    /// The node that supplies witnesses.
     pub node: Option<Node>,
-    /// The protocol in which the node is asked; by default, the best that it speaks.
+    /// The codec of requests to the node; by default, the best one that it supports.
     pub codec: Option<Codec>,
     /// `true` if all other requests are passed on to the node.
     pub proxy: bool,
@@ -145,7 +145,7 @@ fn media_type(headers: &HeaderMap) -> &str {
 fn needs<'a>(headers: &HeaderMap, kinds: &[&'a str]) -> Result<&'a str, Problem> {
     let found = media_type(headers);
     kinds.iter().find(|kind| found.eq_ignore_ascii_case(kind)).copied().ok_or_else(|| {
-        let why = format!("the content type is '{found}', and must be {}", kinds.join(" or "));
+        let why = format!("the content type is '{found}', expected {}", kinds.join(" or "));
         Problem::new(kind::MEDIA_TYPE, why)
     })
 }
@@ -163,7 +163,7 @@ async fn push(
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<Record>), Problem> {
-    // Before the body: whoever has no token must not make the service hold hundreds of megabytes.
+    // Before the body: a client without a token must not make the service hold hundreds of megabytes.
     service.authorize(&headers)?;
     let is_json = needs(&headers, &[OCTETS, JSON])? == JSON;
     let load = service.body(&headers, body, service.limit).await?;
@@ -295,11 +295,12 @@ async fn metrics(State(service): Shared) -> ([(header::HeaderName, &'static str)
 
 /// Refuses other methods on paths of the service itself, which are never passed on.
 async fn other_method() -> Problem {
-    let why = "the path has no such method: the header Allow names those that it has";
+    let why =
+        "this path does not support the method: the header Allow lists those that it supports";
     Problem::new(kind::METHOD, why)
 }
 
-/// Refuses requests of pages of other sites, those that pass on to the node included.
+/// Refuses requests from pages of other sites, including requests that would be passed on to the node.
 async fn same_site(request: Request, next: Next) -> Response {
     match check_same_site(kind::ORIGIN, &request) {
         Ok(()) => next.run(request).await,

@@ -17,7 +17,7 @@ use hekaton_witness_format::{
     Envelope, ExecutionWitness, Payload, Push, Withdrawal, encode_witness,
 };
 
-/// A random generator that is small, fast and the same everywhere; nothing depends on its being secure.
+/// A random generator that is small, fast and the same everywhere; it need not be secure.
 #[derive(Debug)]
 struct Random(u64);
 

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The number of bytes that are written to see whether there is space: the size of a record.
 const PROBE: usize = 4_096;
 
-/// The reason for which a witness is not accepted.
+/// The reason why a witness is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A witness that is not in SSZ.
@@ -48,8 +48,8 @@ pub enum StoreError {
         "{0}: another process uses it; send the block to that one (POST /v1/fetch, POST /v1/witness)"
     )]
     Held(String),
-    /// A folder of an orchestrator, whose blobs would be removed with blocks.
-    #[error("{0} is an orchestrator's folder: name another one")]
+    /// A folder of an orchestrator, whose blobs would be removed along with old records.
+    #[error("{0} is an orchestrator's folder: choose another one")]
     Foreign(String),
     /// A full disk.
     #[error("no space left for records in {0}")]
@@ -120,9 +120,9 @@ impl WitnessStore {
         }
         let blobs = Blobs::open(&folder.join("blobs"))?;
         blobs.tidy();
-        // What a process that was killed has left holds space, and nothing else is the worse for it.
+        // Leftovers of a killed process take space, but do no other harm.
         if let Err(error) = hekaton_files::remove_leftovers(&blocks) {
-            tracing::warn!(%error, folder = %blocks.display(), "files that were left behind stay");
+            tracing::warn!(%error, folder = %blocks.display(), "cannot remove the leftover files of an earlier process");
         }
         let store = Self {
             folder: folder.to_owned(),
@@ -153,10 +153,10 @@ impl WitnessStore {
         &self.blobs
     }
 
-    /// Takes the answer of a node in one of the codecs.
+    /// Checks and stores the witness in a node's answer in one of the codecs.
     ///
     /// # Errors
-    /// The reason for which it is not accepted.
+    /// The reason why it is not accepted.
     pub fn answer(
         &self,
         origin: impl Into<Origin>,
@@ -176,7 +176,7 @@ impl WitnessStore {
     /// Checks and stores a witness.
     ///
     /// # Errors
-    /// The reason for which it is not accepted.
+    /// The reason why it is not accepted.
     pub fn accept(
         &self,
         from: impl Into<Origin>,
@@ -265,7 +265,7 @@ impl WitnessStore {
         })
     }
 
-    /// Writes the record of a block that has come, together with what is known of the block.
+    /// Writes the record of a block that has arrived, merged with the block's earlier record.
     fn enter(&self, new: Record) -> Result<Record, StoreError> {
         // Held until the record is written: two payloads must not get the same order, nor one record overwrite the other.
         let mut tree = self.tree();
@@ -275,7 +275,7 @@ impl WitnessStore {
             None
         });
         let merged = match known {
-            // Of several witnesses, the one that is being proven counts, else the larger one: no check has shown that it suffices.
+            // Of several witnesses, the one that is being proven counts, else the larger one: no check shows whether a witness suffices.
             Some(known)
                 if known.job.is_some() || known.nodes + known.codes >= new.nodes + new.codes =>
             {
@@ -394,12 +394,12 @@ impl WitnessStore {
             match self.record(&name) {
                 Ok(Some(record)) => match record.link() {
                     Some((block, link)) => tree.insert(block, link),
-                    None => tracing::error!(name, "a record is left alone: its hashes are none"),
+                    None => tracing::error!(name, "a record is ignored: its hashes are malformed"),
                 },
                 Ok(None) => {}
                 // One damaged record must not keep the service from starting. If its block is sent
                 // again, the record is replaced.
-                Err(error) => tracing::error!(%error, "a record is left alone"),
+                Err(error) => tracing::error!(%error, "a record is ignored"),
             }
         }
         Ok(tree)
@@ -434,7 +434,7 @@ impl WitnessStore {
                 Ok(Some(record)) => named.extend(record.blobs()),
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::error!(%error, "a record cannot be read: send its block again");
+                    tracing::error!(%error, "a record cannot be read, so no old records are removed: send its block again");
                     unreadable = Some(error);
                 }
             }
@@ -451,9 +451,8 @@ impl WitnessStore {
             // The block may have come again.
             let Some(record) = self.record(&name)?.filter(&is_old) else { continue };
             let path = self.path(&name);
-            // The record goes before its blobs: after a crash in between, blobs without a record
-            // only take space, while a record without its blobs would be one of a witness that is
-            // lost.
+            // The record is removed before its blobs: after a crash in between, blobs without a
+            // record only take space, but a record without its blobs would name a lost witness.
             std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
             if let Some((block, _)) = record.link() {
                 tree.remove(&block, record.number);
@@ -515,7 +514,7 @@ fn name(hash: &[u8; 32]) -> String {
 /// Reads an answer in the codec of a path.
 ///
 /// # Errors
-/// Where it is not one.
+/// If the bytes are not an answer in that codec.
 pub fn decode_answer<'a>(path: &str, bytes: &'a [u8]) -> Result<Answer<'a>, SszError> {
     match path {
         apis773::PATH => apis773::decode(bytes),

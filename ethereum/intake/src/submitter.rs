@@ -1,4 +1,4 @@
-//! Makes jobs of records, and keeps the chain of the orchestrator on the branch of the last payload.
+//! Makes a job from each record, and keeps the chain of the orchestrator on the branch of the last payload.
 //!
 //! The wanted jobs follow from the records and from what the chain has published (`branch::Tree::follow`). Each round compares them
 //! with the existing jobs, so it does not matter where the last round ended, who cancelled a job or which of the processes died:
@@ -67,12 +67,12 @@ impl JobSubmitter {
         &self.store
     }
 
-    /// Makes the jobs that are wanted and missing: those of the branch of the last payload, and of blocks whose link to it has not
-    /// come. If another branch is in their place, the chain is reverted. Jobs have fixed names, so a job whose answer was lost is
-    /// found. Returns the number of jobs that were made.
+    /// Makes the missing jobs: those of the branch of the last payload, and of blocks that are not linked to it yet. If another branch
+    /// is in their place, the chain is reverted. Jobs have fixed names, so if the answer to a submission was lost, its job is found.
+    /// Returns the number of jobs that were made.
     ///
     /// # Errors
-    /// If the orchestrator does not answer, or takes no more now; the remaining jobs are submitted the next time.
+    /// If the orchestrator does not answer, or accepts no more jobs now; the remaining jobs are submitted the next time.
     pub fn submit(&self) -> Result<usize, ClientError> {
         let Some(jobs) = &self.jobs else { return Ok(0) };
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl JobSubmitter {
             tracing::error!(
                 chain = chain.chain,
                 of = bundles.of,
-                "no jobs are made: the chain is made of another one's blocks; name another --chain"
+                "no jobs are made: the chain consists of bundles of another one's blocks; choose another --chain"
             );
             return Ok(0);
         }
@@ -168,14 +168,19 @@ impl JobSubmitter {
     /// Changes a record, unless its block has come again meanwhile. If that fails, the next round repeats it.
     fn revise(&self, record: &Record, change: impl FnOnce(Record) -> Record) {
         if let Err(error) = self.store.change(record, change) {
-            tracing::error!(%error, "what became of a block is not noted");
+            tracing::error!(%error, "cannot update the record of a block; the next round tries again");
         }
     }
 
-    /// Reads a record of which jobs are made; `None` if it was removed meanwhile, or cannot be read.
+    /// Reads the record of a block; `None` if it was removed meanwhile, or cannot be read.
     fn read_known(&self, block: &B256) -> Option<Record> {
         let found = self.store.record(&name(block));
-        found.inspect_err(|error| tracing::error!(%error, "send the block again")).ok().flatten()
+        found
+            .inspect_err(
+                |error| tracing::error!(%error, "a record cannot be read: send its block again"),
+            )
+            .ok()
+            .flatten()
     }
 
     /// Makes the chain follow the branch.
@@ -188,7 +193,7 @@ impl JobSubmitter {
     ) -> Result<usize, ClientError> {
         let mut made = 0;
         if let (Some((base, height)), 1..) = (plan.base, plan.torn) {
-            tracing::warn!(blocks = plan.torn, "published blocks are taken back");
+            tracing::warn!(blocks = plan.torn, "taking back published blocks");
             if let Some(next) = plan.wanted.first() {
                 self.revert(jobs, &base, height, next)?;
             }
@@ -204,7 +209,7 @@ impl JobSubmitter {
         let mut before = plan.base;
         for (at, block) in plan.wanted.iter().enumerate() {
             let Some(link) = self.link(block) else { continue };
-            // The next block to be published is always looked up, for what it waits for; others, if their state has changed.
+            // The next block to be published is always looked up, to report what it waits for; others only if their state has changed.
             let is_settled = at > 0 && at < there && link.job && !link.pending && !link.refused;
             if !is_settled {
                 let mut placed = self.place(jobs, block, link, Order::Strict, again)?;
@@ -249,8 +254,8 @@ impl JobSubmitter {
         Ok(())
     }
 
-    /// Makes jobs of the blocks whose link to the chain has not come, and gives up those that never get one. Returns the number of
-    /// jobs that were made.
+    /// Makes jobs for the blocks that are not linked to the chain yet, and gives up those that never will be. Returns the number of jobs
+    /// that were made.
     fn place_floating(
         &self,
         jobs: &Jobs,
@@ -273,7 +278,7 @@ impl JobSubmitter {
         Ok(made)
     }
 
-    /// Gives up a block that is not above the published ones, and whose link to them has not come.
+    /// Gives up a block that is not above the published ones and not linked to them.
     fn leave(&self, jobs: &Jobs, block: &B256) -> Result<(), ClientError> {
         let Some(record) = self.read_known(block) else { return Ok(()) };
         if record.refused.as_deref() == Some(NOT_LINKED) {
@@ -292,7 +297,7 @@ impl JobSubmitter {
         Ok(())
     }
 
-    /// Tears the chain off after a block, unless the right one already follows it.
+    /// Reverts the chain to a block, unless the right one already follows it.
     fn revert(&self, jobs: &Jobs, to: &B256, height: u64, next: &B256) -> Result<(), ClientError> {
         tracing::warn!(to = name(to), height, "the chain is reverted to follow another branch");
         let body = ReorgBody { to: name(to), block: height, next: Some(name(next)) };
@@ -301,7 +306,7 @@ impl JobSubmitter {
         Ok(())
     }
 
-    /// Notes the reason for which a block has no job yet.
+    /// Notes why a block has no job yet.
     fn refuse(&self, block: &B256, why: &str) {
         if let Some(record) = self.read_known(block) {
             let refused = Some(why.to_owned());
@@ -309,7 +314,7 @@ impl JobSubmitter {
         }
     }
 
-    /// Cancels the remaining jobs of other branches, and notes that no more are to be made of these blocks.
+    /// Cancels the remaining jobs of other branches, and notes that these blocks need no jobs.
     fn cancel_aside(&self, jobs: &Jobs, plan: &Plan) -> Result<(), ClientError> {
         let mut known = None;
         for block in &plan.aside {

@@ -38,7 +38,7 @@ pub(crate) fn bytes(text: &str, part: &'static str) -> Result<Vec<u8>, JsonError
 pub(crate) fn array<const N: usize>(text: &str, part: &'static str) -> Result<[u8; N], JsonError> {
     let found = bytes(text, part)?;
     let length = found.len();
-    found.try_into().map_err(|_| wrong(part, format!("it has {length} bytes, and must have {N}")))
+    found.try_into().map_err(|_| wrong(part, format!("{length} bytes, expected {N}")))
 }
 
 /// Reads a number: `0x` and digits without a zero in front.

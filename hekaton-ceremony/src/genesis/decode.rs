@@ -27,7 +27,7 @@ impl Genesis {
     /// Decodes [`Self::to_bytes`]. Numbers are bounded before anything is computed from them.
     ///
     /// # Errors
-    /// If the bytes are something else, or a number is out of range.
+    /// If the bytes are not a genesis, or a number is out of range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         if reader.take(8, "magic")? != MAGIC {

@@ -1,4 +1,4 @@
-//! Provers that cheat, each next to the honest one. Hashing is left out where it does not matter, and proven where it does.
+//! Cheating provers, each next to the honest one. Hashing is proven only where it matters.
 
 use super::honest::{Changed, changed, circuit_of, is_accepted};
 use super::state::{Account, list, slot, string, trie, witness};
@@ -172,7 +172,7 @@ fn w_and_n_do_not_stay_when_strings_change() {
             *count.unwrap() = 0;
         }),
     ] {
-        assert!(is_accepted(&changed(&world, change)), "{name}, W being what it is");
+        assert!(is_accepted(&changed(&world, change)), "{name}, with its own W");
         let report = with_kept_wires(&world, change);
         assert!(report.unbalanced.is_empty(), "{name}");
         assert_eq!(report.violated, if name == "a leaf less" { 2 } else { 1 }, "{name}");

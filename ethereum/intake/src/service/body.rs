@@ -75,7 +75,7 @@ pub(super) async fn receive(
     Ok(Arrived { bytes, held })
 }
 
-/// A body with the place that was taken to work on it.
+/// A body, with its permit to be processed.
 pub(super) struct Load {
     pub(super) bytes: Received,
     _held: Held,
@@ -89,7 +89,7 @@ impl AsRef<[u8]> for Arrived {
 }
 
 impl Service {
-    /// Receives a body, then waits for a place to work on it, then expands it.
+    /// Receives a body, waits for a permit to process it, and expands it.
     pub(super) async fn body(
         &self,
         headers: &HeaderMap,
@@ -110,7 +110,7 @@ impl Service {
 /// Expands a body, up to a limit.
 fn expand(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
     let mut expanded = Vec::new();
-    // One byte more than is allowed, so that a body that is too large differs from one that just fits: a few kB expand to gigabytes.
+    // Reads one byte more than allowed, to tell a body that is too large from one that just fits. A few kB may expand to gigabytes.
     let mut decoder = flate2::read::MultiGzDecoder::new(bytes).take(limit + 1);
     decoder.read_to_end(&mut expanded).map_err(|error| {
         let why = format!("the body is not gzip: {error}");

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// The time that the caller may stop reading an answer before copying it is given up.
+/// The time for which the caller may stop reading an answer before the copy is abandoned.
 const MAX_STALL: Duration = Duration::from_secs(60);
 
 /// Passes all other requests on to the node, unchanged. Of answers with a witness, a copy is kept.
@@ -95,7 +95,7 @@ fn divert(body: Incoming) -> (Body, UnboundedReceiver<Part>) {
     (Body::from_stream(watched.chain(last)), parts)
 }
 
-/// Headers that belong to one connection and not to the request (RFC 9110, 7.6.1), and those that are set again.
+/// Returns the headers that belong to one connection and not to the request (RFC 9110, 7.6.1), and those that are set anew.
 fn of_connection_in(headers: &HeaderMap) -> Vec<header::HeaderName> {
     let mut names: Vec<header::HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -148,18 +148,18 @@ impl Copy {
         let mut bytes = Received::with_room(capacity);
         loop {
             let part = tokio::time::timeout(MAX_STALL, self.parts.recv()).await;
-            match part.map_err(|_| "its caller does not read it")? {
+            match part.map_err(|_| "the caller stopped reading the answer")? {
                 Some(Part::Data(part)) => {
                     if (bytes.len() + part.len()) as u64 > self.limit {
-                        return Err("it is longer than is allowed");
+                        return Err("the answer is longer than allowed");
                     }
                     bytes.push(&part);
                 }
                 Some(Part::End) => return Ok(bytes),
-                Some(Part::Broken) => return Err("it broke off"),
+                Some(Part::Broken) => return Err("the node broke off the answer"),
                 // A caller that knows the length does not ask for more.
                 None if self.length == Some(bytes.len() as u64) => return Ok(bytes),
-                None => return Err("its caller has gone before the end"),
+                None => return Err("the caller left before the end of the answer"),
             }
         }
     }
@@ -169,7 +169,7 @@ impl Copy {
         let bytes = match self.collect().await {
             Ok(bytes) => bytes,
             Err(why) => {
-                tracing::warn!(why, "no copy of an answer is kept");
+                tracing::warn!(why, "an answer was not copied");
                 return;
             }
         };
@@ -188,7 +188,7 @@ impl Copy {
         });
         match kept.await {
             Ok(_) => service.wake(),
-            Err(problem) => tracing::warn!(why = problem.detail, "no copy of an answer is kept"),
+            Err(problem) => tracing::warn!(why = problem.detail, "an answer was not copied"),
         }
     }
 }

@@ -9,10 +9,10 @@ use tokio::sync::{Mutex, Semaphore};
 /// The time that a check may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The time for which an answer counts, as many clients may ask.
+/// The time for which a result is reused, since many clients may ask.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The last check, and room for one at a time, even if it hangs.
+/// The result of the last check, and a permit for one check at a time, even if it hangs.
 #[derive(Debug)]
 pub(super) struct Readiness {
     last: Mutex<Option<(Instant, Result<(), String>)>>,
@@ -49,7 +49,7 @@ impl Readiness {
     }
 }
 
-/// Returns what is wrong, without details that are only for the log.
+/// Checks storage and orchestrator. Errors omit details that are only for the log.
 fn check(submitter: &JobSubmitter) -> Result<(), String> {
     submitter.store().probe().map_err(|error| {
         tracing::warn!(%error, "nothing can be stored");
@@ -60,6 +60,6 @@ fn check(submitter: &JobSubmitter) -> Result<(), String> {
     })?;
     submitter.reach().map_err(|error| {
         tracing::warn!(%error, "the orchestrator cannot be used");
-        "the orchestrator does not answer, or refuses: see the log".to_owned()
+        "the orchestrator does not answer, or refuses requests: see the log".to_owned()
     })
 }

@@ -31,11 +31,11 @@ impl JobSubmitter {
             if !again.is_time(block, Instant::now()) {
                 return Ok(Placed::Refused);
             }
-            // Noted before it is made: if the process dies in between, the next one makes it.
+            // Recorded before the job is made: if this process dies in between, the next one makes the job.
             match self.store.change(&record, |record| Record { pending: true, ..record }) {
                 Ok(changed) => record = changed,
                 Err(error) => {
-                    tracing::error!(%error, "its job is made again, although its record cannot be changed")
+                    tracing::error!(%error, "cannot update the record of a block; its job is made again all the same")
                 }
             }
         } else if link.refused && !link.pending {
@@ -98,7 +98,7 @@ impl JobSubmitter {
         }
     }
 
-    /// Notes the outcome of a submission; for a job that was made, `refused` is what else there is to report.
+    /// Records the outcome of a submission; for a job that was made, `refused` is anything else to report about it.
     fn settle(
         &self,
         record: &Record,
@@ -122,7 +122,7 @@ impl JobSubmitter {
         });
     }
 
-    /// Takes note of a job that is under way, with what it waits for, or else `said`.
+    /// Records what a job under way waits for, or else `said`.
     fn heed(&self, record: &Record, found: &JobStatus, said: Option<String>) {
         let missing = found.missing.join("', '");
         let waits = (!missing.is_empty()).then(|| {
@@ -137,7 +137,7 @@ impl JobSubmitter {
         }
     }
 
-    /// Returns the job of the same block with another witness, which another client has submitted: it is as good.
+    /// Returns the job of the same block that another client has submitted with another witness: it serves as well.
     fn same_block(&self, jobs: &Jobs, record: &Record) -> Result<Option<String>, ClientError> {
         let mut found = jobs.client.jobs()?.jobs.into_iter().map(|view| view.job);
         Ok(found.find(|job| is_of(job, jobs, record)).map(|job| job.job))
@@ -172,8 +172,8 @@ impl JobSubmitter {
     }
 }
 
-/// Reports whether a job is wrong in itself, so that it is only sent again with its block. An operator may fix anything else,
-/// such as a full queue or a wrong token.
+/// Reports whether the job itself is at fault, so that it is not submitted again until its block is sent again. An operator may fix
+/// all other causes, such as a full queue or a wrong token.
 fn is_final(error: &ClientError) -> bool {
     match error {
         ClientError::Problem { problem, .. } => [400, 413, 422].contains(&problem.status),

@@ -1,4 +1,4 @@
-//! Files with witnesses, in SSZ or in JSON: checked here, or sent to a service.
+//! The commands on files with witnesses, in SSZ or JSON: `check`, and `push` to a service.
 
 use crate::output::{bad_file, runtime, secret, show};
 use clap::Args;
@@ -15,12 +15,13 @@ use serde::de::IgnoredAny;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The number of bytes that are read of a file: JSON has two digits for a byte, and the file may hold a block as well.
+/// The largest file, in bytes: JSON takes two digits per byte, and the file may hold a block as well.
 const MAX_FILE: u64 = 3 * MAX_WITNESS;
 
 #[derive(Args)]
 struct Files {
-    /// The parameters of `engine_newPayloadV5`, as JSON: then the files are witnesses alone, in SSZ or as `debug_executionWitness` has them
+    /// The block of the files, as JSON with the parameters of `engine_newPayloadV5`. The files are then witnesses alone, in SSZ or in
+    /// the JSON form of `debug_executionWitness`
     #[arg(long, value_name = "FILE")]
     parameters: Option<PathBuf>,
     /// The files: bodies of `POST /v1/witness` in SSZ or JSON
@@ -34,13 +35,13 @@ struct Files {
   hekaton-intake check --parameters block.json witness.json
   hekaton-intake check witness.json --output witness.ssz
 
-A witness in JSON alone, without --parameters, is checked as that of the block after its last header.")]
+Without --parameters, a JSON witness alone is checked as the witness of the block after its last header.")]
 pub(crate) struct Check {
-    /// Bring witnesses in SSZ into canonical form, as those in JSON: sort them, and leave out what is empty, there twice, or made by the
-    /// block itself
+    /// Convert witnesses in SSZ to canonical form, as for those in JSON: sort the items, and leave out those that are empty, repeated,
+    /// or created by the block itself
     #[arg(long)]
     lenient: bool,
-    /// Write the witness of the only file into this one, in SSZ and in canonical form, as `hekaton prove` takes it
+    /// Write the witness to this file, in SSZ and in canonical form, as `hekaton prove` takes it; only one input file is allowed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -64,8 +65,9 @@ pub(crate) struct Push {
 
 /// Reads a file of at most `limit` bytes.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
-    let too_long =
-        || failure(exit::BAD_FILE, format!("{}: it has more than {limit} bytes", path.display()));
+    let too_long = || {
+        failure(exit::BAD_FILE, format!("{}: the file has more than {limit} bytes", path.display()))
+    };
     let file = std::fs::File::open(path).map_err(bad_file(path))?;
     // A file with this length is refused before it is read. Pipes have no length, so the limit also
     // counts while bytes are read.
@@ -134,7 +136,7 @@ impl Found {
     }
 }
 
-/// Reports whether a text in JSON has a block, too.
+/// Reports whether a JSON file also has a block.
 fn has_parameters(text: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Body {
@@ -145,12 +147,15 @@ fn has_parameters(text: &[u8]) -> bool {
 
 pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
     if arguments.output.is_some() && arguments.files.files.len() > 1 {
-        return Err(failure(exit::USAGE, "--output takes the witness of one file: name one"));
+        return Err(failure(
+            exit::USAGE,
+            "--output takes the witness of one file: pass only one file",
+        ));
     }
     let block = arguments.files.parameters.as_deref().map(parameters).transpose()?;
     for path in &arguments.files.files {
         let found = Found::read(path, block.as_ref())?;
-        // Witnesses in JSON have no canonical form that they could be held to.
+        // JSON has no canonical form to insist on.
         let options = Options { lenient: arguments.lenient || found.is_json };
         let checked = check_one(&found, options);
         let (number, admitted) = checked
@@ -205,7 +210,7 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
         let Found { is_json, block: own, witness, text, .. } = Found::read(path, block.as_ref())?;
         let body = match (&own, &block) {
             (None, _) => {
-                return Err(wrong("it has no block: name its --parameters".into()));
+                return Err(wrong("the file has no block: pass its --parameters".into()));
             }
             (Some(_), None) => text,
             (Some(envelope), Some(parameters)) => {
@@ -222,8 +227,8 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
                 NodeError::Refused { status, body, .. } => {
                     let problem = serde_json::from_str::<Problem>(&body);
                     let why = problem.map_or(body, |problem| problem.detail);
-                    // These blame the file. After any other status, the same command may succeed
-                    // later, so scripts must be able to tell them apart.
+                    // With these statuses, the file is at fault. After any other status, the same
+                    // command may succeed later, so scripts must be able to tell the cases apart.
                     let is_wrong = [400, 413, 415, 422].contains(&status);
                     let code = if is_wrong { exit::REFUSED } else { exit::FAILED };
                     failure(code, format!("{}: {why} (status {status})", path.display()))
@@ -231,7 +236,7 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
                 error => failure(exit::FAILED, error),
             })?;
         let record: Record = serde_json::from_slice(&answer).map_err(|error| {
-            failure(exit::FAILED, format!("{}: the answer: {error}", arguments.to))
+            failure(exit::FAILED, format!("{}: cannot read the answer: {error}", arguments.to))
         })?;
         show(json, &record)?;
     }

@@ -1,4 +1,4 @@
-//! Takes execution witnesses over HTTP, checks them and has them proven.
+//! Accepts execution witnesses over HTTP, checks them, and submits them for proving.
 
 mod files;
 mod output;
@@ -32,7 +32,7 @@ const EXIT_CODES: &str = "Exit codes:
   3  a file or folder cannot be used
   4  the node or the service does not answer";
 
-/// Takes execution witnesses of Ethereum blocks over HTTP, checks them and has them proven
+/// Accepts execution witnesses of Ethereum blocks over HTTP, checks them, and submits them for proving
 #[derive(Parser)]
 #[command(name = "hekaton-intake", version, after_help = EXIT_CODES)]
 struct Arguments {
@@ -45,15 +45,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Take witnesses over HTTP: those that are sent, fetched, or go past
+    /// Accept witnesses that clients send, that it fetches from a node, or that pass through as a proxy
     Serve(Serve),
-    /// Ask a node for the witnesses of blocks, each a file with the parameters of `engine_newPayloadV5`
+    /// Fetch the witnesses of blocks from a node; each block is a file with the parameters of `engine_newPayloadV5`
     Fetch(Fetch),
-    /// Check files with the body of `POST /v1/witness`, or with a witness alone
+    /// Check files that contain the body of `POST /v1/witness`, or a witness alone
     Check(Check),
-    /// Send such files to a service that runs
+    /// Send such files to a running service
     Push(Push),
-    /// Make a synthetic block with a witness, as a file with the body of `POST /v1/witness`
+    /// Write a synthetic block with its witness to a file, as the body of `POST /v1/witness`
     StandIn(Make),
     /// Start a node that answers every request with a synthetic block
     StandInNode(MakeNode),
@@ -61,42 +61,42 @@ enum Command {
 
 #[derive(Args)]
 struct Storage {
-    /// The folder of witnesses and records; made if it does not exist
+    /// The folder of witnesses and records; created if it does not exist
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Bring witnesses in SSZ into canonical form as those in JSON: sort them, and leave out what is empty, there twice, or made by the
-    /// block itself. Otherwise they are refused
+    /// Convert witnesses in SSZ to canonical form, as for those in JSON: sort the items, and leave out those that are empty, repeated,
+    /// or created by the block itself. Without this option, witnesses that are not in canonical form are refused
     #[arg(long)]
     lenient: bool,
-    /// Make a job of each witness with the orchestrator at this address
+    /// Submit a job for each witness to the orchestrator at this address
     #[arg(long, value_name = "ADDRESS")]
     orchestrator: Option<String>,
     /// A file with the orchestrator's token
     #[arg(long, value_name = "FILE", requires = "orchestrator")]
     token: Option<PathBuf>,
-    /// The chain of the jobs. One that does not exist is made, with strict order. It follows the branch of the last payload
+    /// The chain of the jobs, which follows the branch of the last payload. If it does not exist, it is created with strict order
     #[arg(long, default_value = "blocks")]
     chain: String,
     /// The hash of the block before the first one of a new chain [default: the parent of the lowest block that has arrived]
     #[arg(long, value_name = "HASH", requires = "orchestrator", value_parser = block_hash)]
     genesis: Option<String>,
-    /// The orchestrator's back-end that proves
+    /// The orchestrator's back-end that proves the witnesses
     #[arg(long, default_value = "witness")]
     backend: String,
 }
 
 #[derive(Args)]
 struct NodeArguments {
-    /// The protocol to ask the node in [default: the best that it speaks]
+    /// The codec for requests to the node [default: the best one that the node supports]
     #[arg(long, value_enum)]
     codec: Option<Codec>,
     /// A file with the secret shared with the node: 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     node_secret: Option<PathBuf>,
-    /// For --codec json: where the node has `debug_executionWitness`, if it is not where it has the Engine API. Asked without a token
+    /// For --codec json: the address of `debug_executionWitness`, if it differs from that of the Engine API. No token is sent there
     #[arg(long, value_name = "ADDRESS")]
     node_debug: Option<String>,
-    /// Ask the node by HTTP/2 without TLS (h2c)
+    /// Use HTTP/2 without TLS (h2c) for requests to the node
     #[arg(long)]
     http2: bool,
     /// The largest body, in bytes
@@ -116,13 +116,13 @@ struct Serve {
     place: Storage,
     #[command(flatten)]
     node_arguments: NodeArguments,
-    /// The address to answer requests at. Without --secret, only on this machine
+    /// The address to listen on. Without --secret, it must be on this machine
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8561")]
     listen: String,
     /// A file with the secret that senders share with this service: 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     secret: Option<PathBuf>,
-    /// The node that `POST /v1/fetch` asks
+    /// The node that `POST /v1/fetch` requests witnesses from
     #[arg(long, value_name = "ADDRESS")]
     node: Option<String>,
     /// Remove blocks and their witnesses that are older than this [default: keep all]. With --orchestrator, blocks that are not
@@ -140,10 +140,10 @@ struct Fetch {
     place: Storage,
     #[command(flatten)]
     node_arguments: NodeArguments,
-    /// The node
+    /// The address of the node
     #[arg(long, value_name = "ADDRESS", default_value = "http://127.0.0.1:8551")]
     node: String,
-    /// The parameters of `engine_newPayloadV5`, as JSON
+    /// Files with the parameters of `engine_newPayloadV5`, as JSON
     #[arg(required = true)]
     blocks: Vec<PathBuf>,
 }
@@ -153,18 +153,18 @@ struct Make {
     /// The height of the block
     #[arg(long, default_value_t = 2)]
     number: u64,
-    /// The seed of all that is random
+    /// The seed of the random generator
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The approximate size of the witness, in bytes
     #[arg(long, default_value_t = 100_000)]
     bytes: usize,
-    /// The file
+    /// The file to write
     output: PathBuf,
-    /// Write the parameters of `engine_newPayloadV5` into this file, too
+    /// Also write the parameters of `engine_newPayloadV5` to this file
     #[arg(long, value_name = "FILE")]
     parameters: Option<PathBuf>,
-    /// Write the witness into this file, too, as JSON like that of `debug_executionWitness`
+    /// Also write the witness to this file, in the JSON form of `debug_executionWitness`
     #[arg(long, value_name = "FILE")]
     witness: Option<PathBuf>,
 }
@@ -174,7 +174,7 @@ struct MakeNode {
     /// The approximate size of the witness, in bytes
     #[arg(long, default_value_t = 100_000)]
     bytes: usize,
-    /// The address to answer requests at
+    /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8551")]
     listen: String,
 }
@@ -183,7 +183,7 @@ struct MakeNode {
 const MAX_TOKEN: u64 = 4_096;
 
 fn main() -> ExitCode {
-    // Without RUST_LOG, and with one that cannot be read, the default must not hide warnings.
+    // If RUST_LOG is missing or malformed, the default must not hide warnings.
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| "warn,hekaton_intake=info".into());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colors());
@@ -200,7 +200,7 @@ fn main() -> ExitCode {
     finish(done.map(|()| 0))
 }
 
-/// Reads a hash as records and jobs name it.
+/// Parses a hash in the form that records and jobs use.
 fn block_hash(text: &str) -> Result<String, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text).to_ascii_lowercase();
     match hash(&digits) {
@@ -247,7 +247,7 @@ fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
     let bound = listener.local_addr().map_err(|error| bad(error.to_string()))?;
     if !open && !bound.ip().is_loopback() {
         return Err(bad(
-            "other machines could send witnesses: name a --secret, or listen on 127.0.0.1".into(),
+            "other machines could send witnesses: pass --secret, or listen on 127.0.0.1".into(),
         ));
     }
     listener.set_nonblocking(true).map_err(|error| bad(error.to_string()))?;
@@ -261,7 +261,7 @@ fn stop() -> Result<tokio::sync::watch::Receiver<bool>, Failure> {
         if !is_first {
             std::process::exit(exit::FAILED.into());
         }
-        note("stopping; a second signal stops at once");
+        note("stopping; a second signal stops immediately");
         asked.send_replace(true);
     };
     on_stop(ask).map_err(|error| failure(exit::FAILED, error))?;
@@ -296,8 +296,8 @@ fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| failure(exit::FAILED, error))?;
         started(json, address)?;
-        // Not waited for: it only goes into the log, and witnesses are taken even if the node is
-        // away.
+        // Not awaited: the identity only goes into the log, and witnesses are accepted even while
+        // the node does not answer.
         if let Some(node) = service.node.clone() {
             tokio::spawn(async move { name(&node).await });
         }
@@ -306,7 +306,7 @@ fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
     })
 }
 
-/// Logs the node that is asked.
+/// Logs the identity of the node that supplies witnesses.
 async fn name(node: &Node) {
     match node.identity().await {
         Some(identity) => tracing::info!(node = %identity, commit = identity.commit, "the node"),
