@@ -4,6 +4,9 @@ mod common;
 
 use common::{fails, ok};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
 
 /// Paths in a directory of a test's own.
 struct Place(tempfile::TempDir);
@@ -66,6 +69,11 @@ fn a_ceremony_makes_keys() {
     std::fs::write(&file, &receipt).unwrap();
     let keys = place.path("keys");
     let finish = ["ceremony", "finish", &family, "--powers", &powers, "--keys", &keys];
+    interrupted_in_the_trial(&finish);
+    assert!(!std::path::Path::new(&family).join("final.json").exists());
+    let names = std::fs::read_dir(place.0.path()).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.any(|name| name.contains("keys")));
     ok(&finish);
     fails(3, "already holds keys", &finish);
     let verify = ["ceremony", "verify", &family, "--powers", &powers, "--keys", &keys];
@@ -118,6 +126,23 @@ fn a_ceremony_makes_keys() {
     // Without the logs, nothing is claimed about contributors.
     std::fs::remove_dir_all(place.0.path().join("keys/ceremony")).unwrap();
     assert!(ok(&["inspect", &keys]).contains("contributors were not checked"));
+}
+
+/// Ctrl-C while the keys are tried, which reaches the program and those that it has started.
+fn interrupted_in_the_trial(finish: &[&str]) {
+    let mut command = common::command(finish);
+    command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("a trial: ")));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let group = format!("-{}", child.id());
+    let sent = std::process::Command::new("kill").args(["-INT", "--", &group]).status();
+    assert!(sent.unwrap().success());
+    let status = child.wait().unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(status.code(), Some(130), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("no keys were written")), "{rest:?}");
 }
 
 /// Chains one by one, a beacon, and machine-readable output.

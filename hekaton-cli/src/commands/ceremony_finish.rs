@@ -192,6 +192,12 @@ fn finish_family(
             match trial.run(&new.unfinished(), new.store.is_some(), &unfinished) {
                 Ok(()) => {}
                 Err(NoVerdict::Keys(failure)) => return Err(failure),
+                Err(NoVerdict::Interrupted(failure)) => {
+                    // Ctrl-C reaches both processes: this one ends by its own handler.
+                    std::thread::sleep(std::time::Duration::from_secs(1));
+                    drop(unfinished.commit());
+                    return Err(failure);
+                }
                 Err(NoVerdict::Elsewhere(failure)) => {
                     let _commitment = unfinished.commit();
                     return Err(new.keep(&coordinator, &failure, keys));

@@ -152,6 +152,8 @@ impl Trial {
 pub(crate) enum NoVerdict {
     /// Something that has nothing to do with the keys, such as the folder for temporary files, or too little memory.
     Elsewhere(Failure),
+    /// A signal, which this process has received, too, unless somebody sent it to the prover alone.
+    Interrupted(Failure),
     /// The keys, or it cannot be told.
     Keys(Failure),
 }
@@ -180,6 +182,9 @@ fn call(arguments: &[&OsStr]) -> Result<String, (Ended, String)> {
     }
 }
 
+/// The exit code of a command that a signal has ended.
+const INTERRUPTED: i32 = exit::INTERRUPTED as i32;
+
 /// Runs a command that must succeed under right keys.
 fn succeeds(arguments: &[&OsStr]) -> Result<String, NoVerdict> {
     call(arguments).map_err(|(ended, why)| {
@@ -193,6 +198,9 @@ fn succeeds(arguments: &[&OsStr]) -> Result<String, NoVerdict> {
             }
             Ended::Status(Some(1)) => {
                 NoVerdict::Keys(failure(exit::REFUSED, "the keys fail their trial"))
+            }
+            Ended::Status(None | Some(INTERRUPTED)) => {
+                NoVerdict::Interrupted(failure(exit::FAILED, no_end))
             }
             Ended::Status(_) => NoVerdict::Keys(failure(exit::FAILED, no_end)),
         }

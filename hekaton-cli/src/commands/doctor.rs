@@ -246,6 +246,9 @@ fn features() -> Finding {
             found,
             "without adx and bmi2, proving takes about twice as long",
         )
+    } else if !found.starts_with("x86_64") {
+        let hint = "there are kernels for x86-64 only: on other processors proving takes several times as long";
+        finding("processor", State::Note, found, hint)
     // A variable that was set for a test may have been forgotten in a profile.
     } else if Backend::choose() != Ok(fastest) {
         let hint = format!("unset HEKATON_ARITH: the {fastest} kernels are faster here");
