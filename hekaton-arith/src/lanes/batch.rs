@@ -20,8 +20,8 @@
 //! Coordinates are below p, negated ones at most p, differences d = `b - a + p` at most 2 p, and
 //! the rise of y at most 4 p. Products are of numbers below 4 p, times a slope of up to 2^18 p:
 //! results are below 1.3 p, and in Fq2, where the first coordinate of a product is lifted by p,
-//! below 2.3 p. For x3, `s^2 - 2 a - d + 5 p` is between p and 6.3 p, and for y3, `m -+ y + 2 p` is
-//! between p and 5.3 p: both within the range p .. 8 p that
+//! below 2.3 p. For x3, `s^2 - 2 a - d + 5 p` is between p and 6.3 p (7.3 p for a tangent, where d is 0), and for y3, `m -+ y + 2 p`
+//! is between p and 5.3 p: both within the range p .. 8 p that
 //! [`Loose::reduced`](super::loose::Loose::reduced) accepts. For a tangent, x 2^16 is squared: it
 //! is below 2^16 p, and sums in Fq2 are below 2^17 p, so the parts of the wide product are within
 //! 2^33 p^2 of zero, less than p R = 2^35.3 p^2; the result, below 3 p, is reduced at once.
@@ -139,7 +139,7 @@ lanes! {
             let mut rise = P::Lanes::rise(&ya, negative_a, &yb, negative_b);
             let special = specials.pop_if(|special| special.vector == v);
             if let Some(special) = &special {
-                (rise, d) = special_slopes(src, eight, special, rise);
+                (rise, d) = special_slopes(src, eight, special, &xa, rise);
             }
             let slope = rise.mul(&reciprocal);
             let mut x = P::Lanes::third_x(&slope, &xa, &d);
@@ -191,10 +191,14 @@ mod tests {
             .flat_map(signed)
             .flat_map(|a| (0..n).flat_map(signed).map(move |b| [a, b]))
             .collect();
-        for length in 1..=40 {
-            for start in (0..every.len()).step_by(29) {
+        // Vectors of doublings alone have a path of their own.
+        let doublings: Vec<[u32; 2]> = (0..n).map(|a| [a, a]).collect();
+        let starts = (0..every.len()).step_by(29).map(|start| (&every, start));
+        let starts = starts.chain((0..doublings.len()).map(|start| (&doublings, start)));
+        for (list, start) in starts {
+            for length in 1..=40 {
                 let pairs: Vec<[u32; 2]> =
-                    every.iter().cycle().skip(start).take(length).copied().collect();
+                    list.iter().cycle().skip(start).take(length).copied().collect();
                 let (mut got, mut expected) =
                     (vec![P::IDENTITY; length], vec![P::IDENTITY; length]);
                 let mut scratch = vec![Lane::splat(0); 5 * P::KEPT * (P::Lanes::WORDS / 6 * 8)];

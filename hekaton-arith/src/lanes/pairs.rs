@@ -39,6 +39,8 @@ pub(super) struct Special {
     second: Mask,
     /// The sum is infinity.
     zero: Mask,
+    /// `true` if each pair is the same point twice, without a sign.
+    tangents: bool,
 }
 
 impl Special {
@@ -48,6 +50,12 @@ impl Special {
     pub(super) fn has_copies(&self) -> bool {
         self.first | self.second | self.zero != 0
     }
+}
+
+/// Reports whether each pair is the same point twice, without a sign.
+#[inline(always)]
+fn are_tangents(pairs: &[[u32; 2]; 8]) -> bool {
+    pairs.iter().all(|[a, b]| a == b && a & NEGATIVE == 0)
 }
 
 /// The words of a point.
@@ -161,9 +169,22 @@ pub(super) fn read_y<P: Point>(rows: &[&P; 8]) -> P::Lanes {
 
 lanes! {
     /// Classifies the pairs of a vector and returns the denominators of their slopes.
-    #[cold]
     #[inline(never)]
     pub(super) fn classify<P: Point>(src: &[P], pairs: &[[u32; 2]; 8], vector: usize) -> (Special, P::Lanes) {
+        if !are_tangents(pairs) {
+            return classify_mixed(src, pairs, vector);
+        }
+        let y = read_y(&rows(src, pairs, 0));
+        // a point at infinity, or one of order two outside the group
+        let zero = y.equal(&P::Lanes::zero());
+        let special = Special { vector, double: !zero, first: 0, second: 0, zero, tangents: true };
+        (special, y.add(&y).select(zero, &P::Lanes::one()))
+    }
+
+    /// Same as [`classify`], for any pairs.
+    #[cold]
+    #[inline(never)]
+    fn classify_mixed<P: Point>(src: &[P], pairs: &[[u32; 2]; 8], vector: usize) -> (Special, P::Lanes) {
         let (a, b) = (rows(src, pairs, 0), rows(src, pairs, 1));
         let (xa, xb) = (read_x(&a), read_x(&b));
         // the negative of y = 0 comes out as p, or as zeros with a sign
@@ -173,25 +194,28 @@ lanes! {
         let same_x = xa.equal(&xb) & !none_a & !none_b;
         let double = same_x & sa.equal(&sb) & !sa.equal(&zero);
         let zero = none_a & none_b | same_x & !double;
-        let special = Special { vector, double, first: none_b & !none_a, second: none_a & !none_b, zero };
+        let special = Special { vector, double, first: none_b & !none_a, second: none_a & !none_b, zero, tangents: false };
         let d = xb.sub::<0>(&xa).select(special.first | special.second | special.zero, &P::Lanes::one());
         (special, d.select(double, &ya.add(&ya)))
     }
 
-    /// Returns the numerators of the slopes of a vector, and `b - a`, which is not the denominator
-    /// where a point is doubled.
-    #[cold]
+    /// Returns the numerators of the slopes of a vector whose first points have these x coordinates, and `b - a`, which is not the
+    /// denominator where a point is doubled.
     #[inline(never)]
     pub(super) fn special_slopes<P: Point>(
         src: &[P],
         pairs: &[[u32; 2]; 8],
         special: &Special,
+        xa: &P::Lanes,
         rise: P::Lanes,
     ) -> (P::Lanes, P::Lanes) {
-        let (xa, xb) = (read_x(&rows(src, pairs, 0)), read_x(&rows(src, pairs, 1)));
         let factor = xa.carried().shifted();
         let square = factor.mul(&factor).reduced();
-        (rise.select(special.double, &square.add(&square).add(&square)), xb.sub::<0>(&xa))
+        let tangent = square.add(&square).add(&square);
+        if special.tangents {
+            return (tangent, P::Lanes::zero());
+        }
+        (rise.select(special.double, &tangent), read_x(&rows(src, pairs, 1)).sub::<0>(xa))
     }
 
     /// Replaces the sums that do not come from a slope.

@@ -348,7 +348,7 @@ lanes! {
             let special = specials.pop_if(|special| special.vector == v);
             let mut b_less_a = d;
             if let Some(special) = &special {
-                (rise, b_less_a) = special_slopes(src, eights.of(v), special, rise);
+                (rise, b_less_a) = special_slopes(src, eights.of(v), special, &xa, rise);
             }
             let mut y = Reducing::<2>::new();
             let slope = mul_loose_beside(&rise, &reciprocal, |i| {
