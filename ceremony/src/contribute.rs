@@ -100,7 +100,7 @@ impl Cost<'_> {
     /// Prints the cost. On a terminal, asks for confirmation, and for a text that is mixed into the randomness.
     ///
     /// # Errors
-    /// If the disk has too little space, or if the user declines.
+    /// If there is not enough disk space, or the user declines.
     pub(crate) fn ask(
         &self,
         command: &Contribute,

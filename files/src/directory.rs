@@ -122,23 +122,19 @@ impl NewDirectory {
 }
 
 /// Removes a directory that another thread is building, by its temporary name. It is renamed first, so that it is published as a whole or
-/// not at all. Returns `false` if it has its own name already.
+/// not at all. Returns `false` if it has its own name already. Contents that cannot be removed are left for the next process that begins a
+/// directory of this name.
 ///
 /// # Errors
-/// If it can be neither renamed nor found to be gone. What cannot be removed afterwards is left for the next process that begins a directory of
-/// this name.
+/// If it cannot be renamed.
+///
+/// # Panics
+/// If the path has no name.
 pub fn remove_unfinished(path: &Path) -> Result<bool> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let stem = name.as_deref().and_then(|name| name.strip_suffix(PART)).filter(|_| {
-        // Digits of the machine, and then of the directory.
-        name.as_deref().is_some_and(is_temporary)
-    });
-    let other = match stem {
-        Some(stem) => {
-            format!("{}{}{PART}", &stem[..stem.len() - DIGITS], &unique_name()[..DIGITS])
-        }
-        None => format!(".{}{PART}", unique_name()),
-    };
+    let name = path.file_name().expect("a temporary name").to_string_lossy();
+    // Other digits of the directory, after those of the machine.
+    let kept = name.strip_suffix(PART).and_then(|stem| stem.get(..stem.len().checked_sub(DIGITS)?));
+    let other = format!("{}{}{PART}", kept.unwrap_or(&name), &unique_name()[..DIGITS]);
     let other = folder_of(path).join(other);
     match std::fs::rename(path, &other) {
         Ok(()) => {
@@ -351,12 +347,20 @@ mod tests {
                 std::fs::write(new.path().join(file.to_string()), "").unwrap();
             }
             let building = new.path().to_owned();
-            let remover = std::thread::spawn(move || remove_unfinished(&building).unwrap());
-            if round % 2 == 0 {
-                std::thread::yield_now();
-            }
-            let is_published = new.publish().is_ok();
-            assert_ne!(is_published, remover.join().unwrap());
+            let remove = move || remove_unfinished(&building).unwrap();
+            // One after the other in both orders, and at the same time.
+            let (is_published, is_removed) = match round % 3 {
+                0 => (new.publish().is_ok(), remove()),
+                1 => {
+                    let is_removed = remove();
+                    (new.publish().is_ok(), is_removed)
+                }
+                _ => {
+                    let remover = std::thread::spawn(remove);
+                    (new.publish().is_ok(), remover.join().unwrap())
+                }
+            };
+            assert_ne!(is_published, is_removed);
             match is_published {
                 true => assert_eq!(names(&path).len(), 20),
                 false => assert!(!path.exists()),

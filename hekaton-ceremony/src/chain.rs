@@ -109,7 +109,7 @@ pub(crate) fn check_next(
     let linked = before.digests().iter().zip(after.digests()).all(|(b, a)| b.new == a.received);
     require(linked, Check::Link, at)?;
     if let Kind::Beacon { value, exponent } = &record.kind {
-        require(!checked.has_beacon, Check::Beacons, at)?;
+        require(!checked.has_beacon, Check::SecondBeacon, at)?;
         let secrets = secrets::of_beacon(&record.before, record.chain, value, *exponent, old.len());
         let expected = old.iter().zip(&secrets).map(|(old, secret)| old.mul(secret));
         require(expected.eq(new.iter().copied()), Check::Beacon, at)?;

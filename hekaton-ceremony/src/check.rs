@@ -38,7 +38,7 @@ pub enum Check {
     Beacon,
     /// A chain has several beacons. Each costs everybody who checks it up to 2^30 hashes.
     #[error("a second beacon of its chain")]
-    Beacons,
+    SecondBeacon,
     /// A Theta is not that of K.
     #[error("e(K, Theta) is not e([L_0]_1, H)")]
     Theta,

@@ -68,11 +68,6 @@ pub(crate) fn fixed_path(directory: &Path, digest: &[u8; 32]) -> PathBuf {
 /// The most powers of which each begins where the one before ended.
 const MOST_EARLIER: usize = 16;
 
-/// Adds the path to an error about what is inside the genesis.
-fn inside(path: &Path, error: CeremonyError) -> CeremonyError {
-    file(path, error)
-}
-
 /// Says that it is the earlier powers that break a rule.
 pub(crate) fn of_earlier(error: CeremonyError) -> CeremonyError {
     match error {
@@ -165,7 +160,7 @@ impl Transcript {
             let bytes = read_at_most(&log, MOST_LOG).map_err(io(&log))?;
             logs.push(Log::parse(&bytes, &genesis, chain, &log)?);
         }
-        let records = Self::of_records(genesis, logs, MOST_EARLIER).map_err(|e| inside(path, e))?;
+        let records = Self::of_records(genesis, logs, MOST_EARLIER).map_err(|e| file(path, e))?;
         Ok(Self { path: path.to_owned(), ..records })
     }
 
@@ -209,7 +204,7 @@ impl Transcript {
             }
             logs.push(log);
         }
-        let records = Self::of_records(genesis, logs, MOST_EARLIER).map_err(|e| inside(path, e))?;
+        let records = Self::of_records(genesis, logs, MOST_EARLIER).map_err(|e| file(path, e))?;
         let transcript = Self { path: path.to_owned(), state: Some(offset), ..records };
         let sections: u64 = transcript.all_sections().iter().map(Section::bytes).sum();
         match length == offset + sections {

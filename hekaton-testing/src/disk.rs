@@ -20,10 +20,7 @@ impl SmallDisk {
     /// user namespaces, or root.
     pub fn new(size: &str) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        let id = Command::new("id").arg("-u").output().expect("id is a program");
-        let options = if id.stdout == b"0\n" { &["-m"][..] } else { &["-U", "-r", "-m"] };
-        let mut shell = Command::new("unshare")
-            .args(options)
+        let mut shell = unshared()
             .arg("sh")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -88,6 +85,14 @@ impl Drop for SmallDisk {
         let _ = self.shell.kill();
         let _ = self.shell.wait();
     }
+}
+
+/// A command that runs another one in a namespace in which it may mount file systems.
+pub(crate) fn unshared() -> Command {
+    let id = Command::new("id").arg("-u").output().expect("id is a program");
+    let mut command = Command::new("unshare");
+    command.args(if id.stdout == b"0\n" { &["-m"][..] } else { &["-U", "-r", "-m"] });
+    command
 }
 
 /// A service on a small disk. It is killed on drop.

@@ -1,5 +1,6 @@
 //! Programs as their users start them.
 
+use crate::disk::unshared;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -43,9 +44,7 @@ impl Tool {
     /// `$HEKATON`, and these variables. Returns its exit code, and what it wrote.
     pub fn with_tmpfs(&self, script: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
         let mount = tempfile::tempdir().unwrap();
-        let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-        let mut command = Command::new("unshare");
-        command.args(if root { &["-m"][..] } else { &["-U", "-r", "-m"] });
+        let mut command = unshared();
         let head = "set -u; mount -t tmpfs -o size=4m,mode=700 hekaton-test $DIR || exit 99; ";
         command.args(["sh", "-c", &format!("{head}{script}")]);
         command.env("DIR", mount.path()).env("HEKATON", &self.0).envs(variables.iter().copied());

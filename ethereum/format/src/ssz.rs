@@ -236,7 +236,7 @@ impl<'a> Part<'a> {
     /// Reads a union of an empty option (selector 0) and a value (selector 1).
     ///
     /// # Errors
-    /// If it has another selector, or bytes after selector 0.
+    /// If the selector is missing or neither 0 nor 1, or if bytes follow selector 0.
     pub fn union(self) -> Result<Option<Self>, SszError> {
         match self.bytes {
             [0] => Ok(None),

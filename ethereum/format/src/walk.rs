@@ -97,11 +97,11 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Reads all nodes that hang from a root, and passes each one to `visit`, with its index and its trie: once for each kind of trie that
-    /// contains the node. Absent nodes are only counted: a witness has only the nodes that its block reads.
+    /// Walks all nodes below a root and calls `visit` with each node, its index and its trie, once for each kind of trie that contains
+    /// the node. Absent nodes are only counted, because a witness has only the nodes that its block reads.
     ///
     /// # Errors
-    /// If the root is missing, or a node that is reached is wrong.
+    /// If the root is missing or a node is malformed.
     pub fn from_root<'a>(
         state: &Items<'a>,
         digests: &Digests,

@@ -106,7 +106,7 @@ impl Secret {
     /// Checks the value of a header `Authorization`.
     ///
     /// # Errors
-    /// If it has no token that was made with this secret at about the current time.
+    /// If the token is missing, was not signed with this secret, or is too old or too far in the future.
     pub fn check(&self, authorization: Option<&str>) -> Result<(), TokenError> {
         let token = authorization.and_then(bearer_token).ok_or(TokenError::Missing)?;
         let Claims { iat } = self.claims(token).map_err(|why| TokenError::Wrong(why.into()))?;

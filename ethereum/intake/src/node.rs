@@ -366,10 +366,10 @@ impl Node {
         }
     }
 
-    /// Has the node execute a block, and asks for the witness.
+    /// Asks the node to execute a block and to return its witness.
     ///
     /// # Errors
-    /// If the node has no witness.
+    /// If the node cannot be reached or does not return a witness.
     pub async fn fetch(&self, parameters: &Parameters, codec: Codec) -> Result<Fetched, NodeError> {
         match codec {
             Codec::Apis773 => {

@@ -514,7 +514,7 @@ fn name(hash: &[u8; 32]) -> String {
 /// Reads an answer in the codec of a path.
 ///
 /// # Errors
-/// If the bytes are not an answer in that codec.
+/// If the bytes are not a valid answer in this codec.
 pub fn decode_answer<'a>(path: &str, bytes: &'a [u8]) -> Result<Answer<'a>, SszError> {
     match path {
         apis773::PATH => apis773::decode(bytes),

@@ -121,8 +121,8 @@ fn c20_to_c22_beacons_count_for_nobody() {
     step(&path, 1);
     assert!(verify().is_ok() && check_powers(&path).is_ok());
     // A second one.
-    without(&[Check::Beacons], || add_as(&path, beacon(b"block 2"), 9));
-    refused_by_this_alone(Check::Beacons, &[], verify);
+    without(&[Check::SecondBeacon], || add_as(&path, beacon(b"block 2"), 9));
+    refused_by_this_alone(Check::SecondBeacon, &[], verify);
     let other = tempfile::tempdir().unwrap();
     let path = powers_of(other.path(), 4, 2, &[1, 2]);
     add_as(&path, beacon(b"block 2"), 9);

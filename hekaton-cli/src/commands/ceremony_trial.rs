@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 /// A file that is to be proven.
 pub(crate) enum Trial {
@@ -158,51 +158,43 @@ pub(crate) enum NoVerdict {
     Keys(Failure),
 }
 
-/// The way in which a command has failed.
-enum Ended {
-    /// It did not start.
-    NotStarted,
-    /// The system killed it, which has too little memory.
-    Killed,
-    /// Its exit code, or another signal.
-    Status(Option<i32>),
-}
-
-/// Runs a command of this program. Returns its output, or how it ended and its errors.
-fn call(arguments: &[&OsStr]) -> Result<String, (Ended, String)> {
-    const SIGKILL: i32 = 9;
-    let failed = |e: std::io::Error| (Ended::NotStarted, e.to_string());
+/// Runs a command of this program. Returns its output, or its status, if it has started, and its errors.
+fn call(arguments: &[&OsStr]) -> Result<String, (Option<ExitStatus>, String)> {
+    let failed = |e: std::io::Error| (None, e.to_string());
     let program = std::env::current_exe().map_err(failed)?;
     let output = Command::new(program).args(arguments).output().map_err(failed)?;
-    let why = || String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-    match (output.status.success(), output.status.signal()) {
-        (true, _) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        (false, Some(SIGKILL)) => Err((Ended::Killed, "it was killed: too little memory?".into())),
-        (false, _) => Err((Ended::Status(output.status.code()), why())),
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => {
+            let why = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+            Err((Some(output.status), why))
+        }
     }
 }
 
-/// The exit code of a command that a signal has ended.
+/// The signal with which the system ends a process when memory runs out.
+const SIGKILL: i32 = 9;
+const REFUSED: i32 = exit::REFUSED as i32;
 const INTERRUPTED: i32 = exit::INTERRUPTED as i32;
 
 /// Runs a command that must succeed under right keys.
 fn succeeds(arguments: &[&OsStr]) -> Result<String, NoVerdict> {
-    call(arguments).map_err(|(ended, why)| {
+    call(arguments).map_err(|(status, why)| {
         let failure = |code, what: &str| {
             Failure::new(code, format!("{what} (--no-trial leaves it out): {why}"))
         };
-        let no_end = "the trial of the keys did not come to an end";
-        match ended {
-            Ended::NotStarted | Ended::Killed => {
-                NoVerdict::Elsewhere(failure(exit::FAILED, no_end))
+        let no_end = failure(exit::FAILED, "the trial of the keys did not come to an end");
+        match status.map(|status| (status.code(), status.signal())) {
+            None => NoVerdict::Elsewhere(no_end),
+            Some((_, Some(SIGKILL))) => {
+                let what = "the trial of the keys was killed, maybe for lack of memory";
+                NoVerdict::Elsewhere(failure(exit::FAILED, what))
             }
-            Ended::Status(Some(1)) => {
+            Some((None | Some(INTERRUPTED), _)) => NoVerdict::Interrupted(no_end),
+            Some((Some(REFUSED), _)) => {
                 NoVerdict::Keys(failure(exit::REFUSED, "the keys fail their trial"))
             }
-            Ended::Status(None | Some(INTERRUPTED)) => {
-                NoVerdict::Interrupted(failure(exit::FAILED, no_end))
-            }
-            Ended::Status(_) => NoVerdict::Keys(failure(exit::FAILED, no_end)),
+            Some((Some(_), _)) => NoVerdict::Keys(no_end),
         }
     })
 }
