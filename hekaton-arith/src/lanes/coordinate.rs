@@ -3,8 +3,8 @@
 
 use super::field::{Fq, SCALE};
 use super::lane::{Lane, Mask};
-use super::product::{mul_loose, square_loose};
-use super::tower::{Fq2, fq2_mul, fq2_mul_loose, fq2_square_loose};
+use super::product::mul_loose;
+use super::tower::{Fq2, fq2_mul};
 use crate::portable::Field;
 use blst::{blst_fp, blst_fp2};
 
@@ -23,12 +23,6 @@ pub(crate) trait Coordinate: Copy {
     /// The lifted difference `a - b + 2^K p`.
     fn sub<const K: usize>(&self, b: &Self) -> Self;
     fn mul(&self, b: &Self) -> Self;
-    /// The difference `(+-b) - (+-a)`; each operand is negated in the lanes of its mask.
-    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self;
-    /// The x coordinate of a sum, reduced: `slope^2 - 2 a - d`, where d is `b - a`.
-    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self;
-    /// The y coordinate of a sum, reduced: `slope run - (+-a)`.
-    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self;
     /// Multiplies by 2^16 in backends whose products do not keep the form of the words.
     fn shifted(&self) -> Self;
     fn select(&self, mask: Mask, other: &Self) -> Self;
@@ -44,9 +38,6 @@ pub(crate) trait Coordinate: Copy {
     fn canonical(&self) -> Self;
     /// Makes an element just read a valid factor.
     fn carried(&self) -> Self;
-    /// Stores the limbs for the backward pass.
-    fn save(&self, to: &mut [Lane]);
-    fn restore(from: &[Lane]) -> Self;
     /// Converts between words and a single element.
     fn single_from_words(words: &[u64]) -> Self::Single;
     fn words_of_single(one: &Self::Single, words: &mut [u64]);
@@ -88,18 +79,6 @@ impl Coordinate for Fq {
         mul_loose(self, b).carried()
     }
     #[inline(always)]
-    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
-        Fq::rise(a, negative_a, b, negative_b)
-    }
-    #[inline(always)]
-    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self {
-        square_loose(slope).less(a).less(a).less(d).reduced::<5>()
-    }
-    #[inline(always)]
-    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self {
-        mul_loose(slope, run).less_signed(a, negative).reduced::<2>()
-    }
-    #[inline(always)]
     fn shifted(&self) -> Self {
         Fq::shifted(self)
     }
@@ -130,14 +109,6 @@ impl Coordinate for Fq {
     #[inline(always)]
     fn carried(&self) -> Self {
         Fq::carried(self)
-    }
-    #[inline(always)]
-    fn save(&self, to: &mut [Lane]) {
-        *to.first_chunk_mut().expect("eight limbs") = self.0;
-    }
-    #[inline(always)]
-    fn restore(from: &[Lane]) -> Self {
-        Fq::new(*from.first_chunk().expect("eight limbs"))
     }
     fn single_from_words(words: &[u64]) -> blst_fp {
         let mut l = [0; 6];
@@ -187,28 +158,6 @@ impl Coordinate for Fq2 {
         unsafe { fq2_mul(self, b) }
     }
     #[inline(always)]
-    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
-        let (c0, c1) = (
-            Fq::rise(&a.c0, negative_a, &b.c0, negative_b),
-            Fq::rise(&a.c1, negative_a, &b.c1, negative_b),
-        );
-        Self { c0, c1 }
-    }
-    #[inline(always)]
-    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self {
-        // SAFETY: lanes exist only where the features of this backend do.
-        let [c0, c1] = unsafe { fq2_square_loose(slope) };
-        let x0 = c0.less(&a.c0).less(&a.c0).less(&d.c0).reduced::<5>();
-        Self { c0: x0, c1: c1.less(&a.c1).less(&a.c1).less(&d.c1).reduced::<5>() }
-    }
-    #[inline(always)]
-    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self {
-        // SAFETY: lanes exist only where the features of this backend do.
-        let [c0, c1] = unsafe { fq2_mul_loose(slope, run) };
-        let y0 = c0.less_signed(&a.c0, negative).reduced::<2>();
-        Self { c0: y0, c1: c1.less_signed(&a.c1, negative).reduced::<2>() }
-    }
-    #[inline(always)]
     fn shifted(&self) -> Self {
         Self { c0: self.c0.shifted(), c1: self.c1.shifted() }
     }
@@ -239,15 +188,6 @@ impl Coordinate for Fq2 {
     #[inline(always)]
     fn carried(&self) -> Self {
         Self { c0: self.c0.carried(), c1: self.c1.carried() }
-    }
-    #[inline(always)]
-    fn save(&self, to: &mut [Lane]) {
-        self.c0.save(&mut to[..8]);
-        self.c1.save(&mut to[8..]);
-    }
-    #[inline(always)]
-    fn restore(from: &[Lane]) -> Self {
-        Self { c0: Fq::restore(&from[..8]), c1: Fq::restore(&from[8..]) }
     }
     fn single_from_words(words: &[u64]) -> blst_fp2 {
         blst_fp2 { fp: [Fq::single_from_words(&words[..6]), Fq::single_from_words(&words[6..])] }

@@ -2,6 +2,7 @@
 //! ([`super::batch`]) share.
 
 use super::coordinate::Coordinate;
+use super::field::Fq;
 use super::lane::{Lane, Mask};
 use crate::portable::{Curve, Field};
 use crate::sums::NEGATIVE;
@@ -11,22 +12,27 @@ use bytemuck::Pod;
 /// other's latency.
 pub(super) const CHAINS: usize = 2;
 /// The number of pairs ahead for which points are prefetched.
-const AHEAD: usize = 24;
+pub(super) const AHEAD: usize = 24;
 
 /// Points with coordinates that can be worked on in lanes.
 pub(crate) trait Point: Curve + Pod + PartialEq {
     type Lanes: Coordinate;
     /// Additions that share one inversion.
     const BATCH: usize;
-    /// The number of elements per vector that are kept for the backward pass.
-    const KEPT: usize;
+    /// The number of elements that [`Self::add_batch`] needs for its own use.
+    const SCRATCH: usize;
 
-    /// Adds a batch of pairs: [`add_batch`](super::batch::add_batch), or the function that a backend has
-    /// instead.
+    /// Adds a batch of pairs. The points of the next pairs may be prefetched meanwhile.
     ///
     /// # Safety
     /// The processor must have the backend's features.
-    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Lane]);
+    unsafe fn add_batch(
+        src: &[Self],
+        pairs: &[[u32; 2]],
+        next: &[[u32; 2]],
+        out: &mut [Self],
+        scratch: &mut [Fq],
+    );
 }
 
 /// The lanes of a vector that are not plain additions.
@@ -93,14 +99,18 @@ fn columns<P: Point>(rows: &[&P; 8], from: usize, count: usize, out: &mut [Lane]
 
 /// Prefetches all cache lines of the points of some pairs.
 #[inline(always)]
-fn prefetch<'p, P: Point>(src: &[P], pairs: impl Iterator<Item = &'p [u32; 2]>) {
+pub(super) fn prefetch<'p, P: Point>(
+    src: &[P],
+    pairs: impl Iterator<Item = &'p [u32; 2]>,
+    line: impl Fn(*const P),
+) {
     for pair in pairs {
         for index in pair {
             let at = src.as_ptr().wrapping_add((index & !NEGATIVE) as usize);
-            for line in (0..size_of::<P>()).step_by(64) {
-                Lane::prefetch(at.wrapping_byte_add(line));
+            for offset in (0..size_of::<P>()).step_by(64) {
+                line(at.wrapping_byte_add(offset));
             }
-            Lane::prefetch(at.wrapping_byte_add(size_of::<P>() - 1));
+            line(at.wrapping_byte_add(size_of::<P>() - 1));
         }
     }
 }
@@ -108,13 +118,7 @@ fn prefetch<'p, P: Point>(src: &[P], pairs: impl Iterator<Item = &'p [u32; 2]>) 
 /// Prefetches the points of the vector that comes [`AHEAD`] pairs after vector v.
 #[inline(always)]
 pub(super) fn prefetch_there<P: Point>(src: &[P], pairs: &[[u32; 2]], v: usize) {
-    prefetch(src, pairs.iter().skip(8 * v + AHEAD).take(8));
-}
-
-/// Same as [`prefetch_there`], for the backward pass.
-#[inline(always)]
-pub(super) fn prefetch_back<P: Point>(src: &[P], pairs: &[[u32; 2]], v: usize) {
-    prefetch(src, pairs.iter().take(8 * v).rev().skip(AHEAD - 8).take(8));
+    prefetch(src, pairs.iter().skip(8 * v + AHEAD).take(8), Lane::prefetch);
 }
 
 /// Pairs, eight at a time.

@@ -1,13 +1,12 @@
-//! Batched affine additions in G1, software-pipelined: everything other than the products is
-//! interleaved with them.
+//! Batched affine additions, software-pipelined: everything other than the products is interleaved
+//! with them.
 //!
-//! Results, forms and bounds are those of [`super::batch`], which this module replaces in G1,
-//! except that points are read only in the forward pass; everything that the backward pass needs is
-//! kept, in order. Zen 4 and 5 execute other instructions on separate ports, but the reorder window
-//! holds only a few hundred operations, so work placed between two multiplications does not overlap
-//! with them. Reading, transposing and cutting points, finishing each sum and writing it are
-//! therefore split into [`STEPS`] steps, which are placed between the rows of a product that does
-//! not depend on them:
+//! Forms and bounds are those of [`super::batch`]. Points are read only in the forward pass;
+//! everything that the backward pass needs is kept, in order. Zen 4 and 5 execute other
+//! instructions on separate ports, but the reorder window holds only a few hundred operations, so
+//! work placed between two multiplications does not overlap with them. Reading, transposing and
+//! cutting points, finishing each sum and writing it are therefore split into steps, which are
+//! placed between the rows of a product that does not depend on them:
 //!
 //! | product | interleaved with it |
 //! |---|---|
@@ -18,255 +17,137 @@
 //! | reciprocal, v - 1 | end of x, v |
 //! | y, v | |
 //!
-//! Measurements are in `docs/kernels.md`.
+//! A coordinate is N elements of Fq, 8 N limbs: N is 1 in G1 and 2 in G2. A product in Fq has 16
+//! steps, and one in Fq2 has 40. Measurements are in `docs/kernels.md`.
 
-use super::field::{Element, Fq, Modulus, Q, cut_limb};
-use super::lane::{Lane, Mask};
-use super::loose::{Carrying, Loose, mend, quotient, surely_reduced};
+use super::coordinate::Coordinate;
+use super::field::{Fq, Modulus, Q};
+use super::lane::Lane;
+use super::loose::{Carry, Loose, Reducing};
 use super::pairs::{
-    Pairs, Point, Special, classify, invert, prefetch_there, special_slopes, special_sums,
+    Pairs, Point, Special, classify, invert, prefetch, prefetch_there, special_slopes, special_sums,
 };
-use super::product::{STEPS, mul_loose, mul_loose_beside, square_loose};
-use super::tuning::BATCH_G1;
-use crate::points::G1Point;
-use crate::sums::NEGATIVE;
+use super::product::{
+    STEPS, STEPS_2, complex_product_beside, mul_loose_beside, products_loose, square_loose,
+};
+use super::reading::{AHEAD, Arriving, BEFORE, D, KEPT, Kept, RISE, WORDS, Words, X, Y};
+use super::tower::Fq2;
+use super::tuning::{BATCH_G1, BATCH_G2};
+use crate::points::{G1Point, G2Point};
+
+/// Coordinates of N elements of Fq.
+trait Coordinates<const N: usize>: Coordinate {
+    fn of(parts: [Fq; N]) -> Self;
+    fn parts(&self) -> [Fq; N];
+    /// A product without carrying, with the steps of [`steps!`] between its rows.
+    fn mul_beside(a: &[Fq; N], b: &[Fq; N], beside: impl FnMut(usize)) -> [Loose; N];
+    /// A square without carrying.
+    fn square(a: &[Fq; N]) -> [Loose; N];
+}
+
+impl Coordinates<1> for Fq {
+    #[inline(always)]
+    fn of([x]: [Fq; 1]) -> Self {
+        x
+    }
+    #[inline(always)]
+    fn parts(&self) -> [Fq; 1] {
+        [*self]
+    }
+    #[inline(always)]
+    fn mul_beside([a]: &[Fq; 1], [b]: &[Fq; 1], beside: impl FnMut(usize)) -> [Loose; 1] {
+        [mul_loose_beside(a, b, beside)]
+    }
+    #[inline(always)]
+    fn square([a]: &[Fq; 1]) -> [Loose; 1] {
+        [square_loose(a)]
+    }
+}
+
+impl Coordinates<2> for Fq2 {
+    #[inline(always)]
+    fn of([c0, c1]: [Fq; 2]) -> Self {
+        Self { c0, c1 }
+    }
+    #[inline(always)]
+    fn parts(&self) -> [Fq; 2] {
+        [self.c0, self.c1]
+    }
+    #[inline(always)]
+    fn mul_beside([a0, a1]: &[Fq; 2], [b0, b1]: &[Fq; 2], beside: impl FnMut(usize)) -> [Loose; 2] {
+        complex_product_beside([a0, a1], [b0, b1], beside)
+    }
+    #[inline(always)]
+    fn square([a0, a1]: &[Fq; 2]) -> [Loose; 2] {
+        let (sum, difference) = (a0.add(a1), a0.sub::<7>(a1));
+        products_loose([&sum, &difference], [&a0.double(), a1])
+    }
+}
 
 impl Point for G1Point {
     type Lanes = Fq;
     const BATCH: usize = BATCH_G1;
-    const KEPT: usize = KEPT;
+    const SCRATCH: usize = KEPT * (Self::BATCH / 8 + AHEAD);
 
-    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Lane]) {
+    unsafe fn add_batch(
+        src: &[Self],
+        pairs: &[[u32; 2]],
+        next: &[[u32; 2]],
+        out: &mut [Self],
+        scratch: &mut [Fq],
+    ) {
         // SAFETY: the caller guarantees the features of this backend.
-        unsafe { add_batch(src, pairs, out, scratch) }
+        unsafe { add_batch::<Self, 1>(src, pairs, next, out, scratch) }
     }
 }
 
-/// Unrolls a block for limbs k and k + 1.
-macro_rules! two {
-    ($k:ident = $from:expr, $body:block) => {{
-        let $k = $from;
-        $body
-        let $k = $from + 1;
-        $body
-    }};
-}
+impl Point for G2Point {
+    type Lanes = Fq2;
+    const BATCH: usize = BATCH_G2;
+    const SCRATCH: usize = 2 * KEPT * (Self::BATCH / 8 + AHEAD);
 
-/// Unrolls a block for limbs k to k + 3.
-macro_rules! four {
-    ($k:ident = $from:expr, $body:block) => {{
-        two!($k = $from, $body);
-        two!($k = $from + 2, $body);
-    }};
+    unsafe fn add_batch(
+        src: &[Self],
+        pairs: &[[u32; 2]],
+        next: &[[u32; 2]],
+        out: &mut [Self],
+        scratch: &mut [Fq],
+    ) {
+        // SAFETY: the caller guarantees the features of this backend.
+        unsafe { add_batch::<Self, 2>(src, pairs, next, out, scratch) }
+    }
 }
 
 /// Unrolls all steps: states stay in registers only if all indices are known.
 macro_rules! steps {
-    ($i:ident, $step:expr) => {
-        steps!(@ $i, $step, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    ($i:ident < $n:expr, $step:expr) => {
+        steps!(@ $i, $n, $step, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19
+            20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39)
     };
-    (@ $i:ident, $step:expr, $($at:literal)*) => {
+    (@ $i:ident, $n:expr, $step:expr, $($at:literal)*) => {
         $({
             let $i = $at;
-            $step
+            if $i < $n {
+                $step
+            }
         })*
     };
 }
 
-const _: () = assert!(STEPS == 16, "`steps!` unrolls 16 steps");
+const _: () = assert!(STEPS == 16 && STEPS_2 == 40, "`steps!` unrolls up to 40 steps");
 
-/// Words per point.
-const WORDS: usize = 12;
+/// The number of steps that are interleaved with a product of coordinates.
+const fn steps_of(n: usize) -> usize {
+    if n == 1 { STEPS } else { STEPS_2 }
+}
 
-/// The number of elements per vector that the backward pass needs: 320 bytes per pair.
-const KEPT: usize = 5;
-/// The limbs of these elements.
-type Kept = [Lane; 8 * KEPT];
-
-/// Offsets in [`Kept`]: the product of all earlier denominators in the chain, the vector's own
-/// denominator, x of the first points, their y with sign, not carried, and the rise to the second
-/// points' y.
-const BEFORE: usize = 0;
-const D: usize = 8;
-const X: usize = 16;
-const Y: usize = 24;
-const RISE: usize = 32;
-
-/// Loads a kept element.
 #[inline(always)]
-fn kept(from: &Kept, at: usize) -> Fq {
-    Element::new(*from[at..].first_chunk().expect("eight limbs"))
-}
-
-/// The points on one side of eight pairs, while they are read.
-struct Reading<'s> {
-    rows: [&'s [u64; WORDS]; 8],
-    columns: [Lane; WORDS],
-    negative: Mask,
-}
-
-impl<'s> Reading<'s> {
-    #[inline(always)]
-    fn new(src: &'s [G1Point], pairs: &[[u32; 2]; 8], side: usize) -> Self {
-        let words: &[[u64; WORDS]] = bytemuck::cast_slice(src);
-        let mut rows = [&words[0]; 8];
-        for i in 0..8 {
-            rows[i] = &words[(pairs[i][side] & !NEGATIVE) as usize];
-        }
-        Self { rows, columns: [Lane::splat(0); WORDS], negative: Lane::top_bits(pairs, side) }
+fn carried<const N: usize>(x: &[Loose; N]) -> [Fq; N] {
+    let mut out = [Fq::zero(); N];
+    for part in 0..N {
+        out[part] = x[part].carried();
     }
-
-    /// Transposes all columns, in three steps.
-    #[inline(always)]
-    fn transpose(&mut self, step: usize) {
-        let columns = self.columns.first_chunk_mut().expect("eight columns");
-        match step {
-            0 => {
-                for i in 0..8 {
-                    columns[i] = Lane::load(self.rows[i].first_chunk().expect("eight words"));
-                }
-                Lane::transpose_step(columns, 0);
-                Lane::transpose_step(columns, 1);
-            }
-            1 => {
-                for step in 2..Lane::TRANSPOSITION {
-                    Lane::transpose_step(columns, step);
-                }
-            }
-            _ => {
-                let mut rows = [self.rows[0].last_chunk().expect("four words"); 8];
-                for i in 1..8 {
-                    rows[i] = self.rows[i].last_chunk().expect("four words");
-                }
-                self.columns[8..].copy_from_slice(&Lane::half_columns(rows));
-            }
-        }
-        // all columns at every step: an MSM is 3 % faster than with only those of the step
-        for i in 0..WORDS {
-            self.columns[i] = self.columns[i].here();
-        }
-    }
-
-    /// A limb of x.
-    #[inline(always)]
-    fn x(&self, k: usize) -> Lane {
-        cut_limb::<6>(self.columns.first_chunk().expect("six words"), 0, k).here()
-    }
-
-    /// A limb of y, negated where the point is.
-    #[inline(always)]
-    fn y(&self, k: usize) -> Lane {
-        cut_limb::<6>(self.columns.last_chunk().expect("six words"), 0, k)
-            .negated(self.negative)
-            .here()
-    }
-}
-
-/// Eight pairs that are being read, and what can be computed without a product: `b - a + p` of
-/// their x and `b - a + 2 p` of their y.
-struct Arriving<'s> {
-    a: Reading<'s>,
-    b: Reading<'s>,
-    d: Carrying,
-    rise: Carrying,
-    // zero in lanes where x of a or of b is zero, or both are equal
-    any: [Lane; 3],
-}
-
-impl<'s> Arriving<'s> {
-    #[inline(always)]
-    fn new(src: &'s [G1Point], pairs: &[[u32; 2]; 8]) -> Self {
-        let (a, b) = (Reading::new(src, pairs, 0), Reading::new(src, pairs, 1));
-        Self { a, b, d: Carrying::new(), rise: Carrying::new(), any: [Lane::splat(0); 3] }
-    }
-
-    #[inline(always)]
-    fn step(&mut self, to: &mut Kept, i: usize) {
-        match i {
-            0..3 => self.a.transpose(i),
-            3..5 => {
-                four!(k = 4 * (i - 3), {
-                    to[X + k] = self.a.x(k);
-                });
-            }
-            5..7 => {
-                four!(k = 4 * (i - 5), {
-                    to[Y + k] = self.a.y(k);
-                });
-            }
-            7..10 => self.b.transpose(i - 7),
-            10..12 => {
-                four!(k = 4 * (i - 10), {
-                    let (xa, xb) = (to[X + k], self.b.x(k));
-                    let difference = xb.sub(xa);
-                    self.any[0] = self.any[0].or(xa);
-                    self.any[1] = self.any[1].or(xb);
-                    self.any[2] = self.any[2].or(difference);
-                    self.d.put(k, difference.add(Lane::splat(Q::MULTIPLES[k][1])));
-                });
-            }
-            _ => {
-                two!(k = 2 * (i - 12), {
-                    self.rise
-                        .put(k, self.b.y(k).sub(to[Y + k]).add(Lane::splat(Q::MULTIPLES[k][2])));
-                    to[RISE + k] = self.rise.limb(k);
-                });
-            }
-        }
-    }
-
-    /// The lanes that may not be plain additions.
-    #[inline(always)]
-    fn special(&self) -> Mask {
-        let zero = Lane::splat(0);
-        self.any[0].equal(zero) | self.any[1].equal(zero) | self.any[2].equal(zero)
-    }
-}
-
-/// Reduces `sum + LIFT p` below p in steps, as [`Loose::reduced`] does at once.
-struct Reducing<const LIFT: usize> {
-    sum: [Lane; 8],
-    quotient: Lane,
-    out: Carrying,
-}
-
-impl<const LIFT: usize> Reducing<LIFT> {
-    #[inline(always)]
-    fn new() -> Self {
-        Self { sum: [Lane::splat(0); 8], quotient: Lane::splat(0), out: Carrying::new() }
-    }
-
-    /// One of nine steps; the first four ask for the limbs of the sum.
-    #[inline(always)]
-    fn step(&mut self, limb: impl Fn(usize) -> Lane, i: usize) {
-        match i {
-            0..4 => {
-                two!(k = 2 * i, {
-                    self.sum[k] = limb(k).add(Lane::splat(Q::MULTIPLES[k][LIFT])).here();
-                });
-            }
-            4 => self.quotient = quotient(&self.sum).here(),
-            5..9 => {
-                two!(k = 2 * (i - 5), {
-                    self.out.put(k, self.sum[k].sub(self.quotient.lookup(&Q::MULTIPLES[k])));
-                });
-            }
-            _ => {}
-        }
-    }
-
-    /// The number below p, and whether it needed no correction.
-    #[inline(always)]
-    fn done(&self) -> (Fq, bool) {
-        let mut out = self.out.done();
-        let sure = surely_reduced(&out);
-        if !sure {
-            // SAFETY: lanes exist only where AVX-512 IFMA does.
-            out = unsafe { mend(out) };
-        }
-        out.check();
-        (out, sure)
-    }
+    out
 }
 
 /// Sums on their way back to memory.
@@ -280,128 +161,192 @@ impl Writing {
         Self { words: [Lane::splat(0); WORDS] }
     }
 
+    /// One of 16 N steps: 16 for each [`WORDS`] words.
     #[inline(always)]
-    fn step(&mut self, x: &Fq, y: &Fq, to: &mut [u64; 8 * WORDS], i: usize) {
+    fn step<const N: usize>(&mut self, x: &[Fq; N], y: &[Fq; N], to: &mut [Words<N>; 8], i: usize) {
+        let (block, i) = (i / 16, i % 16);
+        if block >= N {
+            return;
+        }
+        let [first, second] = match (N, block) {
+            (1, _) => [&x[0], &y[0]],
+            (_, 0) => [&x[0], &x[1]],
+            _ => [&y[0], &y[1]],
+        };
         match i {
-            0..6 => self.words[i] = x.joined_word(i).here(),
-            6..12 => self.words[i] = y.joined_word(i - 6).here(),
+            0..6 => self.words[i] = first.joined_word(i).here(),
+            6..12 => self.words[i] = second.joined_word(i - 6).here(),
             _ => {}
         }
         if i >= 4 {
             let group = i / 4 - 1;
             let columns = self.words[4 * group..].first_chunk().expect("four words");
-            Lane::store_half_columns_step(columns, &mut to[4 * group..], WORDS, i % 4);
+            let to = &mut to.as_flattened_mut().as_flattened_mut()[WORDS * block + 4 * group..];
+            Lane::store_half_columns_step(columns, to, WORDS * N, i % 4);
         }
     }
 }
 
 /// A vector whose sum is known except for the end of its y.
-struct Ending {
+struct Ending<const N: usize> {
     vector: usize,
-    x: Fq,
-    y: Loose,
-    ya: Loose,
+    x: [Fq; N],
+    y: [Loose; N],
+    ya: [Fq; N],
     special: Option<Special>,
 }
 
 lanes! {
-    /// Adds pairs, with the same results as [`super::batch`].
+    /// Adds pairs of points.
     // One function, because every product is interleaved with steps of its neighbors: the state that they
     // share must stay in registers, and a call would end the overlap.
     #[inline(never)]
     // One piece: the two passes share what is in registers and on the stack.
-    fn add_batch(src: &[G1Point], pairs: &[[u32; 2]], out: &mut [G1Point], scratch: &mut [Lane]) {
+    fn add_batch<P: Point, const N: usize>(src: &[P], pairs: &[[u32; 2]], next_pairs: &[[u32; 2]], out: &mut [P], scratch: &mut [Fq])
+    where P::Lanes: Coordinates<N> {
         let vectors = pairs.len().div_ceil(8);
-        let all = &mut scratch.as_chunks_mut::<{ 8 * KEPT }>().0[..vectors];
+        let all = &mut scratch.as_chunks_mut::<N>().0.as_chunks_mut::<KEPT>().0[..vectors + AHEAD];
+        let words = words_of::<P, N>(src);
         let eights = Pairs::new(pairs);
         let mut specials: Vec<Special> = Vec::new();
-        let mut products = [Fq::one(); 2];
-        let mut next = Arriving::new(src, eights.of(0));
-        steps!(i, next.step(&mut all[0], i));
+        all[0][BEFORE] = P::Lanes::one().parts();
+        all[1][BEFORE] = all[0][BEFORE];
+        let mut next = Arriving::new(words, eights.of(0));
+        steps!(i < steps_of(N), next.step(&mut all[0], i));
         for v in 0..vectors {
             prefetch_there(src, pairs, v);
-            let mut d = next.d.done();
+            let [this, to, after] = all[v..].first_chunk_mut().expect("there are two more than vectors");
             if next.special() != 0 {
-                let special;
-                (special, d) = classify(src, eights.of(v), v);
+                let (special, denominators) = classify(src, eights.of(v), v);
+                this[D] = denominators.parts();
                 specials.push(special);
             }
-            let before = products[v % 2];
-            all[v][BEFORE..D].copy_from_slice(&before.0);
-            all[v][D..X].copy_from_slice(&d.0);
             // past the end, the last vector is read again
-            let ahead = (v + 1).min(vectors - 1);
-            next = Arriving::new(src, eights.of(ahead));
-            let to = &mut all[ahead];
-            products[v % 2] = mul_loose_beside(&before, &d, |i| next.step(to, i)).carried();
+            next = Arriving::new(words, eights.of((v + 1).min(vectors - 1)));
+            after[BEFORE] = carried(&P::Lanes::mul_beside(&this[BEFORE], &this[D], #[inline(always)] |i| next.step(to, i)));
         }
-        let mut inverses = invert(&products);
+        let [even, odd] = [vectors + vectors % 2, vectors + 1 - vectors % 2];
+        let [a, b] = invert(&[P::Lanes::of(all[even][BEFORE]), P::Lanes::of(all[odd][BEFORE])]);
+        let mut inverses = [a.parts(), b.parts()];
         let last = vectors - 1;
-        let mut reciprocal = mul_loose(&inverses[last % 2], &kept(&all[last], BEFORE)).carried();
-        let zero = Fq::zero();
-        let mut ending = Ending { vector: vectors, x: zero, y: Loose::of(&zero), ya: Loose::of(&zero), special: None };
+        let mut reciprocal =
+            carried(&P::Lanes::mul_beside(&inverses[last % 2], &all[last][BEFORE], #[inline(always)] |_| {}));
+        let mut ending = Ending {
+            vector: vectors,
+            x: [Fq::zero(); N],
+            y: [Loose::of(&Fq::zero()); N],
+            ya: [Fq::zero(); N],
+            special: None,
+        };
         // buffer for the last vector if it is not full, and for the rounds before the first sum
-        let mut aside = [0; 8 * WORDS];
+        let mut aside = [[[0; WORDS]; N]; 8];
         for v in (0..vectors).rev() {
+            prefetch_back(&all[..v], out, v);
+            let to_come = next_pairs.iter().skip(8 * (last - v)).take(8);
+            prefetch(src, to_come, Lane::prefetch_far);
             let this = &all[v];
-            let (d, xa, mut rise) = (kept(this, D), kept(this, X), kept(this, RISE));
             let special = specials.pop_if(|special| special.vector == v);
-            let mut b_less_a = d;
-            if let Some(special) = &special {
-                (rise, b_less_a) = special_slopes(src, eights.of(v), special, &xa, rise);
-            }
-            let mut y = Reducing::<2>::new();
-            let slope = mul_loose_beside(&rise, &reciprocal, |i| {
-                y.step(|k| ending.y_limb(k), i);
-            })
-            .carried();
+            let (rises, differences);
+            let (rise, b_less_a) = if let Some(special) = &special {
+                let (xa, rise) = (P::Lanes::of(this[X]), P::Lanes::of(this[RISE]));
+                let slopes = special_slopes(src, eights.of(v), special, &xa, rise);
+                (rises, differences) = (slopes.0.parts(), slopes.1.parts());
+                (&rises, &differences)
+            } else {
+                (&this[RISE], &this[D])
+            };
+            let mut y = Reducing::<2, N>::new();
+            let slope = carried(&P::Lanes::mul_beside(rise, &reciprocal, #[inline(always)] |i| {
+                y.step(#[inline(always)] |part, k| ending.y_limb(part, k), i);
+            }));
             let (end_x, end_y) = ending.done(src, &eights, &y);
             let to = target(out, &mut aside, ending.vector);
-            let (mut writing, mut shifted) = (Writing::new(), [Lane::splat(0); 8]);
-            inverses[v % 2] = mul_loose_beside(&inverses[v % 2], &d, |i| {
+            let (mut writing, mut shifted) = (Writing::new(), [Fq::zero(); N]);
+            inverses[v % 2] = carried(&P::Lanes::mul_beside(&inverses[v % 2], &this[D], #[inline(always)] |i| {
                 writing.step(&end_x, &end_y, to, i);
-                if i < 8 {
-                    shifted[i] = slope.shifted_limb(i).here();
+                if i < 8 * N {
+                    shifted[i / 8].0[i % 8] = slope[i / 8].shifted_limb(i % 8).here();
                 }
-            })
-            .carried();
+            }));
             finish(out, &aside, ending.vector);
-            let square = square_loose(&slope);
+            let square = P::Lanes::square(&slope);
             let ahead = v.saturating_sub(1);
-            let (mut x, mut run) = (Reducing::<5>::new(), Carrying::new());
-            reciprocal = mul_loose_beside(&inverses[ahead % 2], &kept(&all[ahead], BEFORE), |i| {
-                x.step(|k| square.0[k].sub(xa.0[k]).sub(xa.0[k]).sub(b_less_a.0[k]), i);
-                if (9..13).contains(&i) {
-                    two!(k = 2 * (i - 9), {
-                        run.put(k, xa.0[k].sub(x.out.limb(k)).add(Lane::splat(Q::MULTIPLES[k][1])));
-                    });
+            let (mut x, mut run, mut carry) = (Reducing::<5, N>::new(), [Fq::zero(); N], Carry::new());
+            reciprocal = carried(&P::Lanes::mul_beside(&inverses[ahead % 2], &all[ahead][BEFORE], #[inline(always)] |i| {
+                x.step(
+                    #[inline(always)] |part, k| {
+                        let xa = this[X][part].0[k];
+                        square[part].0[k].sub(xa).sub(xa).sub(b_less_a[part].0[k])
+                    },
+                    i,
+                );
+                let run_step = i.wrapping_sub(Reducing::<5, N>::STEPS);
+                if run_step < 4 * N {
+                    for k in [2 * run_step, 2 * run_step + 1] {
+                        let difference = this[X][k / 8].0[k % 8].sub(x.out[k / 8].0[k % 8]);
+                        let lifted = difference.add(Lane::splat(Q::MULTIPLES[k % 8][1]));
+                        run[k / 8].0[k % 8] = carry.put(k, lifted);
+                    }
                 }
-            })
-            .carried();
+            }));
             let (x, sure) = x.done();
-            let run = if sure { run.done() } else { xa.sub::<0>(&x) };
-            let y = mul_loose(&Element::new(shifted), &run);
+            if !sure {
+                for part in 0..N {
+                    run[part] = this[X][part].sub::<0>(&x[part]);
+                }
+            }
+            let y = P::Lanes::mul_beside(&shifted, &run, #[inline(always)] |_| {});
             let copies = special.filter(Special::has_copies);
-            ending = Ending { vector: v, x, y, ya: Loose(*this[Y..].first_chunk().expect("eight limbs")), special: copies };
+            ending = Ending { vector: v, x, y, ya: this[Y], special: copies };
         }
         end_first(src, &eights, &ending, out, &mut aside);
     }
 }
 
-impl Ending {
+/// Prefetches what is kept of the vector before, and the place of the sums of a vector.
+#[inline(always)]
+fn prefetch_back<P: Point, const N: usize>(before: &[Kept<N>], out: &[P], vector: usize) {
+    let at = out.as_ptr().wrapping_add(8 * vector);
+    for line in (0..8 * size_of::<P>()).step_by(64) {
+        Lane::prefetch(at.wrapping_byte_add(line));
+    }
+    let at = before.as_ptr().wrapping_add(before.len()).wrapping_sub(1);
+    for line in (0..size_of::<Kept<N>>()).step_by(64) {
+        Lane::prefetch(at.wrapping_byte_add(line));
+    }
+}
+
+/// The points as words.
+#[inline(always)]
+fn words_of<P: Point, const N: usize>(points: &[P]) -> &[Words<N>] {
+    let words: &[u64] = bytemuck::cast_slice(points);
+    words.as_chunks().0.as_chunks().0
+}
+
+impl<const N: usize> Ending<N> {
     /// A limb of y before its reduction.
     #[inline(always)]
-    fn y_limb(&self, k: usize) -> Lane {
-        self.y.0[k].sub(self.ya.0[k])
+    fn y_limb(&self, part: usize, k: usize) -> Lane {
+        self.y[part].0[k].sub(self.ya[part].0[k])
     }
 
     /// The sums of the vector.
     #[inline(always)]
-    fn done(&self, src: &[G1Point], eights: &Pairs<'_>, y: &Reducing<2>) -> (Fq, Fq) {
+    fn done<P: Point>(
+        &self,
+        src: &[P],
+        eights: &Pairs<'_>,
+        y: &Reducing<2, N>,
+    ) -> ([Fq; N], [Fq; N])
+    where
+        P::Lanes: Coordinates<N>,
+    {
         let (mut x, (mut y, _)) = (self.x, y.done());
         if let Some(special) = &self.special {
+            let (of_x, of_y) = (P::Lanes::of(x), P::Lanes::of(y));
             // SAFETY: lanes exist only where AVX-512 IFMA does.
-            (x, y) = unsafe { special_sums(src, eights.of(self.vector), special, x, y) };
+            let sums = unsafe { special_sums(src, eights.of(self.vector), special, of_x, of_y) };
+            (x, y) = (sums.0.parts(), sums.1.parts());
         }
         (x, y)
     }
@@ -409,38 +354,49 @@ impl Ending {
 
 /// Ends the sums of the first vector, which come last and have no product to overlap with.
 #[inline(always)]
-fn end_first(
-    src: &[G1Point],
+fn end_first<P: Point, const N: usize>(
+    src: &[P],
     eights: &Pairs<'_>,
-    ending: &Ending,
-    out: &mut [G1Point],
-    aside: &mut [u64; 8 * WORDS],
-) {
-    let mut y = Reducing::<2>::new();
-    steps!(i, y.step(|k| ending.y_limb(k), i));
+    ending: &Ending<N>,
+    out: &mut [P],
+    aside: &mut [Words<N>; 8],
+) where
+    P::Lanes: Coordinates<N>,
+{
+    let mut y = Reducing::<2, N>::new();
+    steps!(
+        i < steps_of(N),
+        y.step(
+            #[inline(always)]
+            |part, k| ending.y_limb(part, k),
+            i
+        )
+    );
     let (end_x, end_y) = ending.done(src, eights, &y);
     let to = target(out, aside, 0);
     let mut writing = Writing::new();
-    steps!(i, writing.step(&end_x, &end_y, to, i));
+    steps!(i < steps_of(N), writing.step(&end_x, &end_y, to, i));
     finish(out, aside, 0);
 }
 
 /// Returns the place to which the sums of a vector are written: the output or, if fewer than eight
 /// of them fit, a buffer.
 #[inline(always)]
-fn target<'o>(
-    out: &'o mut [G1Point],
-    aside: &'o mut [u64; 8 * WORDS],
+fn target<'o, P: Point, const N: usize>(
+    out: &'o mut [P],
+    aside: &'o mut [Words<N>; 8],
     vector: usize,
-) -> &'o mut [u64; 8 * WORDS] {
+) -> &'o mut [Words<N>; 8] {
     let words: &mut [u64] = bytemuck::cast_slice_mut(out);
-    words.get_mut(8 * WORDS * vector..).and_then(|rest| rest.first_chunk_mut()).unwrap_or(aside)
+    let points: &mut [Words<N>] = words.as_chunks_mut().0.as_chunks_mut().0;
+    points.get_mut(8 * vector..).and_then(|rest| rest.first_chunk_mut()).unwrap_or(aside)
 }
 
 /// Copies buffered sums to the output.
 #[inline(always)]
-fn finish(out: &mut [G1Point], aside: &[u64; 8 * WORDS], vector: usize) {
+fn finish<P: Point, const N: usize>(out: &mut [P], aside: &[Words<N>; 8], vector: usize) {
     if let Some(rest) = out.get_mut(8 * vector..).filter(|rest| rest.len() < 8) {
-        rest.copy_from_slice(&bytemuck::cast_slice(aside)[..rest.len()]);
+        let sums: &[P] = bytemuck::cast_slice(aside.as_flattened().as_flattened());
+        rest.copy_from_slice(&sums[..rest.len()]);
     }
 }

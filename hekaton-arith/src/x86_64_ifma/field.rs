@@ -531,7 +531,7 @@ pub(crate) fn negate_row(row: &mut [u64; 8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::loose::Loose;
+    use super::super::loose::{Loose, Reducing};
     use super::*;
 
     /// The limbs of `k p + delta`.
@@ -560,6 +560,15 @@ mod tests {
             out[j + 1] = out[j + 1].wrapping_sub(moved);
         }
         out
+    }
+
+    /// The limbs of `x + LIFT p`, reduced.
+    fn reduced<const LIFT: usize>(x: Loose) -> [[u64; 8]; 8] {
+        let mut reducing = Reducing::<LIFT, 1>::new();
+        for step in 0..Reducing::<LIFT, 1>::STEPS {
+            reducing.step(|_, k| x.0[k], step);
+        }
+        lanes_of(reducing.done().0[0].0)
     }
 
     fn lanes_of<const N: usize>(x: [Lane; N]) -> [[u64; N]; 8] {
@@ -613,9 +622,9 @@ mod tests {
                 std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
             let limbs: [Lane; 8] =
                 std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
-            assert_eq!(lanes_of(Loose(limbs).reduced::<0>().0), [expected; 8], "{x:x?}");
+            assert_eq!(reduced::<0>(Loose(limbs)), [expected; 8], "{x:x?}");
             let less = Loose(limbs).minus(Loose(Fq::p(0)));
-            assert_eq!(lanes_of(less.reduced::<1>().0), [expected; 8], "{x:x?}");
+            assert_eq!(reduced::<1>(less), [expected; 8], "{x:x?}");
         }
         // 0 .. 8 p: at most a little above p
         for (i, (x, expected)) in edges::<R, 5>(0, 243, SETTLING).into_iter().enumerate() {

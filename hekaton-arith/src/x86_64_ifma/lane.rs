@@ -303,6 +303,13 @@ impl Lane {
         Self(unsafe { here(self.0) })
     }
 
+    /// Prefetches the cache line of an address into the second-level cache.
+    #[inline(always)]
+    pub(crate) fn prefetch_far<T>(at: *const T) {
+        // SAFETY: a prefetch accepts any address, readable or not.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+    }
+
     /// Prefetches the cache line of an address, which need not be readable.
     #[inline(always)]
     pub(crate) fn prefetch<T>(at: *const T) {

@@ -210,4 +210,8 @@ impl Lane {
     /// Does nothing: there is no cache to fill.
     #[inline(always)]
     pub(crate) fn prefetch<T>(_: *const T) {}
+
+    /// Does nothing: there is no cache to fill.
+    #[inline(always)]
+    pub(crate) fn prefetch_far<T>(_: *const T) {}
 }

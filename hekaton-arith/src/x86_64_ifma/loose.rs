@@ -1,17 +1,8 @@
 //! Sums in Fq with limbs that are carried only once, when all terms are in, and their reduction
 //! below p.
 
-use super::field::{Element, Fq, LIMB, Modulus, Q, QUOTIENT};
-use super::lane::{Lane, Mask};
-
-impl Fq {
-    /// Computes `(+-b) - (+-a) + 2 p`, below 4 p; each operand is negated in the lanes of its mask.
-    #[inline(always)]
-    pub(crate) fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
-        let zero = Loose([Lane::splat(0); 8]);
-        zero.less_signed(b, !negative_b).less_signed(a, negative_a).lifted::<2>().carried()
-    }
-}
+use super::field::{Fq, LIMB, Modulus, Q, QUOTIENT};
+use super::lane::Lane;
 
 /// Eight numbers with limbs that have not been carried yet: limbs are signed and within 2^60 of
 /// zero.
@@ -55,24 +46,6 @@ impl Loose {
         self.plus(Self(Fq::p(K))).carried()
     }
 
-    /// Computes `self - b`.
-    #[inline(always)]
-    pub(crate) fn less(mut self, b: &Fq) -> Self {
-        for j in 0..8 {
-            self.0[j] = self.0[j].sub(b.0[j]);
-        }
-        self
-    }
-
-    /// Computes `self - b`, and `self + b` in the lanes of the mask.
-    #[inline(always)]
-    pub(crate) fn less_signed(mut self, b: &Fq, negative: Mask) -> Self {
-        for j in 0..8 {
-            self.0[j] = self.0[j].sub(b.0[j].negated(negative));
-        }
-        self
-    }
-
     /// Computes `self + LIFT p`.
     #[inline(always)]
     pub(crate) fn lifted<const LIFT: usize>(mut self) -> Self {
@@ -81,71 +54,108 @@ impl Loose {
         }
         self
     }
-
-    /// Reduces `self + LIFT p`, which must be in p .. 8 p, below p.
-    ///
-    /// The quotient is estimated from the two top limbs, which are `x / 2^364`, rounded down, up to
-    /// 2^-44. The estimate is too small by less than 2^-16.5 and never too large: the first numbers
-    /// whose top limbs reach k exceed k p by at least 0.04 of 2^364. So only a few lanes need a
-    /// second look: those whose top limb is that of p, or one more.
-    #[inline(always)]
-    pub(crate) fn reduced<const LIFT: usize>(self) -> Fq {
-        let mut t = self.lifted::<LIFT>().0;
-        let q = quotient(&t);
-        for j in 0..8 {
-            t[j] = t[j].sub(q.lookup(&Q::MULTIPLES[j]));
-        }
-        let mut out = Fq::propagate(t);
-        if !surely_reduced(&out) {
-            // SAFETY: lanes exist only where AVX-512 IFMA does.
-            out = unsafe { mend(out) };
-        }
-        out.check();
-        out
-    }
 }
 
-/// Limbs that are carried one after another.
-pub(super) struct Carrying {
-    limbs: [Lane; 8],
-    carry: Lane,
-}
+/// The carry between the limbs of a number, which are carried one after another.
+pub(super) struct Carry(Lane);
 
-impl Carrying {
+impl Carry {
     #[inline(always)]
     pub(super) fn new() -> Self {
-        Self { limbs: [Lane::splat(0); 8], carry: Lane::splat(0) }
+        Self(Lane::splat(0))
     }
 
-    /// Adds limb k, after all below it.
+    /// Carries limb `k % 8`, after all below it. A further number may follow.
     #[inline(always)]
-    pub(super) fn put(&mut self, k: usize, limb: Lane) {
-        let t = limb.add(self.carry);
-        self.limbs[k] = if k < 7 { t.and(Lane::splat(LIMB)) } else { t }.here();
-        self.carry = t.carry().here();
-    }
-
-    #[inline(always)]
-    pub(super) fn done(&self) -> Fq {
-        Element::new(self.limbs)
-    }
-
-    /// Limb k, which must have been put.
-    #[inline(always)]
-    pub(super) fn limb(&self, k: usize) -> Lane {
-        self.limbs[k]
+    pub(super) fn put(&mut self, k: usize, limb: Lane) -> Lane {
+        let t = if k.is_multiple_of(8) { limb } else { limb.add(self.0) };
+        if k % 8 == 7 {
+            return t.here();
+        }
+        self.0 = t.carry().here();
+        t.and(Lane::splat(LIMB)).here()
     }
 }
 
-/// The multiple of p to subtract: see [`Loose::reduced`].
+/// Reduces N sums plus LIFT p, which must be in p .. 8 p, below p, in steps that can be placed
+/// between other instructions.
+///
+/// The quotient is estimated from the two top limbs, which are `x / 2^364`, rounded down, up to
+/// 2^-44. The estimate is too small by less than 2^-16.5 and never too large: the first numbers
+/// whose top limbs reach k exceed k p by at least 0.04 of 2^364. So only a few lanes need a
+/// second look: those whose top limb is that of p, or one more.
+pub(super) struct Reducing<const LIFT: usize, const N: usize> {
+    sum: [Lane; 8],
+    quotient: Lane,
+    carry: Carry,
+    /// The limbs below p so far, or less than p above it.
+    pub(super) out: [Fq; N],
+}
+
+impl<const LIFT: usize, const N: usize> Reducing<LIFT, N> {
+    /// The number of steps.
+    pub(super) const STEPS: usize = 9 * N;
+
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self {
+            sum: [Lane::splat(0); 8],
+            quotient: Lane::splat(0),
+            carry: Carry::new(),
+            out: [Fq::zero(); N],
+        }
+    }
+
+    /// Asks for the limbs of an element's sum in the first four of its nine steps.
+    #[inline(always)]
+    pub(super) fn step(&mut self, limb: impl Fn(usize, usize) -> Lane, i: usize) {
+        let part = i / 9;
+        if part >= N {
+            return;
+        }
+        match i % 9 {
+            i @ 0..4 => {
+                for k in [2 * i, 2 * i + 1] {
+                    self.sum[k] = limb(part, k).add(Lane::splat(Q::MULTIPLES[k][LIFT])).here();
+                }
+            }
+            4 => self.quotient = quotient(&self.sum).here(),
+            i => {
+                for k in [2 * i - 10, 2 * i - 9] {
+                    let multiple = self.quotient.lookup(&Q::MULTIPLES[k]);
+                    self.out[part].0[k] = self.carry.put(k, self.sum[k].sub(multiple));
+                }
+            }
+        }
+    }
+
+    /// The numbers below p, and whether they needed no correction.
+    #[inline(always)]
+    pub(super) fn done(&self) -> ([Fq; N], bool) {
+        let mut out = self.out;
+        let mut all_sure = true;
+        for part in 0..N {
+            let sure = surely_reduced(&out[part]);
+            if !sure {
+                // SAFETY: lanes exist only where AVX-512 IFMA does.
+                out[part] = unsafe { mend(out[part]) };
+            }
+            out[part].check();
+            all_sure &= sure;
+        }
+        (out, all_sure)
+    }
+}
+
+/// The multiple of p to subtract.
 #[inline(always)]
-pub(super) fn quotient(t: &[Lane; 8]) -> Lane {
+fn quotient(t: &[Lane; 8]) -> Lane {
     Lane::splat(0).madd_high(t[7].add(t[6].carry()), Lane::splat(QUOTIENT))
 }
 
 /// Reports whether the top limbs alone show that all lanes are between 0 and p.
 #[inline(always)]
-pub(super) fn surely_reduced(x: &Fq) -> bool {
+fn surely_reduced(x: &Fq) -> bool {
     x.0[7].not_below(Lane::splat(Q::SHIFTED[0][7])) == 0
 }
 
@@ -153,7 +163,7 @@ lanes! {
     /// Reduces numbers below `2 p` to below p.
     #[cold]
     #[inline(never)]
-    pub(super) fn mend(x: Fq) -> Fq {
+    fn mend(x: Fq) -> Fq {
         x.reduce_once::<0>()
     }
 }

@@ -50,6 +50,7 @@ mod pairing;
 mod pairs;
 mod product;
 mod radix3;
+mod reading;
 #[path = "../lanes/target_group.rs"]
 mod target_group;
 #[path = "../lanes/tower.rs"]

@@ -6,7 +6,7 @@
 
 use super::field::{Element, Fq, Fr, Modulus, Q, R, limbs};
 use super::lane::Lane;
-use super::loose::{Carrying, Loose};
+use super::loose::{Carry, Loose};
 use crate::lanes::power_of_two;
 use std::marker::PhantomData;
 
@@ -21,6 +21,13 @@ macro_rules! rows {
             let $i = $at;
             if $i < $n $body
         })*
+    };
+}
+
+/// Same as [`rows!`], from the last row to the first.
+macro_rules! rows_down {
+    ($i:ident < $n:expr, $body:block) => {
+        rows!(@ $i, $n, $body, 7 6 5 4 3 2 1 0)
     };
 }
 
@@ -117,6 +124,7 @@ fn nothing(_: usize, _: &mut Lane) {}
 /// Interleaves a step of other work and keeps it in place, after the row before it.
 #[inline(always)]
 fn interleaved(mut step: impl FnMut(usize)) -> impl Beside {
+    #[inline(always)]
     move |i, accumulator| {
         *accumulator = accumulator.here();
         step(i);
@@ -245,29 +253,29 @@ pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(
     a: &Element<M, N>,
     b: &Element<M, N>,
 ) -> Wide<M, W> {
-    mul_wide_beside(a, b, nothing)
-}
-
-/// Same as [`mul_wide`], with a step interleaved after each row.
-#[inline(always)]
-fn mul_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
-    a: &Element<M, N>,
-    b: &Element<M, N>,
-    mut beside: impl Beside,
-) -> Wide<M, W> {
     a.check();
     b.check();
     let mut t = [Lane::splat(0); W];
     rows!(i < N, {
-        for j in 0..N {
-            t[i + j] = t[i + j].madd_low(a.0[j], b.0[i]);
-        }
-        for j in 0..N {
-            t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], b.0[i]);
-        }
-        beside(i, &mut t[i + 1]);
+        wide_row(&mut t, &a.0, &b.0, i);
     });
     Wide(t, PhantomData)
+}
+
+/// Adds row i of a product to `t[i ..= i + N]`.
+#[inline(always)]
+fn wide_row<const N: usize, const W: usize>(
+    t: &mut [Lane; W],
+    a: &[Lane; N],
+    b: &[Lane; N],
+    i: usize,
+) {
+    for j in 0..N {
+        t[i + j] = t[i + j].madd_low(a[j], b[i]);
+    }
+    for j in 0..N {
+        t[i + j + 1] = t[i + j + 1].madd_high(a[j], b[i]);
+    }
 }
 
 /// Computes `a^2` in N^2 + N multiply-adds.
@@ -312,19 +320,80 @@ pub(crate) fn products_loose([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Loose; 2] {
     [mul_loose(a, b), mul_loose(c, d)]
 }
 
+/// The number of steps that can be interleaved with a product in Fq2.
+pub(crate) const STEPS_2: usize = 40;
+
 /// Computes `(a0 + a1 i) (b0 + b1 i) / R`, with the first coordinate lifted by p: three products
-/// and two reductions, in the order that keeps the fewest values live.
+/// and two reductions.
 #[inline(always)]
-pub(crate) fn complex_product([a0, a1]: [&Fq; 2], [b0, b1]: [&Fq; 2]) -> [Loose; 2] {
-    // the sums are interleaved with the rows of the products before them
-    let (mut a, mut b) = (Carrying::new(), Carrying::new());
-    let v0: WideFq = mul_wide_beside(a0, b0, interleaved(|i| a.put(i, a0.0[i].add(a1.0[i]))));
-    let v1 = mul_wide_beside(a1, b1, interleaved(|i| b.put(i, b0.0[i].add(b1.0[i]))));
-    let c0 = Loose(reduce_limbs(v0.sub(&v1)));
-    let both = v0.add(&v1);
-    let cross: WideFq = mul_wide(&a.done(), &b.done());
-    // a0 b1 + a1 b0 is not negative
-    [c0.lifted::<1>(), Loose(reduce_limbs(cross.sub(&both)))]
+pub(crate) fn complex_product(a: [&Fq; 2], b: [&Fq; 2]) -> [Loose; 2] {
+    complex_product_beside(
+        a,
+        b,
+        #[inline(always)]
+        |_| {},
+    )
+}
+
+/// Same as [`complex_product`], with [`STEPS_2`] steps of other work between its rows.
+///
+/// All three products accumulate in the same limbs. A row changes nine of them; the rows of the
+/// second product go from the last to the first, so each product begins where the one before it
+/// ended, and the other limbs need no registers.
+#[inline(always)]
+pub(crate) fn complex_product_beside(
+    [a0, a1]: [&Fq; 2],
+    [b0, b1]: [&Fq; 2],
+    beside: impl FnMut(usize),
+) -> [Loose; 2] {
+    for factor in [a0, a1, b0, b1] {
+        factor.check();
+    }
+    let mut beside = interleaved(beside);
+    let zero = Lane::splat(0);
+    // the sums of coordinates, between the rows of the first two products
+    let (mut a, mut b) = (Fq::zero(), Fq::zero());
+    let (mut carry_a, mut carry_b) = (Carry::new(), Carry::new());
+    let mut t = [zero; 16];
+    rows!(i < 8, {
+        wide_row(&mut t, &a0.0, &b0.0, i);
+        a.0[i] = carry_a.put(i, a0.0[i].add(a1.0[i]));
+        beside(i, &mut t[i + 1]);
+    });
+    // a0 b0; then a0 b0 - a1 b1 = 2 a0 b0 - t, and t becomes negative
+    let mut c0 = t;
+    rows_down!(i < 8, {
+        wide_row(&mut t, &a1.0, &b1.0, i);
+        c0[i + 8] = c0[i + 8].add(c0[i + 8]).sub(t[i + 8]).here();
+        t[i + 8] = zero.sub(t[i + 8]).here();
+        b.0[7 - i] = carry_b.put(7 - i, b0.0[7 - i].add(b1.0[7 - i]));
+        beside(15 - i, &mut t[i + 1]);
+    });
+    for j in 0..8 {
+        t[j] = zero.sub(t[j]);
+        c0[j] = c0[j].add(c0[j]).add(t[j]);
+    }
+    // a0 b1 + a1 b0, which is not negative
+    rows!(i < 8, {
+        wide_row(&mut t, &a.0, &b.0, i);
+        beside(16 + i, &mut t[i + 1]);
+    });
+    let p = Fq::p(0);
+    rows!(i < 8, {
+        reduce_row::<Q, 8, 16>(&mut t, &p, i);
+        beside(24 + i, &mut t[i + 2]);
+    });
+    rows!(i < 8, {
+        reduce_row::<Q, 8, 16>(&mut c0, &p, i);
+        beside(32 + i, &mut c0[i + 2]);
+    });
+    [upper(&c0).lifted::<1>(), upper(&t)]
+}
+
+/// What a reduction leaves.
+#[inline(always)]
+fn upper(t: &[Lane; 16]) -> Loose {
+    Loose(*t.last_chunk().expect("eight limbs"))
 }
 
 /// Computes `t / R + p mod p` of two numbers t above `-p R`.

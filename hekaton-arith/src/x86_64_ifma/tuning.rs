@@ -4,10 +4,11 @@
 /// G1 and 0.5 us in G2 per addition, both have one inversion, and the products of a vector and
 /// those around the inversion wait for each other for about 1 us.
 pub(super) const FEW_ADDITIONS: usize = 5;
-/// Additions that share an inversion. G1 keeps 320 KiB for this many, which stays in the
-/// second-level cache with their points (on Zen 5 an MSM takes 6 % longer with 4,096).
+/// Additions that share an inversion. G1 keeps 320 KiB for this many and G2 640 KiB, which stays in
+/// the second-level cache (on Zen 5 an MSM in G1 takes 6 % longer with 4,096; on Zen 4 one in G2
+/// takes as long with 512).
 pub(super) const BATCH_G1: usize = 1024;
-pub(super) const BATCH_G2: usize = 2048;
+pub(super) const BATCH_G2: usize = 1024;
 /// The number of points of G1 and G2 below which multiples are computed one by one: on Zen 4 eight
 /// in lanes take 0.83 and 0.81 ms, a single one 0.083 and 0.165 ms.
 pub(crate) const FEW_MULTIPLES_G1: usize = 12;
