@@ -246,9 +246,9 @@ fn msm<S: Summand>(
     if terms.is_empty() {
         return Gt::identity();
     }
-    window_sums(&terms, &digits).iter().rev().fold(Gt::identity(), |acc, sum| {
+    window_sums(&terms, &digits).iter().enumerate().rev().fold(Gt::identity(), |acc, (w, sum)| {
         let shifted =
-            (0..digits.window()).fold(acc.0, |acc, _| portable::fp12_cyclotomic_square(&acc));
+            (0..digits.width_of(w)).fold(acc.0, |acc, _| portable::fp12_cyclotomic_square(&acc));
         Gt(shifted).add(&element(sum))
     })
 }

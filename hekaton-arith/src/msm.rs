@@ -6,8 +6,9 @@
 //! small.
 //!
 //! # The bucket method
-//! A window has c bits. Adding the constant `sum_w 2^(cw + c - 1)` to a scalar makes its windows,
-//! less 2^(c-1) each, signed digits, of which the last is not negative. Points with the same digit
+//! Scalars are cut into windows of c bits, or of c + 1 and c bits if the bits cannot be divided
+//! evenly. Adding `2^(c-1)` in each window to a scalar makes its windows, less 2^(c-1) each, signed
+//! digits, of which the last is not negative. Points with the same digit
 //! fall into one bucket; all buckets are summed by trees of batched affine additions
 //! ([`crate::sums`]). What remains is `sum_j j B_j` over the 2^(c-1) buckets. With `P_l` the sums
 //! of 2^l neighboring buckets, it equals the sum of all buckets (the first has digit 1) plus 2^l
@@ -54,20 +55,69 @@ pub(crate) struct Digits<const W: usize> {
     /// Absolute values; after [`Digits::recode`] including the constant that makes digits signed.
     values: Vec<[u64; W]>,
     bits: usize,
-    window: usize,
-    windows: usize,
+    windows: Windows,
 }
 
 impl<const W: usize> Default for Digits<W> {
     fn default() -> Self {
-        Self { entries: Vec::new(), values: Vec::new(), bits: 0, window: 1, windows: 1 }
+        Self { entries: Vec::new(), values: Vec::new(), bits: 0, windows: Windows::uniform(0, 1) }
+    }
+}
+
+/// The windows of scalars: the first ones, which may be none, have one bit more than the others.
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    count: usize,
+    wide: usize,
+    /// Bits of the others.
+    width: usize,
+}
+
+impl Windows {
+    /// Windows of the same width for values of `bits` bits and one more bit for the last carry.
+    fn uniform(bits: usize, width: usize) -> Self {
+        Self { count: (bits + 1).div_ceil(width), wide: 0, width }
+    }
+
+    /// The windows with the fewest additions.
+    fn best(points: usize, bits: usize) -> Self {
+        let of = |count: usize| Self { count, wide: (bits + 1) % count, width: (bits + 1) / count };
+        (1..=bits.div_ceil(2))
+            .map(of)
+            .filter(|windows| windows.width_of(0) <= WIDEST)
+            .min_by(|a, b| a.additions(points).total_cmp(&b.additions(points)))
+            .unwrap_or(Self::uniform(bits, 2))
+    }
+
+    /// The number of additions of the bucket method: in each window every point goes into a bucket,
+    /// and every bucket takes two additions.
+    fn additions(&self, points: usize) -> f64 {
+        let buckets = (self.count + self.wide) << self.width;
+        (self.count * points + buckets) as f64
+    }
+
+    /// The bits below a window.
+    #[inline(always)]
+    fn start(&self, window: usize) -> usize {
+        self.width * window + window.min(self.wide)
+    }
+
+    #[inline(always)]
+    fn width_of(&self, window: usize) -> usize {
+        self.width + usize::from(window < self.wide)
+    }
+
+    /// The windows of a range that have the same width, those of one width first.
+    fn by_width(&self, windows: Range<usize>) -> [Range<usize>; 2] {
+        let between = self.wide.clamp(windows.start, windows.end);
+        [windows.start..between, between..windows.end]
     }
 }
 
 impl Digits<4> {
     /// The number of windows per scalar.
     pub(crate) fn windows_of_scalars(window: usize) -> usize {
-        windows(FULL_BITS, window)
+        Windows::uniform(FULL_BITS, window).count
     }
 
     /// The digits of all scalars, in windows of `window` bits.
@@ -81,7 +131,7 @@ impl Digits<4> {
             let (entry, value) = absolute(0, x);
             out.push(entry, value);
         }
-        out.recode(FULL_BITS, window);
+        out.recode(FULL_BITS, Windows::uniform(FULL_BITS, window));
         out
     }
 
@@ -94,7 +144,7 @@ impl Digits<4> {
     /// The digits of one scalar, least significant first.
     pub(crate) fn of(&self, i: usize) -> impl Iterator<Item = i32> {
         let sign = if self.entries[i] & NEGATIVE == 0 { 1 } else { -1 };
-        (0..self.windows).map(move |w| sign * self.digit(&self.values[i], w))
+        (0..self.windows.count).map(move |w| sign * self.digit(&self.values[i], w))
     }
 }
 
@@ -113,23 +163,23 @@ impl<const W: usize> Digits<W> {
         (0..64 * W).rev().find(|bit| all[bit / 64] >> (bit % 64) & 1 == 1).map_or(0, |bit| bit + 1)
     }
 
-    /// Chooses the window with the fewest additions and recodes.
+    /// Chooses the windows with the fewest additions and recodes.
     pub(crate) fn recode_best(&mut self) {
         let bits = self.longest();
-        self.recode(bits, best_window(self.entries.len(), bits));
+        self.recode(bits, Windows::best(self.entries.len(), bits));
     }
 
-    /// Bits per window.
-    pub(crate) fn window(&self) -> usize {
-        self.window
+    /// The bits of a window.
+    pub(crate) fn width_of(&self, window: usize) -> usize {
+        self.windows.width_of(window)
     }
 
-    /// Adds the constant that makes the digits of c-bit windows signed.
-    fn recode(&mut self, bits: usize, window: usize) {
-        (self.bits, self.window, self.windows) = (bits, window, windows(bits, window));
+    /// Adds the constant that makes digits signed.
+    fn recode(&mut self, bits: usize, windows: Windows) {
+        (self.bits, self.windows) = (bits, windows);
         let mut constant = [0u64; W];
-        for w in 0..self.windows.saturating_sub(1) {
-            let bit = self.window * w + self.window - 1;
+        for w in 1..windows.count {
+            let bit = windows.start(w) - 1;
             constant[bit / 64] |= 1 << (bit % 64);
         }
         for value in &mut self.values {
@@ -142,35 +192,18 @@ impl<const W: usize> Digits<W> {
         }
     }
 
-    /// The digit of a value in a window, in `-2^(c-1) ..= 2^(c-1)`.
+    /// The digit of a value in a window of c bits, in `-2^(c-1) ..= 2^(c-1)`.
     #[inline(always)]
     fn digit(&self, value: &[u64; W], window: usize) -> i32 {
-        let at = self.window * window;
+        let (at, width) = (self.windows.start(window), self.windows.width_of(window));
         let (word, bit) = (at / 64, at % 64);
         let mut bits = value[word] >> bit;
-        if bit + self.window > 64 && word + 1 < W {
+        if bit + width > 64 && word + 1 < W {
             bits |= value[word + 1] << (64 - bit);
         }
-        let digit = (bits & ((1 << self.window) - 1)) as i32;
-        if window + 1 < self.windows { digit - (1 << (self.window - 1)) } else { digit }
+        let digit = (bits & ((1 << width) - 1)) as i32;
+        if window + 1 < self.windows.count { digit - (1 << (width - 1)) } else { digit }
     }
-}
-
-/// The number of c-bit windows for values of `bits` bits and one more bit for the last carry.
-fn windows(bits: usize, window: usize) -> usize {
-    (bits + 1).div_ceil(window)
-}
-
-/// The number of additions of the bucket method: in each window every point goes into a bucket, and
-/// every bucket takes two additions.
-fn bucket_additions(points: usize, bits: usize, window: usize) -> f64 {
-    (windows(bits, window) * (points + (1 << window))) as f64
-}
-
-/// The window with the fewest additions.
-fn best_window(points: usize, bits: usize) -> usize {
-    let additions = |window: &usize| bucket_additions(points, bits, *window);
-    (2..=WIDEST).min_by(|a, b| additions(a).total_cmp(&additions(b))).unwrap_or(WIDEST)
 }
 
 impl Scalars {
@@ -220,7 +253,7 @@ impl Scalars {
             if digits.entries.is_empty() {
                 return 0.0;
             }
-            bucket_additions(digits.entries.len(), digits.bits, digits.window) + digits.bits as f64
+            digits.windows.additions(digits.entries.len()) + digits.bits as f64
         }
         MsmWork { ones: self.ones.len() as f64, additions: of(&self.small) + of(&self.full) }
     }
@@ -251,8 +284,7 @@ impl MsmWork {
         if n == 0 {
             return Self::default();
         }
-        let additions =
-            bucket_additions(n, FULL_BITS, best_window(n, FULL_BITS)) + FULL_BITS as f64;
+        let additions = Windows::best(n, FULL_BITS).additions(n) + FULL_BITS as f64;
         Self { ones: 0.0, additions }
     }
 }
@@ -321,13 +353,13 @@ fn share_of<const W: usize>(
     thread: usize,
     threads: usize,
 ) -> (Range<usize>, Range<usize>) {
-    let groups = threads.min(digits.windows);
+    let groups = threads.min(digits.windows.count);
     let (group, piece, pieces) = (thread % groups, thread / groups, threads / groups);
     if piece == pieces {
         // a thread that is left over
         return (0..0, 0..0);
     }
-    (part(digits.windows, group, groups), part(digits.entries.len(), piece, pieces))
+    (part(digits.windows.count, group, groups), part(digits.entries.len(), piece, pieces))
 }
 
 fn share_of_windows<G: Curve, const W: usize>(
@@ -340,7 +372,7 @@ fn share_of_windows<G: Curve, const W: usize>(
     some_window_sums(bases, digits, windows, points)
 }
 
-/// Combines the window sums of all threads into `sum_w 2^(c w) sums_w`; `None` if there are no
+/// Combines the window sums of all threads, each times the power of two where its window begins; `None` if there are no
 /// digits.
 fn join_windows<'a, G: Curve, const W: usize>(
     digits: &Digits<W>,
@@ -349,19 +381,19 @@ fn join_windows<'a, G: Curve, const W: usize>(
     if digits.entries.is_empty() {
         return None;
     }
-    let mut sums = vec![<G as Summand>::ZERO; digits.windows];
+    let mut sums = vec![<G as Summand>::ZERO; digits.windows.count];
     let threads = shares.len();
     for (thread, share) in shares.enumerate() {
         let (windows, _) = share_of(digits, thread, threads);
         // the first part of each window is copied, the others are added
-        if thread < digits.windows {
+        if thread < digits.windows.count {
             sums[windows].copy_from_slice(share);
         } else {
             add_each(&mut sums[windows], share);
         }
     }
-    let projective = sums.iter().rev().fold(G::infinity(), |acc, sum| {
-        let shifted = (0..digits.window).fold(acc, |acc, _| portable::double::<G>(&acc));
+    let projective = sums.iter().enumerate().rev().fold(G::infinity(), |acc, (w, sum)| {
+        let shifted = (0..digits.width_of(w)).fold(acc, |acc, _| portable::double::<G>(&acc));
         portable::add_mixed(&shifted, sum)
     });
     Some(portable::normalise_one(&projective))
@@ -369,7 +401,7 @@ fn join_windows<'a, G: Curve, const W: usize>(
 
 /// For each window, the sum of its digits times the bases.
 pub(crate) fn window_sums<S: Summand, const W: usize>(bases: &[S], digits: &Digits<W>) -> Vec<S> {
-    some_window_sums(bases, digits, 0..digits.windows, 0..digits.entries.len())
+    some_window_sums(bases, digits, 0..digits.windows.count, 0..digits.entries.len())
 }
 
 /// Same as [`window_sums`], for some of the windows and some of the entries.
@@ -382,14 +414,15 @@ fn some_window_sums<S: Summand, const W: usize>(
     if entries.is_empty() {
         return vec![S::ZERO; windows.len()];
     }
-    let half = 1usize << (digits.window - 1);
     let at_once = (ENTRIES / entries.len()).max(1);
     let mut sums = Vec::with_capacity(windows.len());
     let mut sorter = Sorter::default();
-    for first in windows.clone().step_by(at_once) {
-        let some = first..(first + at_once).min(windows.end);
-        let buckets = sorter.buckets(bases, digits, some, entries.clone());
-        sums.extend(weighted_sums(buckets, half));
+    for windows in digits.windows.by_width(windows) {
+        for first in windows.clone().step_by(at_once) {
+            let some = first..(first + at_once).min(windows.end);
+            let buckets = sorter.buckets(bases, digits, some, entries.clone());
+            sums.extend(weighted_sums(buckets, 1 << (digits.width_of(first) - 1)));
+        }
     }
     sums
 }
@@ -406,7 +439,8 @@ struct Sorter {
 }
 
 impl Sorter {
-    /// The bucket sums of some windows, window after window, over some of the entries.
+    /// The bucket sums of some windows of the same width, window after window, over some of the
+    /// entries.
     fn buckets<S: Summand, const W: usize>(
         &mut self,
         bases: &[S],
@@ -414,7 +448,7 @@ impl Sorter {
         some: Range<usize>,
         entries: Range<usize>,
     ) -> Vec<S> {
-        let half = 1usize << (digits.window - 1);
+        let half = 1usize << (digits.width_of(some.start) - 1);
         let Self { buckets, signed, ends, sorted } = self;
         // zero digits go into an extra bucket at the end
         let last = some.len() * half;
@@ -485,4 +519,35 @@ fn weighted_sums<S: Summand>(buckets: Vec<S>, half: usize) -> Vec<S> {
     }
     add_each(&mut out, &roots);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Digits are within their buckets and add up to the value, for windows of one width and of two.
+    #[test]
+    fn digits_add_up() {
+        let mut two_widths = 0;
+        for bits in 1..=120 {
+            let all = u128::MAX >> (128 - bits);
+            for points in [1, 100, 1 << 14, 1 << 20] {
+                let windows = Windows::best(points, bits);
+                assert!(windows.start(windows.count) > bits && windows.width_of(0) <= WIDEST);
+                two_widths += usize::from(windows.wide > 0);
+                for value in [0, 1, all, all >> 1, all - 1, all / 3, all / 5 * 2] {
+                    let mut digits = Digits::<2>::default();
+                    digits.push(0, [value as u64, (value >> 64) as u64]);
+                    digits.recode(bits, windows);
+                    let sum = (0..windows.count).map(|w| {
+                        let digit = digits.digit(&digits.values[0], w);
+                        assert!(digit.unsigned_abs() <= 1 << (windows.width_of(w) - 1));
+                        i128::from(digit) << windows.start(w)
+                    });
+                    assert_eq!(sum.sum::<i128>(), value as i128, "{value:x} in {windows:?}");
+                }
+            }
+        }
+        assert!(two_widths > 100, "windows of two widths were tested");
+    }
 }
