@@ -46,7 +46,7 @@ impl Point for G2Point {
     }
 }
 
-/// What additions need besides [`Coordinate`].
+/// Operations of additions that are not in [`Coordinate`].
 trait Added: Coordinate {
     fn square(&self) -> Self;
     /// Stores the elements for the backward pass.

@@ -390,7 +390,7 @@ pub(crate) fn complex_product_beside(
     [upper(&c0).lifted::<1>(), upper(&t)]
 }
 
-/// What a reduction leaves.
+/// The result of a reduction: the upper half of the limbs.
 #[inline(always)]
 fn upper(t: &[Lane; 16]) -> Loose {
     Loose(*t.last_chunk().expect("eight limbs"))
