@@ -20,11 +20,11 @@
 //! Coordinates are below p, negated ones at most p, differences d = `b - a + p` at most 2 p, and
 //! the rise of y at most 4 p. Products are of numbers below 4 p, times a slope of up to 2^18 p:
 //! results are below 1.3 p, and in Fq2, where the first coordinate of a product is lifted by p,
-//! below 2.3 p. For x3, `s^2 - 2 a - d + 5 p` is between p and 6.3 p (7.3 p for a tangent, where d is 0), and for y3, `m -+ y + 2 p`
-//! is between p and 5.3 p: both within the range p .. 8 p that
-//! a reduction accepts. For a tangent, x 2^16 is squared: it
-//! is below 2^16 p, and sums in Fq2 are below 2^17 p, so the parts of the wide product are within
-//! 2^33 p^2 of zero, less than p R = 2^35.3 p^2; the result, below 3 p, is reduced at once.
+//! below 2.3 p. For x3, `s^2 - 2 a - d + 5 p` is between p and 6.3 p (7.3 p for a tangent, where d
+//! is 0), and for y3, `m -+ y + 2 p` is between p and 5.3 p: both within the range p .. 8 p that a
+//! reduction below p accepts. For a tangent, x 2^16 is squared: it is below 2^16 p, and sums in Fq2
+//! are below 2^17 p, so the parts of the wide product are within 2^33 p^2 of zero, less than p R =
+//! 2^35.3 p^2; the result, below 3 p, is reduced at once.
 
 use super::field::Fq;
 use super::pairs::Point;
@@ -33,7 +33,7 @@ use crate::portable;
 use std::cell::RefCell;
 
 thread_local! {
-    /// The elements that the forward pass leaves for the backward pass: [`Point::KEPT`] per vector.
+    /// The elements that the forward pass leaves for the backward pass: [`Point::SCRATCH`] of them.
     static SCRATCH: RefCell<Vec<Fq>> = const { RefCell::new(Vec::new()) };
 }
 
