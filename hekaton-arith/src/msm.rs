@@ -68,8 +68,9 @@ impl<const W: usize> Default for Digits<W> {
 #[derive(Clone, Copy, Debug)]
 struct Windows {
     count: usize,
+    /// The number of windows with one bit more.
     wide: usize,
-    /// Bits of the others.
+    /// The bits of the others.
     width: usize,
 }
 
@@ -107,7 +108,7 @@ impl Windows {
         self.width + usize::from(window < self.wide)
     }
 
-    /// The windows of a range that have the same width, those of one width first.
+    /// Splits a range of windows into the wide ones and the others.
     fn by_width(&self, windows: Range<usize>) -> [Range<usize>; 2] {
         let between = self.wide.clamp(windows.start, windows.end);
         [windows.start..between, between..windows.end]

@@ -194,8 +194,8 @@ fn a_second_signal_ends_at_once() {
     let run = chain.path("twice");
     let mut child = start(chain.prove(&run, &["--json"]));
     until(&run, "the prove round", phase_started("prove"));
-    // before provers have begun, the first signal ends the run
-    std::thread::sleep(Duration::from_millis(200));
+    // until provers have begun, the first signal ends the run
+    std::thread::sleep(Duration::from_millis(500));
     signal(&child, "INT");
     let (mut stderr, mut err) = (BufReader::new(child.stderr.take().unwrap()), String::new());
     while !err.contains("stopping") {

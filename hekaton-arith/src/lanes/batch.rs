@@ -48,14 +48,13 @@ pub(crate) fn add_pairs<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P]) 
         }
         let mut rest = pairs;
         for out in out.chunks_mut(P::BATCH) {
-            let (pairs, next) = rest.split_at(out.len());
-            rest = next;
-            if pairs.len() < FEW_ADDITIONS {
-                portable::add_pairs(src, pairs, out);
+            if out.len() < FEW_ADDITIONS {
+                portable::add_pairs(src, rest, out);
             } else {
                 // SAFETY: the dispatcher calls this backend only where its features are available.
-                unsafe { P::add_batch(src, pairs, next, out, scratch) };
+                unsafe { P::add_batch(src, rest, out, scratch) };
             }
+            rest = &rest[out.len()..];
         }
     });
 }
@@ -89,11 +88,12 @@ mod tests {
             for length in 1..=40 {
                 let pairs: Vec<[u32; 2]> =
                     list.iter().cycle().skip(start).take(length).copied().collect();
+                let more = [&pairs[..], &every[..start % 24]].concat();
                 let (mut got, mut expected) =
                     (vec![P::IDENTITY; length], vec![P::IDENTITY; length]);
                 let mut scratch = vec![Fq::zero(); P::SCRATCH];
                 // SAFETY: the features are available (checked above).
-                unsafe { P::add_batch(&points, &pairs, &[], &mut got, &mut scratch) };
+                unsafe { P::add_batch(&points, &more, &mut got, &mut scratch) };
                 portable::add_pairs(&points, &pairs, &mut expected);
                 assert_eq!(got, expected, "{length} pairs from {start} on");
             }

@@ -22,17 +22,12 @@ pub(crate) trait Point: Curve + Pod + PartialEq {
     /// The number of elements that [`Self::add_batch`] needs for its own use.
     const SCRATCH: usize;
 
-    /// Adds a batch of pairs. The points of the next pairs may be prefetched meanwhile.
+    /// Computes a batch of sums, those of the first pairs. The points of the other pairs, which come
+    /// next, may be prefetched meanwhile.
     ///
     /// # Safety
     /// The processor must have the backend's features.
-    unsafe fn add_batch(
-        src: &[Self],
-        pairs: &[[u32; 2]],
-        next: &[[u32; 2]],
-        out: &mut [Self],
-        scratch: &mut [Fq],
-    );
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Fq]);
 }
 
 /// The lanes of a vector that are not plain additions.

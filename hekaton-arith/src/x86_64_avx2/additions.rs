@@ -17,13 +17,7 @@ impl Point for G1Point {
     const BATCH: usize = BATCH_G1;
     const SCRATCH: usize = KEPT * Self::BATCH / 8;
 
-    unsafe fn add_batch(
-        src: &[Self],
-        pairs: &[[u32; 2]],
-        _next: &[[u32; 2]],
-        out: &mut [Self],
-        scratch: &mut [Fq],
-    ) {
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Fq]) {
         // SAFETY: the caller guarantees the features of this backend.
         unsafe { add_batch(src, pairs, out, scratch) }
     }
@@ -34,27 +28,21 @@ impl Point for G2Point {
     const BATCH: usize = BATCH_G2;
     const SCRATCH: usize = 2 * KEPT * Self::BATCH / 8;
 
-    unsafe fn add_batch(
-        src: &[Self],
-        pairs: &[[u32; 2]],
-        _next: &[[u32; 2]],
-        out: &mut [Self],
-        scratch: &mut [Fq],
-    ) {
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Fq]) {
         // SAFETY: the caller guarantees the features of this backend.
         unsafe { add_batch(src, pairs, out, scratch) }
     }
 }
 
 /// Operations of additions that are not in [`Coordinate`].
-trait Added: Coordinate {
+trait Addition: Coordinate {
     fn square(&self) -> Self;
     /// Stores the elements for the backward pass.
     fn save(&self, to: &mut [Fq]);
     fn restore(from: &[Fq]) -> Self;
 }
 
-impl Added for Fq {
+impl Addition for Fq {
     #[inline(always)]
     fn square(&self) -> Self {
         square_loose(self).carried()
@@ -69,7 +57,7 @@ impl Added for Fq {
     }
 }
 
-impl Added for Fq2 {
+impl Addition for Fq2 {
     #[inline(always)]
     fn square(&self) -> Self {
         // SAFETY: lanes exist only where the features of this backend do.
@@ -95,7 +83,7 @@ struct Saved<C> {
 /// The number of elements in [`Saved`].
 const KEPT: usize = 2;
 
-impl<C: Added> Saved<C> {
+impl<C: Addition> Saved<C> {
     #[inline(always)]
     fn save(&self, scratch: &mut [Fq], v: usize) {
         let size = C::WORDS / 6;
@@ -106,7 +94,7 @@ impl<C: Added> Saved<C> {
 }
 
 #[inline(always)]
-fn saved<C: Added>(scratch: &[Fq], v: usize) -> Saved<C> {
+fn saved<C: Addition>(scratch: &[Fq], v: usize) -> Saved<C> {
     let size = C::WORDS / 6;
     let from = &scratch[2 * size * v..][..2 * size];
     Saved { before: C::restore(&from[..size]), d: C::restore(&from[size..]) }
@@ -116,8 +104,9 @@ lanes! {
     #[inline(never)]
     fn add_batch<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P], scratch: &mut [Fq])
     where
-        P::Lanes: Added,
+        P::Lanes: Addition,
     {
+        let pairs = &pairs[..out.len()];
         let vectors = pairs.len().div_ceil(8);
         let eights = Pairs::new(pairs);
         let width = P::Lanes::WORDS;

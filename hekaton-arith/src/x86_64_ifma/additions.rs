@@ -25,27 +25,33 @@ use super::field::{Fq, Modulus, Q};
 use super::lane::Lane;
 use super::loose::{Carry, Loose, Reducing};
 use super::pairs::{
-    Pairs, Point, Special, classify, invert, prefetch, prefetch_there, special_slopes, special_sums,
+    CHAINS, Pairs, Point, Special, classify, invert, prefetch, prefetch_there, special_slopes,
+    special_sums,
 };
 use super::product::{
-    STEPS, STEPS_2, complex_product_beside, mul_loose_beside, products_loose, square_loose,
+    STEPS, STEPS_FQ2, complex_product_beside, mul_loose_beside, products_loose, square_loose,
 };
-use super::reading::{AHEAD, Arriving, BEFORE, D, KEPT, Kept, RISE, WORDS, Words, X, Y};
+use super::reading::{Arriving, BEFORE, D, KEPT, Kept, RISE, WORDS, Words, X, Y};
 use super::tower::Fq2;
 use super::tuning::{BATCH_G1, BATCH_G2};
 use crate::points::{G1Point, G2Point};
 
-/// Coordinates of N elements of Fq.
-trait Coordinates<const N: usize>: Coordinate {
+/// Coordinates of N elements of Fq whose products are interleaved with other work.
+trait Interleaved<const N: usize>: Coordinate {
+    /// The number of steps of other work in a product.
+    const STEPS: usize;
+
     fn of(parts: [Fq; N]) -> Self;
     fn parts(&self) -> [Fq; N];
-    /// A product without carrying, with the steps of [`steps!`] between its rows.
+    /// A product without carrying, with steps of other work between its rows.
     fn mul_beside(a: &[Fq; N], b: &[Fq; N], beside: impl FnMut(usize)) -> [Loose; N];
     /// A square without carrying.
     fn square(a: &[Fq; N]) -> [Loose; N];
 }
 
-impl Coordinates<1> for Fq {
+impl Interleaved<1> for Fq {
+    const STEPS: usize = STEPS;
+
     #[inline(always)]
     fn of([x]: [Fq; 1]) -> Self {
         x
@@ -64,7 +70,9 @@ impl Coordinates<1> for Fq {
     }
 }
 
-impl Coordinates<2> for Fq2 {
+impl Interleaved<2> for Fq2 {
+    const STEPS: usize = STEPS_FQ2;
+
     #[inline(always)]
     fn of([c0, c1]: [Fq; 2]) -> Self {
         Self { c0, c1 }
@@ -87,34 +95,22 @@ impl Coordinates<2> for Fq2 {
 impl Point for G1Point {
     type Lanes = Fq;
     const BATCH: usize = BATCH_G1;
-    const SCRATCH: usize = KEPT * (Self::BATCH / 8 + AHEAD);
+    const SCRATCH: usize = KEPT * (Self::BATCH / 8 + CHAINS);
 
-    unsafe fn add_batch(
-        src: &[Self],
-        pairs: &[[u32; 2]],
-        next: &[[u32; 2]],
-        out: &mut [Self],
-        scratch: &mut [Fq],
-    ) {
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Fq]) {
         // SAFETY: the caller guarantees the features of this backend.
-        unsafe { add_batch::<Self, 1>(src, pairs, next, out, scratch) }
+        unsafe { add_batch::<Self, 1>(src, pairs, out, scratch) }
     }
 }
 
 impl Point for G2Point {
     type Lanes = Fq2;
     const BATCH: usize = BATCH_G2;
-    const SCRATCH: usize = 2 * KEPT * (Self::BATCH / 8 + AHEAD);
+    const SCRATCH: usize = 2 * KEPT * (Self::BATCH / 8 + CHAINS);
 
-    unsafe fn add_batch(
-        src: &[Self],
-        pairs: &[[u32; 2]],
-        next: &[[u32; 2]],
-        out: &mut [Self],
-        scratch: &mut [Fq],
-    ) {
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Fq]) {
         // SAFETY: the caller guarantees the features of this backend.
-        unsafe { add_batch::<Self, 2>(src, pairs, next, out, scratch) }
+        unsafe { add_batch::<Self, 2>(src, pairs, out, scratch) }
     }
 }
 
@@ -134,12 +130,7 @@ macro_rules! steps {
     };
 }
 
-const _: () = assert!(STEPS == 16 && STEPS_2 == 40, "`steps!` unrolls up to 40 steps");
-
-/// The number of steps that are interleaved with a product of coordinates.
-const fn steps_of(n: usize) -> usize {
-    if n == 1 { STEPS } else { STEPS_2 }
-}
+const _: () = assert!(STEPS == 16 && STEPS_FQ2 == 40, "`steps!` unrolls up to 40 steps");
 
 #[inline(always)]
 fn carried<const N: usize>(x: &[Loose; N]) -> [Fq; N] {
@@ -202,17 +193,18 @@ lanes! {
     // share must stay in registers, and a call would end the overlap.
     #[inline(never)]
     // One piece: the two passes share what is in registers and on the stack.
-    fn add_batch<P: Point, const N: usize>(src: &[P], pairs: &[[u32; 2]], next_pairs: &[[u32; 2]], out: &mut [P], scratch: &mut [Fq])
-    where P::Lanes: Coordinates<N> {
+    fn add_batch<P: Point, const N: usize>(src: &[P], pairs: &[[u32; 2]], out: &mut [P], scratch: &mut [Fq])
+    where P::Lanes: Interleaved<N> {
+        let (pairs, next_pairs) = pairs.split_at(out.len());
         let vectors = pairs.len().div_ceil(8);
-        let all = &mut scratch.as_chunks_mut::<N>().0.as_chunks_mut::<KEPT>().0[..vectors + AHEAD];
+        let all = &mut scratch.as_chunks_mut::<N>().0.as_chunks_mut::<KEPT>().0[..vectors + CHAINS];
         let words = words_of::<P, N>(src);
         let eights = Pairs::new(pairs);
         let mut specials: Vec<Special> = Vec::new();
         all[0][BEFORE] = P::Lanes::one().parts();
         all[1][BEFORE] = all[0][BEFORE];
         let mut next = Arriving::new(words, eights.of(0));
-        steps!(i < steps_of(N), next.step(&mut all[0], i));
+        steps!(i < P::Lanes::STEPS, next.step(&mut all[0], i));
         for v in 0..vectors {
             prefetch_there(src, pairs, v);
             let [this, to, after] = all[v..].first_chunk_mut().expect("there are two more than vectors");
@@ -230,7 +222,7 @@ lanes! {
         let mut inverses = [a.parts(), b.parts()];
         let last = vectors - 1;
         let mut reciprocal =
-            carried(&P::Lanes::mul_beside(&inverses[last % 2], &all[last][BEFORE], #[inline(always)] |_| {}));
+            carried(&P::Lanes::mul_beside(&inverses[last % CHAINS], &all[last][BEFORE], #[inline(always)] |_| {}));
         let mut ending = Ending {
             vector: vectors,
             x: [Fq::zero(); N],
@@ -262,7 +254,7 @@ lanes! {
             let (end_x, end_y) = ending.done(src, &eights, &y);
             let to = target(out, &mut aside, ending.vector);
             let (mut writing, mut shifted) = (Writing::new(), [Fq::zero(); N]);
-            inverses[v % 2] = carried(&P::Lanes::mul_beside(&inverses[v % 2], &this[D], #[inline(always)] |i| {
+            inverses[v % CHAINS] = carried(&P::Lanes::mul_beside(&inverses[v % CHAINS], &this[D], #[inline(always)] |i| {
                 writing.step(&end_x, &end_y, to, i);
                 if i < 8 * N {
                     shifted[i / 8].0[i % 8] = slope[i / 8].shifted_limb(i % 8).here();
@@ -272,7 +264,7 @@ lanes! {
             let square = P::Lanes::square(&slope);
             let ahead = v.saturating_sub(1);
             let (mut x, mut run, mut carry) = (Reducing::<5, N>::new(), [Fq::zero(); N], Carry::new());
-            reciprocal = carried(&P::Lanes::mul_beside(&inverses[ahead % 2], &all[ahead][BEFORE], #[inline(always)] |i| {
+            reciprocal = carried(&P::Lanes::mul_beside(&inverses[ahead % CHAINS], &all[ahead][BEFORE], #[inline(always)] |i| {
                 x.step(
                     #[inline(always)] |part, k| {
                         let xa = this[X][part].0[k];
@@ -339,7 +331,7 @@ impl<const N: usize> Ending<N> {
         y: &Reducing<2, N>,
     ) -> ([Fq; N], [Fq; N])
     where
-        P::Lanes: Coordinates<N>,
+        P::Lanes: Interleaved<N>,
     {
         let (mut x, (mut y, _)) = (self.x, y.done());
         if let Some(special) = &self.special {
@@ -361,11 +353,11 @@ fn end_first<P: Point, const N: usize>(
     out: &mut [P],
     aside: &mut [Words<N>; 8],
 ) where
-    P::Lanes: Coordinates<N>,
+    P::Lanes: Interleaved<N>,
 {
     let mut y = Reducing::<2, N>::new();
     steps!(
-        i < steps_of(N),
+        i < P::Lanes::STEPS,
         y.step(
             #[inline(always)]
             |part, k| ending.y_limb(part, k),
@@ -375,7 +367,7 @@ fn end_first<P: Point, const N: usize>(
     let (end_x, end_y) = ending.done(src, eights, &y);
     let to = target(out, aside, 0);
     let mut writing = Writing::new();
-    steps!(i < steps_of(N), writing.step(&end_x, &end_y, to, i));
+    steps!(i < P::Lanes::STEPS, writing.step(&end_x, &end_y, to, i));
     finish(out, aside, 0);
 }
 

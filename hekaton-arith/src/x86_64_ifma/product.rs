@@ -321,7 +321,7 @@ pub(crate) fn products_loose([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Loose; 2] {
 }
 
 /// The number of steps that can be interleaved with a product in Fq2.
-pub(crate) const STEPS_2: usize = 40;
+pub(crate) const STEPS_FQ2: usize = 40;
 
 /// Computes `(a0 + a1 i) (b0 + b1 i) / R`, with the first coordinate lifted by p: three products
 /// and two reductions.
@@ -335,7 +335,7 @@ pub(crate) fn complex_product(a: [&Fq; 2], b: [&Fq; 2]) -> [Loose; 2] {
     )
 }
 
-/// Same as [`complex_product`], with [`STEPS_2`] steps of other work between its rows.
+/// Same as [`complex_product`], with [`STEPS_FQ2`] steps of other work between its rows.
 ///
 /// All three products accumulate in the same limbs. A row changes nine of them; the rows of the
 /// second product go from the last to the first, so each product begins where the one before it

@@ -32,9 +32,6 @@ pub(super) type Words<const N: usize> = [[u64; WORDS]; N];
 pub(super) const KEPT: usize = 5;
 pub(super) type Kept<const N: usize> = [[Fq; N]; KEPT];
 
-/// The number of vectors whose products are stored before they are read.
-pub(super) const AHEAD: usize = 2;
-
 /// Indices in [`Kept`]: the product of all earlier denominators in the chain, the vector's own
 /// denominator, x of the first points, their y with sign, not carried, and the rise to the second
 /// points' y.
@@ -116,7 +113,7 @@ impl<'s, const N: usize> Reading<'s, N> {
 }
 
 /// A step of reading eight pairs.
-enum Read {
+enum ReadStep {
     /// Transposes the next columns of the first or second points.
     First(usize),
     Second(usize),
@@ -130,7 +127,7 @@ enum Read {
     Nothing,
 }
 
-impl Read {
+impl ReadStep {
     /// The steps of G1, where both coordinates are in the columns at once.
     #[inline(always)]
     fn of_one(i: usize) -> Self {
@@ -182,16 +179,16 @@ impl<'s, const N: usize> Arriving<'s, N> {
 
     #[inline(always)]
     pub(super) fn step(&mut self, to: &mut Kept<N>, i: usize) {
-        match if N == 1 { Read::of_one(i) } else { Read::of_two(i) } {
-            Read::First(i) => self.a.transpose(i),
-            Read::Second(i) => self.b.transpose(i),
-            Read::X(i) => four!(k = 4 * i, {
+        match if N == 1 { ReadStep::of_one(i) } else { ReadStep::of_two(i) } {
+            ReadStep::First(i) => self.a.transpose(i),
+            ReadStep::Second(i) => self.b.transpose(i),
+            ReadStep::X(i) => four!(k = 4 * i, {
                 to[X][k / 8].0[k % 8] = self.a.x(k / 8, k % 8);
             }),
-            Read::Y(i) => four!(k = 4 * i, {
+            ReadStep::Y(i) => four!(k = 4 * i, {
                 to[Y][k / 8].0[k % 8] = self.a.y(k / 8, k % 8);
             }),
-            Read::Difference(i) => four!(k = 4 * i, {
+            ReadStep::Difference(i) => four!(k = 4 * i, {
                 let (xa, xb) = (to[X][k / 8].0[k % 8], self.b.x(k / 8, k % 8));
                 let difference = xb.sub(xa);
                 self.any[0] = self.any[0].or(xa);
@@ -200,12 +197,12 @@ impl<'s, const N: usize> Arriving<'s, N> {
                 to[D][k / 8].0[k % 8] =
                     self.d.put(k, difference.add(Lane::splat(Q::MULTIPLES[k % 8][1])));
             }),
-            Read::Rise(i) => two!(k = 2 * i, {
+            ReadStep::Rise(i) => two!(k = 2 * i, {
                 let rise = self.b.y(k / 8, k % 8).sub(to[Y][k / 8].0[k % 8]);
                 to[RISE][k / 8].0[k % 8] =
                     self.rise.put(k, rise.add(Lane::splat(Q::MULTIPLES[k % 8][2])));
             }),
-            Read::Nothing => {}
+            ReadStep::Nothing => {}
         }
     }
 
