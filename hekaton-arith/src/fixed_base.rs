@@ -7,6 +7,7 @@
 
 use crate::group::Group;
 use crate::msm::Digits;
+use crate::scalar::powers;
 use crate::sums::{NEGATIVE, sum_groups};
 use ark_bls12_381::Fr;
 use zeroize::Zeroizing;
@@ -31,23 +32,31 @@ impl<G: Group> FixedBase<G> {
     pub fn new(base: &G, expected: usize) -> Self {
         let window = (expected.max(1).ilog2() as usize / 2 + 4).clamp(4, 13);
         let half = 1usize << (window - 1);
-        let mut table = Vec::new();
-        let mut first = *base;
-        for _ in 0..Digits::<4>::windows_of_scalars(window) {
-            // j * first for j = 1..=half, by doubling the known prefix with batched additions
-            let start = table.len();
-            table.push(first);
-            while table.len() - start < half {
-                let known = table.len() - start;
-                let top = table.len() as u32 - 1;
-                let pairs: Vec<[u32; 2]> =
-                    (0..known.min(half - known)).map(|j| [(start + j) as u32, top]).collect();
-                let mut next = vec![G::IDENTITY; pairs.len()];
-                G::add_pairs(&table, &pairs, &mut next);
-                table.extend(next);
+        let windows = Digits::<4>::windows_of_scalars(window);
+        let shift = Fr::from(1u64 << window);
+        let shifts: Vec<Fr> = powers(shift, windows);
+        let firsts = G::mul_each(&vec![*base; windows], &shifts);
+        let mut table = vec![G::IDENTITY; windows * half];
+        // Several windows at a time, so that the first doublings are large batches, too.
+        let at_once = (BATCH / half).max(1);
+        for (firsts, table) in firsts.chunks(at_once).zip(table.chunks_mut(at_once * half)) {
+            for (first, multiples) in firsts.iter().zip(table.chunks_mut(half)) {
+                multiples[0] = *first;
             }
-            let last = table[table.len() - 1];
-            first = last.add(&last);
+            // (known + j) first is the sum of j first and known first.
+            let mut known = 1;
+            while known < half {
+                let of_window = |start| (0..known).map(move |j| [start + j, start + known - 1]);
+                let starts = (0..firsts.len()).map(|w| w * half);
+                let pairs: Vec<[u32; 2]> =
+                    starts.flat_map(of_window).map(|pair| pair.map(|i| i as u32)).collect();
+                let mut sums = vec![G::IDENTITY; pairs.len()];
+                G::add_pairs(table, &pairs, &mut sums);
+                for (sums, multiples) in sums.chunks(known).zip(table.chunks_mut(half)) {
+                    multiples[known..2 * known].copy_from_slice(sums);
+                }
+                known *= 2;
+            }
         }
         Self { window, table }
     }

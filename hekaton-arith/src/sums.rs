@@ -42,8 +42,10 @@ pub(crate) fn add_each<S: Summand>(a: &mut [S], b: &[S]) {
     }
 }
 
-/// Points that go through a tree together: their sums stay in the cache.
-const BLOCK: usize = 1 << 14;
+/// The number of points that go through a tree together: their sums take 1.5 MiB, 2^14 points of G1 or 2^13 of G2.
+const fn block<S>() -> usize {
+    (3 << 19) / size_of::<S>()
+}
 
 /// The sum `sum_j src[entries_j]` of each group of entries. Groups are consecutive and end at
 /// `ends`. The top bit of an entry selects a negative. The sum of an empty group is infinity.
@@ -54,7 +56,7 @@ pub(crate) fn sum_groups<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -
         "the last group must end where the entries end"
     );
     let lengths = ends.iter().zip(std::iter::once(&0).chain(ends)).map(|(end, start)| end - start);
-    if lengths.max().is_none_or(|n| n as usize <= BLOCK) {
+    if lengths.max().is_none_or(|n| n as usize <= block::<S>()) {
         return sum_pieces(src, entries, ends);
     }
     // groups longer than a block are cut into pieces, and the sums of the pieces are summed
@@ -62,8 +64,8 @@ pub(crate) fn sum_groups<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -
     let mut pieces_ends = Vec::with_capacity(ends.len());
     let mut start = 0;
     for end in ends {
-        while (end - start) as usize > BLOCK {
-            start += BLOCK as u32;
+        while (end - start) as usize > block::<S>() {
+            start += block::<S>() as u32;
             pieces.push(start);
         }
         pieces.push(*end);
@@ -82,7 +84,8 @@ fn sum_pieces<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -> Vec<S> {
     let (mut first, mut start) = (0, 0);
     while first < ends.len() {
         // as many groups as fit into a block
-        let fit = ends[first..].iter().take_while(|end| **end as usize - start <= BLOCK).count();
+        let fit =
+            ends[first..].iter().take_while(|end| **end as usize - start <= block::<S>()).count();
         let groups = &ends[first..first + fit];
         let end = groups.last().map_or(start, |end| *end as usize);
         tree.sum(src, &entries[start..end], start as u32, groups, &mut out[first..first + fit]);
@@ -122,7 +125,8 @@ impl<S: Summand> Tree<S> {
             self.lengths.push(end - before);
             before = *end;
         }
-        if self.points.len() < entries.len() {
+        if let Some(more) = entries.len().checked_sub(self.points.len()) {
+            self.points.reserve_exact(more);
             self.points.resize(entries.len(), S::ZERO);
         }
         self.entries.clear();
