@@ -253,8 +253,10 @@ impl Wiring {
             hasher.update(&(pairs as u64).to_le_bytes());
         }
         // Their numbers follow from the counts above and the map from instances to types.
-        for value in self.parameters.iter().chain(self.pairs.iter().flatten()) {
-            hasher.update(&hekaton_arith::fr_to_bytes(value));
+        let mut values = self.parameters.iter().chain(self.pairs.iter().flatten()).peekable();
+        while values.peek().is_some() {
+            let piece = values.by_ref().take(PIECE);
+            hasher.update(&piece.flat_map(hekaton_arith::fr_to_bytes).collect::<Vec<u8>>());
         }
     }
 }

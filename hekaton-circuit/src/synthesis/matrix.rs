@@ -2,9 +2,9 @@
 //! distinct coefficients, so an entry takes 8 bytes, not 40. Key files have this format, too.
 
 use ark_ff::{Field, Zero};
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use hekaton_arith::Fr;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 /// A row of a matrix, written out: coefficients and variables.
 pub(crate) type Row = Vec<(Fr, usize)>;
@@ -39,7 +39,7 @@ pub struct TooLarge;
 struct CoefficientTable {
     /// The indices of the values, by their hashes.
     index: HashTable<u32>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     /// By ten bits of a value, the index of the last value with these bits.
     recent: Box<[u32; RECENT]>,
     values: Vec<Fr>,
@@ -54,7 +54,7 @@ impl CoefficientTable {
     fn new() -> Self {
         let mut table = Self {
             index: HashTable::new(),
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             recent: Box::new([ONE; RECENT]),
             values: Vec::new(),
         };

@@ -3,8 +3,8 @@
 
 use super::cut::parts;
 use ark_ff::{One, PrimeField, Zero};
+use hashbrown::HashMap;
 use hekaton_arith::Fr;
-use std::collections::HashMap;
 
 /// The default for the maximum number of rows of one subcircuit: with the rows of the memory check
 /// they fill a domain of 3 * 2^12.
