@@ -6,3 +6,4 @@ pub use crate::memory::variables::{BusShape, VariableLayout};
 pub use crate::memory::wiring::{Wiring, WiringType};
 pub use crate::synthesis::inlining::matrices_of;
 pub use crate::synthesis::matrix::{Matrices, Matrix, Rows, TooLarge};
+pub use crate::synthesis::r1cs::digest_of_types;

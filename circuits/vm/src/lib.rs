@@ -35,6 +35,7 @@ mod machine;
 mod memory;
 mod op;
 mod parts;
+mod pinned;
 mod precompile;
 mod program;
 mod rows;

@@ -175,6 +175,7 @@ impl<C: Circuit> PrivateInputs for TypedTrace<'_, '_, C> {
 pub struct PreparedCircuit<'a> {
     code: Box<dyn Code + 'a>,
     layout: Layout,
+    pinned_types: Vec<[u8; 32]>,
 }
 
 impl std::fmt::Debug for PreparedCircuit<'_> {
@@ -217,7 +218,26 @@ impl<'a> PreparedCircuit<'a> {
         // An error of the builder comes first, because it is usually the cause of the author's.
         builder.first_error()?;
         let (plan, layout) = (planned?, builder.build()?);
-        Ok(Self { layout, code: Box::new(Typed { circuit, plan, input }) })
+        let code = Box::new(Typed { circuit, plan, input });
+        Ok(Self { layout, code, pinned_types: Vec::new() })
+    }
+
+    /// States the digests ([`digest_of_types`]) of families whose types have exactly the constraints that this circuit's
+    /// code has for them. Keys are then derived from these families without synthesizing the types (spec: key-family#pinned).
+    ///
+    /// **Soundness depends on them**: a proof under keys with other constraints than the code's proves something else. They
+    /// must be constants of the program that tests compare with the code, never data from elsewhere.
+    ///
+    /// [`digest_of_types`]: crate::prover::digest_of_types
+    #[must_use]
+    pub fn with_pinned_types(mut self, digests: Vec<[u8; 32]>) -> Self {
+        self.pinned_types = digests;
+        self
+    }
+
+    /// Reports whether this digest of a family's types is [pinned](Self::with_pinned_types).
+    pub fn has_pinned_types(&self, digest: &[u8; 32]) -> bool {
+        self.pinned_types.contains(digest)
     }
 
     /// The layout.

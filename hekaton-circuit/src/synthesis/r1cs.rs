@@ -68,6 +68,16 @@ impl R1csDifference {
     }
 }
 
+/// The digest of a list of types: of their names and the [digests](R1cs::digest) of their constraints, in the order of the
+/// list (docs/formats.md, "Digest of a type").
+pub fn digest_of_types<'a>(types: impl IntoIterator<Item = (&'a str, [u8; 32])>) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 types of a family");
+    for (name, r1cs) in types {
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(&r1cs);
+    }
+    *hasher.finalize().as_bytes()
+}
+
 impl R1cs {
     /// The number of constraints.
     pub fn constraints(&self) -> usize {

@@ -2,7 +2,6 @@
 
 use super::circuit::{FamilyParameters, NAME, kind};
 use crate::family::{OpenedFamily, failed};
-use hekaton_circuit::PreparedCircuit;
 use hekaton_core::{DeriveError, LocalEngine, Proof, ProverKeys, VerifyingKey};
 use hekaton_storage::{FamilyStore, Manifest};
 use hekaton_terminal::exit::{self, Failure, OrFail};
@@ -107,7 +106,7 @@ pub(crate) fn derive(
     execution: &MachineCircuit,
     engine: &LocalEngine,
 ) -> Result<(Manifest, ProverKeys), Failure> {
-    let prepared = PreparedCircuit::new(execution).or_fail(exit::FAILED)?;
+    let prepared = execution.prepared().or_fail(exit::FAILED)?;
     let OpenedFamily { path, manifest, key } = family;
     FamilyStore::derive(path, (manifest, key), &prepared, &parameters(execution), engine)
         .map_err(|e| failed(&e))
@@ -119,7 +118,7 @@ pub(crate) fn verifying_key(
     execution: &MachineCircuit,
     engine: &LocalEngine,
 ) -> Result<VerifyingKey, Failure> {
-    let prepared = PreparedCircuit::new(execution).or_fail(exit::BAD_FILE)?;
+    let prepared = execution.prepared().or_fail(exit::BAD_FILE)?;
     let keys = hekaton_core::derive(&family.key, &prepared, &parameters(execution), engine);
     keys.map(|(_, key)| key).map_err(|e| failed(&e.into()))
 }

@@ -8,7 +8,7 @@ use crate::mirage::BusCounts;
 use crate::verifier::verifying_key::{KeyType, Trust, VerifyingKey};
 use hekaton_arith::{G1Point, G2Point, Group, Gt};
 use hekaton_circuit::Masking;
-use hekaton_circuit::prover::{BusShape, VariableLayout};
+use hekaton_circuit::prover::{BusShape, VariableLayout, digest_of_types};
 use std::ops::Range;
 
 /// The maximum number of subcircuits of a family: the powers for more would not fit any machine.
@@ -67,6 +67,11 @@ pub struct SharedPoints {
 }
 
 impl FamilyHeader {
+    /// The [digest](digest_of_types) of the types and their constraints.
+    pub fn digest_of_types(&self) -> [u8; 32] {
+        digest_of_types(self.types.iter().map(|t| (t.kind.name.as_str(), t.kind.r1cs)))
+    }
+
     #[allow(clippy::cast_possible_truncation, reason = "readers refuse longer lists")]
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();

@@ -218,7 +218,8 @@ pub fn setup_family_from(
 /// secret. The result depends on nothing but the family, the layout and `parameters`, the circuit's
 /// parameters as JSON; it equals the key that a setup with the same trapdoors makes (spec: key-family#derive).
 ///
-/// The circuit must have the constraints of the family: its types are synthesized, without a witness.
+/// The circuit must have the constraints of the family: its types are synthesized, without a witness, unless those of the
+/// family are [pinned](PreparedCircuit::with_pinned_types).
 ///
 /// **Points are not checked.** If the family comes from a party you do not trust, compare its
 /// [digest](FamilyKey::digest) first.
@@ -266,6 +267,9 @@ fn same_constraints(
     wiring: &Wiring,
 ) -> Result<(), DeriveError> {
     let kinds: Vec<_> = circuit.layout().type_ids().zip(types_of(family, wiring)?).collect();
+    if circuit.has_pinned_types(&family.header().digest_of_types()) {
+        return Ok(());
+    }
     kinds.into_par_iter().try_for_each(|(kind, number)| {
         let r1cs = circuit.r1cs(kind, wiring.masking)?;
         match r1cs.digest() == family.header().types[number].kind.r1cs {
@@ -322,7 +326,7 @@ fn types_of(family: &FamilyKey, wiring: &Wiring) -> Result<Vec<usize>, DeriveErr
     wiring.types.iter().map(find).collect()
 }
 
-/// Number of instances that one thread computes at a time.
+/// Number of instances whose pairings one thread computes at a time.
 const CHUNK: usize = 64;
 
 /// The elements of derived keys, as points.
@@ -356,8 +360,7 @@ impl<'a> Derivation<'a> {
             let (st, sv) = bus_parts(ic, layout, constants);
             (st_of(ic, layout, slots).add(&st), (sb_of(ic, layout, slots), sv))
         };
-        let chunks = instances.par_chunks(CHUNK).flat_map_iter(|chunk| chunk.iter().map(fixed));
-        let (st, (sb, sv)): (Vec<_>, (Vec<_>, Vec<_>)) = chunks.unzip();
+        let (st, (sb, sv)): (Vec<_>, (Vec<_>, Vec<_>)) = instances.par_iter().map(fixed).unzip();
         let per_type = |variable: &dyn Fn(&VariableLayout) -> Option<usize>| {
             let points = ic.iter().zip(&layouts).map(|(ic, layout)| Some(ic[variable(layout)?]));
             points.flatten().collect::<Vec<_>>()

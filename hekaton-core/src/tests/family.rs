@@ -15,7 +15,7 @@ use crate::verifier::verify::{VerifyError, verify_with_test_keys};
 use crate::verifier::{Proof, ProofError, VerifyingKey};
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, pairing};
-use hekaton_circuit::prover::Wiring;
+use hekaton_circuit::prover::{Wiring, digest_of_types};
 use hekaton_circuit::{
     Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Masking, PreparedCircuit,
     SlotAccess, Subcircuit, WireValues,
@@ -351,6 +351,19 @@ fn a85_bounds_of_families() {
     let prepared = PreparedCircuit::new(&Renamed).unwrap();
     let error = derive(&family, &prepared, "{}", &engine()).map(drop).unwrap_err();
     assert!(matches!(&error, DeriveError::Constraints { kind } if kind == "squares-0"), "{error}");
+    // Pinned types are not synthesized, but only if all of them are those of the family.
+    let pinned = family.header().digest_of_types();
+    let derived = |digests: &[[u8; 32]]| {
+        let prepared = PreparedCircuit::new(&Renamed).unwrap().with_pinned_types(digests.to_vec());
+        derive(&family, &prepared, "{}", &engine()).map(drop)
+    };
+    assert!(derived(&[[0; 32], pinned]).is_ok());
+    let types = &family.header().types;
+    for missing in 0..types.len() {
+        let others = types.iter().enumerate().filter(|(at, _)| *at != missing);
+        let digest = digest_of_types(others.map(|(_, t)| (t.kind.name.as_str(), t.kind.r1cs)));
+        assert!(matches!(derived(&[digest]), Err(DeriveError::Constraints { .. })), "{missing}");
+    }
     for instances in [0, (1 << 32) + 1, usize::MAX] {
         let keep = |_| Ok::<_, Infallible>(());
         let options = options(9, true);

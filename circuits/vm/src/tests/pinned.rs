@@ -1,10 +1,75 @@
 //! Rows of operations, as counted by the model; chips whose immediate is a digit of the key there have one more.
 
+use crate::circuit::MachineCircuit;
+use crate::pinned::{lines, pinned};
 use crate::precompile::Precompile;
 use crate::sizes::{refresh_template, template_of};
 use crate::template::{Asked, Row, Taken};
 use crate::{Chip, Isa, Sizes};
 use ark_ff::{One, Zero};
+use hekaton_circuit::prover::digest_of_types;
+use hekaton_circuit::{Masking, PreparedCircuit};
+
+/// The digests of all types, with masks and without.
+fn digests(isa: Isa, sizes: Sizes) -> [String; 2] {
+    let every = MachineCircuit::of_family(isa, sizes);
+    let prepared = PreparedCircuit::new(&every).unwrap();
+    let layout = prepared.layout();
+    let types: Vec<_> = layout.type_ids().map(|kind| (kind, layout.type_name(kind))).collect();
+    [Masking::Masked, Masking::Unmasked].map(|masking| {
+        let of = |(kind, name)| (name, prepared.r1cs(kind, masking).unwrap().digest());
+        hex::encode(digest_of_types(types.iter().copied().map(of)))
+    })
+}
+
+/// Compares pinned digests with the code.
+fn check(wanted: impl Fn(Isa, usize) -> bool) {
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    for line in lines() {
+        let isa =
+            [Isa::Rv32im, Isa::TinyRam].into_iter().find(|isa| isa.name() == line.isa).unwrap();
+        if wanted(isa, line.rows) {
+            compared += 1;
+            let [masked, unmasked] = digests(isa, Sizes { rows: line.rows });
+            if [&masked, &unmasked] != line.digests.map(hex::encode).each_ref() {
+                wrong.push(format!("{} {} {masked} {unmasked}", line.isa, line.rows.ilog2()));
+            }
+        }
+    }
+    assert!(compared > 1);
+    // Other constraints are another version of the machine (`MACHINE` of hekaton-cli).
+    assert!(wrong.is_empty(), "lines of pinned.txt for this code:\n{}", wrong.join("\n"));
+}
+
+// The smallest size and the default one have different pieces of words.
+#[test]
+fn rv32im_types_are_pinned() {
+    check(|isa, rows| isa == Isa::Rv32im && (rows == 1 << 12 || rows == 1 << 17));
+}
+
+#[test]
+fn tinyram_types_are_pinned() {
+    check(|isa, rows| isa == Isa::TinyRam && (rows == 1 << 12 || rows == 1 << 17));
+}
+
+#[test]
+#[ignore = "types of 2^20 rows take minutes"]
+fn pinned_digests_are_those_of_the_code() {
+    check(|_, _| true);
+}
+
+/// Sizes and instruction sets are pinned once, and both have the same sizes.
+#[test]
+fn every_size_is_pinned_once() {
+    for isa in [Isa::Rv32im, Isa::TinyRam] {
+        let rows = lines().filter(|line| line.isa == isa.name()).map(|line| line.rows);
+        assert!(rows.eq((12..=20).map(|log| 1 << log)));
+        assert_eq!(pinned(isa, Sizes { rows: 3 << 12 }), Vec::<[u8; 32]>::new());
+        let digests = lines().find(|line| line.isa == isa.name()).unwrap().digests;
+        assert_eq!(pinned(isa, Sizes::SMALL), digests);
+    }
+}
 
 #[test]
 fn rows_are_pinned() {
