@@ -27,7 +27,7 @@ pub struct FixedBase<G> {
 }
 
 impl<G: Group> FixedBase<G> {
-    /// A table sized for about `expected` multiplications (at most 13 bits per window: 8 MiB in G1,
+    /// A table of a base in the group, sized for about `expected` multiplications (at most 13 bits per window: 8 MiB in G1,
     /// 16 MiB in G2).
     pub fn new(base: &G, expected: usize) -> Self {
         let window = (expected.max(1).ilog2() as usize / 2 + 4).clamp(4, 13);

@@ -42,7 +42,7 @@ pub(crate) fn add_each<S: Summand>(a: &mut [S], b: &[S]) {
     }
 }
 
-/// The number of points that go through a tree together: their sums take 1.5 MiB, 2^14 points of G1 or 2^13 of G2.
+/// The number of elements that go through a tree together: their sums take 1.5 MiB, as 2^14 points of G1 or 2^13 of G2 do.
 const fn block<S>() -> usize {
     (3 << 19) / size_of::<S>()
 }

@@ -8,7 +8,7 @@ use crate::circuit_error::CircuitError;
 use crate::execution::panics::{Failure, guard};
 use crate::execution::values::WireValues;
 use crate::execution::{Execution, ExecutionError, PrivateInput, PrivateInputs};
-use crate::interface::{MemoryChallenges, SlotAccess};
+use crate::interface::{Masking, MemoryChallenges, SlotAccess};
 use crate::layout::Layout;
 use crate::layout::error::LayoutError;
 use crate::layout::ids::{InstanceId, TypeId};
@@ -175,7 +175,8 @@ impl<C: Circuit> PrivateInputs for TypedTrace<'_, '_, C> {
 pub struct PreparedCircuit<'a> {
     code: Box<dyn Code + 'a>,
     layout: Layout,
-    pinned_types: Vec<[u8; 32]>,
+    /// With masks, and without.
+    pinned_types: Option<[[u8; 32]; 2]>,
 }
 
 impl std::fmt::Debug for PreparedCircuit<'_> {
@@ -219,25 +220,29 @@ impl<'a> PreparedCircuit<'a> {
         builder.first_error()?;
         let (plan, layout) = (planned?, builder.build()?);
         let code = Box::new(Typed { circuit, plan, input });
-        Ok(Self { layout, code, pinned_types: Vec::new() })
+        Ok(Self { layout, code, pinned_types: None })
     }
 
-    /// States the digests ([`digest_of_types`]) of families whose types have exactly the constraints that this circuit's
-    /// code has for them. Keys are then derived from these families without synthesizing the types (spec: key-family#pinned).
+    /// States the digests ([`digest_of_types`]), with and without masks, of families whose types have exactly the constraints
+    /// that this circuit's code has for them. Keys are then derived from these families without synthesizing the types
+    /// (spec: key-family#pinned).
     ///
     /// **Soundness depends on them**: a proof under keys with other constraints than the code's proves something else. They
     /// must be constants of the program that tests compare with the code, never data from elsewhere.
     ///
     /// [`digest_of_types`]: crate::prover::digest_of_types
     #[must_use]
-    pub fn with_pinned_types(mut self, digests: Vec<[u8; 32]>) -> Self {
-        self.pinned_types = digests;
+    pub fn with_pinned_types(mut self, [masked, unmasked]: [[u8; 32]; 2]) -> Self {
+        self.pinned_types = Some([masked, unmasked]);
         self
     }
 
     /// Reports whether this digest of a family's types is [pinned](Self::with_pinned_types).
-    pub fn has_pinned_types(&self, digest: &[u8; 32]) -> bool {
-        self.pinned_types.contains(digest)
+    pub fn has_pinned_types(&self, masking: Masking, digest: &[u8; 32]) -> bool {
+        self.pinned_types.is_some_and(|[masked, unmasked]| match masking {
+            Masking::Masked => masked == *digest,
+            Masking::Unmasked => unmasked == *digest,
+        })
     }
 
     /// The layout.

@@ -5,7 +5,7 @@ use crate::interface::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAcce
 use hekaton_arith::Fr;
 use std::collections::BTreeMap;
 
-/// The number of slots that are hashed at a time: 256 KiB, which BLAKE3 hashes in parallel lanes.
+/// The number of slots, or of values of twice the size, that are hashed at a time: 256 or 512 KiB.
 const PIECE: usize = 1 << 14;
 
 /// Appends the encoding of slots for the digest of a wiring.

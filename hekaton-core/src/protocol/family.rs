@@ -267,7 +267,7 @@ fn same_constraints(
     wiring: &Wiring,
 ) -> Result<(), DeriveError> {
     let kinds: Vec<_> = circuit.layout().type_ids().zip(types_of(family, wiring)?).collect();
-    if circuit.has_pinned_types(&family.header().digest_of_types()) {
+    if circuit.has_pinned_types(wiring.masking, &family.header().digest_of_types()) {
         return Ok(());
     }
     kinds.into_par_iter().try_for_each(|(kind, number)| {

@@ -351,18 +351,25 @@ fn a85_bounds_of_families() {
     let prepared = PreparedCircuit::new(&Renamed).unwrap();
     let error = derive(&family, &prepared, "{}", &engine()).map(drop).unwrap_err();
     assert!(matches!(&error, DeriveError::Constraints { kind } if kind == "squares-0"), "{error}");
-    // Pinned types are not synthesized, but only if all of them are those of the family.
-    let pinned = family.header().digest_of_types();
-    let derived = |digests: &[[u8; 32]]| {
-        let prepared = PreparedCircuit::new(&Renamed).unwrap().with_pinned_types(digests.to_vec());
+    // Pinned types are not synthesized, but only if all of them are those of the family, whose keys have masks.
+    let derived = |masked: [u8; 32], unmasked: [u8; 32]| {
+        let prepared = PreparedCircuit::new(&Renamed).unwrap();
+        let prepared = prepared.with_pinned_types([masked, unmasked]);
         derive(&family, &prepared, "{}", &engine()).map(drop)
     };
-    assert!(derived(&[[0; 32], pinned]).is_ok());
-    let types = &family.header().types;
-    for missing in 0..types.len() {
-        let others = types.iter().enumerate().filter(|(at, _)| *at != missing);
-        let digest = digest_of_types(others.map(|(_, t)| (t.kind.name.as_str(), t.kind.r1cs)));
-        assert!(matches!(derived(&[digest]), Err(DeriveError::Constraints { .. })), "{missing}");
+    let (pinned, none) = (family.header().digest_of_types(), [0; 32]);
+    assert!(derived(pinned, none).is_ok());
+    let refused = |result| assert!(matches!(result, Err(DeriveError::Constraints { .. })));
+    refused(derived(none, pinned));
+    let types: Vec<_> =
+        family.header().types.iter().map(|t| (t.kind.name.as_str(), t.kind.r1cs)).collect();
+    for at in 0..types.len() {
+        let (mut missing, mut changed) = (types.clone(), types.clone());
+        missing.remove(at);
+        changed[at].1[31] ^= 1;
+        for types in [missing, changed] {
+            refused(derived(digest_of_types(types), none));
+        }
     }
     for instances in [0, (1 << 32) + 1, usize::MAX] {
         let keep = |_| Ok::<_, Infallible>(());

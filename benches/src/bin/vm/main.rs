@@ -215,7 +215,7 @@ impl<'a> Proofs<'a> {
         let public_words = guest.input.public.len();
         let execution =
             MachineCircuit { program, sizes, counts, public_words, max_cycles: MAX_CYCLES };
-        let prepared = PreparedCircuit::new(&execution)?;
+        let prepared = execution.prepared()?;
         let (seconds, derived) = time(|| derive(&self.family.key, &prepared, "{}", self.engine));
         let (aggregation, verifying) = derived?;
         let (n, seconds) = (prepared.layout().instances(), seconds.as_secs_f64());
