@@ -8,7 +8,9 @@ mod vm;
 pub(crate) use ceremony::{Ceremony, CeremonyFinish, CeremonyNew, CeremonyVerify, Expected};
 pub(crate) use prove::{ExecuteOption, Gpus, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};
-pub(crate) use vm::{MachineInput, Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
+pub(crate) use vm::{
+    Compiler, MachineInput, Vm, VmCc, VmInspect, VmProve, VmRun, VmSetup, VmVerify,
+};
 
 use clap::{Args, Parser, Subcommand};
 use hekaton_plan::simulate::Design;

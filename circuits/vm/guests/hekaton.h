@@ -42,8 +42,10 @@ static inline int sha256_compress(u32 state[8], const u32 block[16]) { return he
 // Keccak-f[1600], in place.
 static inline int keccak_f(u64 state[25]) { return hekaton_call(1002, state, 0); }
 
-// Compilers write calls of these even where the program has none.
-__attribute__((used)) void *memcpy(void *to, const void *from, u32 length) {
+#if !__STDC_HOSTED__
+// Compilers write calls of these even where the program has none. Weak, because several files of a program may include this
+// one, and a C library has its own.
+__attribute__((weak, used)) void *memcpy(void *to, const void *from, u32 length) {
     u8 *t = to;
     const u8 *f = from;
     if ((((u32)t | (u32)f) & 3) == 0)
@@ -52,10 +54,11 @@ __attribute__((used)) void *memcpy(void *to, const void *from, u32 length) {
     return to;
 }
 
-__attribute__((used)) void *memset(void *to, int value, u32 length) {
+__attribute__((weak, used)) void *memset(void *to, int value, u32 length) {
     u8 *t = to;
     while (length--) *t++ = (u8)value;
     return to;
 }
+#endif
 
 #endif

@@ -27,6 +27,7 @@ mod claim;
 mod effects;
 mod elf;
 mod form;
+pub mod guests;
 mod hashes;
 mod input;
 mod isa;

@@ -195,6 +195,73 @@ fn a_stack_that_overflows_traps() {
     }
 }
 
+/// The files of picolibc for this machine, and the options that a program with it has after its files; `None` where it is
+/// not installed.
+fn picolibc(tools: Tools) -> Option<Vec<String>> {
+    const ROOT: &str = "/usr/lib/picolibc/riscv64-unknown-elf";
+    let found = Command::new(GCC)
+        .args(["-march=rv32im", "-mabi=ilp32", "-print-libgcc-file-name"])
+        .output();
+    let libgcc = found.ok().map(|output| String::from_utf8(output.stdout).unwrap());
+    let (Some(libgcc), true) = (libgcc, Path::new(ROOT).exists()) else {
+        println!(
+            "SKIPPED: a C library, which needs `apt-get install picolibc-riscv64-unknown-elf`"
+        );
+        return None;
+    };
+    let library = format!("{ROOT}/lib/release/rv32im/ilp32");
+    let mut options = vec![format!("-isystem{ROOT}/include"), format!("-L{library}")];
+    options.extend(["-Wl,--start-group", "-lc", "-lm"].map(str::to_owned));
+    options.extend([libgcc.trim().to_owned(), "-Wl,--end-group".to_owned()]);
+    assert!(Path::new(libgcc.trim()).exists(), "{tools:?}: {libgcc}");
+    Some(options)
+}
+
+/// A program of two files that both include `hekaton.h`, with the C library: strings, sorting, floating point, division of
+/// 64 bits, jumps, memory, and text from numbers.
+#[test]
+fn programs_use_a_c_library() {
+    let source = Source::new("library", include_str!("programs/library.c"));
+    let more = source.folder.join("more.c");
+    std::fs::write(&more, include_str!("programs/more.c")).unwrap();
+    // CRC-32 of "123456789" has a published value.
+    let text = "-42 2a  3.14 x";
+    let hash = text.bytes().fold(0u32, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
+    let sorted: u32 = {
+        let mut numbers: Vec<u32> =
+            (0..100u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
+        numbers.sort_unstable();
+        (1u32..).zip(&numbers).fold(0, |sum, (i, x)| sum.wrapping_add(i.wrapping_mul(*x)))
+    };
+    let quotient = 0x0123_4567_89ab_cdefu64 / 12_345;
+    let remainder = (-987_654_321_987i64 % 1_000_003).unsigned_abs();
+    let word = |x: u64| u32::try_from(x & 0xffff_ffff).unwrap();
+    let expected = [
+        0xcbf4_3926,
+        sorted,
+        word(quotient),
+        word(quotient >> 32),
+        word(remainder),
+        1_414_213_562,
+        841_470_985,
+        hash,
+        7,
+        3,
+        600,
+        6,
+    ];
+    for tools in installed() {
+        let Some(options) = picolibc(tools) else { return };
+        for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+            let script = script();
+            let mut all = vec![more.to_str().unwrap(), &*script, level];
+            all.extend(options.iter().map(String::as_str));
+            let found = output(&source.compile(tools, &format!("program{level}"), &all), &[]);
+            assert_eq!(found[..12], expected, "{tools:?} {level}");
+        }
+    }
+}
+
 /// Stores to constants trap.
 #[test]
 fn constants_are_not_writable() {

@@ -3,7 +3,7 @@
 use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
 use crate::machine::{self, FamilyParameters, NAME, ProgramRun};
-use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
+use crate::options::{Compiler, Vm, VmCc, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
 use crate::transcripts;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
@@ -12,19 +12,34 @@ use hekaton_plan::{Calibration, EstimateError, Workers};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::{self, count};
 use hekaton_terminal::progress::Display;
-use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Run, Sizes};
+use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Program, Run, Sizes};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
     match command {
+        Vm::Cc(command) => compile(command, json),
         Vm::Setup(command) => setup(command, json),
         Vm::Run(command) => run_program(command, json),
         Vm::Prove(command) => prove_run(command, json),
         Vm::Verify(command) => verify(command, json),
         Vm::Inspect(command) => inspect(command, json),
     }
+}
+
+fn compile(command: &VmCc, json: bool) -> Result<(), Failure> {
+    let VmCc { files, output: path, compiler, options } = command;
+    let inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let inputs = output::Inputs { files: &inputs, keys: None, run: None };
+    output::check_output(path, "--output", &inputs)?;
+    let compiler = compiler.map_or_else(Compiler::installed, Ok)?;
+    let bytes = machine::compile(compiler, files, options)?;
+    // Refused before it is written if the options made another kind of program.
+    let program = machine::program_of(path, &bytes)?;
+    output::write(path, &bytes)?;
+    let (object, lines) = describe(&program);
+    output::result(json, &object, &lines)
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the options are below 2^32")]
@@ -179,7 +194,7 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         let found = machine::result(&claim);
         return Err(refused(format!("the program has another output than expected: {found}")));
     }
-    // Before the key is derived, which takes seconds: a proof that cannot be right must not cost the verifier that much.
+    // Before the key is derived, which may take seconds: a proof that cannot be right must not cost the verifier that much.
     machine::keys::check_proof((&family, kind), &command.proof, &execution, &proof)?;
     let start = Instant::now();
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
@@ -256,7 +271,12 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
         });
         return output::result(json, &object, &lines);
     }
-    let program = machine::program_of(path, &bytes)?;
+    let (object, lines) = describe(&machine::program_of(path, &bytes)?);
+    output::result(json, &object, &lines)
+}
+
+/// Describes a program.
+fn describe(program: &Program) -> (Value, String) {
     let summary = program.summary();
     let lines = format!(
         "program for {}\ndigest         {}\nentry          {:#x}\nimage          {} words from \
@@ -279,5 +299,5 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
         "instructions": summary.instructions, "illegal": summary.illegal,
         "symbols": summary.symbols,
     });
-    output::result(json, &object, &lines)
+    (object, lines)
 }

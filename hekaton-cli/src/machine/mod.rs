@@ -1,12 +1,14 @@
 //! Programs of the machine: their files, their runs, and keys for them.
 
 mod circuit;
+mod compile;
 mod files;
 pub(crate) mod keys;
 mod run;
 mod shape;
 
 pub(crate) use circuit::{FamilyParameters, NAME, VmCircuits, complete, family};
+pub(crate) use compile::compile;
 pub(crate) use files::{program, program_of, public_words, read_program};
 pub(crate) use run::{ProgramRun, result};
 pub(crate) use shape::counts_json;

@@ -5,12 +5,12 @@ use super::shared::{NewKeys, key_digest, rows};
 use clap::{Args, Subcommand, ValueEnum};
 use hekaton_terminal::options::{THREADS, Threads};
 use hekaton_vm::{Isa, MAX_CYCLES, Sizes};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
-  clang --target=riscv32 -march=rv32im -mabi=ilp32 -mno-relax -O2 -ffreestanding \\
-      -nostdlib -static -fuse-ld=lld -Wl,-T,guest.ld start.S program.c -o program
+  hekaton vm cc program.c --output program          # or compile it yourself
   hekaton vm setup --keys vm.keys                   # once, for all programs
   hekaton vm run program --input FILE               # without a proof
   hekaton vm prove program --input FILE --keys vm.keys
@@ -18,6 +18,8 @@ use std::path::PathBuf;
 
 docs/guide/programs.md explains how to write programs.")]
 pub(crate) enum Vm {
+    /// Compile a program in C, with clang or GCC
+    Cc(VmCc),
     /// Generate the keys for all programs (anyone who runs this could forge proofs under them)
     Setup(VmSetup),
     /// Run a program without proving: its result, its instructions, and the size of its proof
@@ -60,6 +62,39 @@ pub(crate) struct VmSetup {
     pub(crate) subcircuits: u64,
     #[command(flatten)]
     pub(crate) new: NewKeys,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton vm cc program.c --output program
+  hekaton vm cc main.c parser.c --output program -- -O3 -g -DSTACK_SIZE=0x100000
+
+Needs clang and lld, or GCC: `sudo apt-get install clang lld`. Division of 64 bits, floating
+point and the C library need `sudo apt-get install gcc-riscv64-unknown-elf
+picolibc-riscv64-unknown-elf`; then string.h, stdlib.h, stdio.h (of memory, not of files),
+math.h and setjmp.h are there. `#include \"hekaton.h\"` has input, output and hash functions.")]
+pub(crate) struct VmCc {
+    /// The files: C, assembly, object files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write the program to this file
+    #[arg(long, short, value_name = "PROGRAM")]
+    pub(crate) output: PathBuf,
+    /// The compiler [default: clang if it is installed, otherwise GCC]
+    #[arg(long, value_enum)]
+    pub(crate) compiler: Option<Compiler>,
+    /// Options for the compiler, such as -O3 [default: -O2]
+    #[arg(last = true, value_name = "OPTION")]
+    pub(crate) options: Vec<OsString>,
+}
+
+/// A compiler with its linker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compiler {
+    /// clang with lld
+    Clang,
+    /// riscv64-unknown-elf-gcc
+    Gcc,
 }
 
 /// An instruction set.

@@ -70,14 +70,58 @@ fn the_commands_of_the_guide_work() {
 #[test]
 fn the_command_of_the_help_works() {
     let help = crate::common::ok(&["vm", "--help"]);
-    let compile = help.split("Examples:").nth(1).unwrap().split("hekaton vm").next().unwrap();
-    assert!(compile.contains("clang"), "{help}");
+    let examples = help.split("Examples:").nth(1).unwrap();
+    let compile = examples.lines().find(|line| line.contains("vm cc")).unwrap();
     let checkout = Checkout::new();
-    let prepare = "cp circuits/vm/guests/{start.S,guest.ld,hekaton.h} . && cp circuits/vm/guests/json.c program.c";
-    checkout.run(prepare);
-    checkout.run(compile);
+    checkout.run("cp circuits/vm/guests/json.c program.c");
+    let said = checkout.run(compile);
+    assert!(said.contains("program for rv32im") && said.contains("digest"), "{said}");
     let said = checkout.run("printf '[]' > list && hekaton vm run program --input list");
     assert!(said.contains("exit code 0"), "{said}");
+}
+
+/// `vm cc` with either compiler, with several files, options, and the C library where it is installed; what goes wrong is
+/// named, and what is there already stays.
+#[test]
+fn programs_are_compiled() {
+    let checkout = Checkout::new();
+    let tests = "circuits/vm/tests/programs";
+    let has_gcc = Command::new("riscv64-unknown-elf-gcc").arg("--version").output().is_ok();
+    // GCC may be missing, as for the tests of toolchains.
+    for compiler in ["clang", "gcc"].into_iter().take(1 + usize::from(has_gcc)) {
+        let small = format!(
+            "echo '#include \"hekaton.h\"\nint main(void) {{ OUTPUT[0] = VALUE; return 0; }}' > small.c
+             hekaton vm cc small.c -o small --compiler {compiler} -- -O3 -DVALUE=7 && hekaton vm run small"
+        );
+        assert!(checkout.run(&small).contains("output 0x7"), "{compiler}");
+        let library = format!(
+            "if [ ! -e /usr/lib/picolibc/riscv64-unknown-elf ]; then echo 'SKIPPED: picolibc'; exit 0; fi
+             hekaton vm cc {tests}/library.c {tests}/more.c -o library --compiler {compiler} && hekaton vm run library"
+        );
+        let said = checkout.run(&library);
+        // The digest of the program is printed, and that of its run is the same.
+        assert!(said.contains("SKIPPED") || said.contains("output 0xcbf43926"), "{said}");
+    }
+    let wrong = checkout.run(
+        "set +e; before=$(cksum < small); echo 'int main(void) { return x; }' > wrong.c
+         hekaton vm cc wrong.c -o small 2>&1; echo code $?; [ \"$before\" = \"$(cksum < small)\" ] && echo kept
+         hekaton vm cc small.c -o small.c 2>&1; echo code $?
+         hekaton vm cc missing.c -o other 2>&1; echo code $?; ls other 2>&1
+         hekaton vm cc small.c -o other -- -DVALUE=7 -c 2>&1; echo code $?; ls other 2>&1
+         PATH=$PWD/bin hekaton vm cc small.c -o other 2>&1; echo code $?",
+    );
+    for part in [
+        "undeclared identifier 'x'",
+        "could not compile the program",
+        "kept",
+        "that is the input, which would be lost",
+        "missing.c",
+        "no compiler for the machine is installed: `sudo apt-get install clang lld`",
+    ] {
+        assert!(wrong.contains(part), "{part}: {wrong}");
+    }
+    assert!(!wrong.contains("code 0"), "{wrong}");
+    assert!(!checkout.0.path().join("other").exists(), "{wrong}");
 }
 
 /// The command that a proof is printed with verifies it, whatever the names of the files.
