@@ -59,6 +59,9 @@ __attribute__((weak, used)) void *memset(void *to, int value, u32 length) {
     while (length--) *t++ = (u8)value;
     return to;
 }
+#else
+void *memcpy(void *, const void *, __SIZE_TYPE__);
+void *memset(void *, int, __SIZE_TYPE__);
 #endif
 
 #endif

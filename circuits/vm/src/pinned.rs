@@ -19,7 +19,7 @@ pub(crate) struct Line {
     pub(crate) isa: &'static str,
     pub(crate) rows: usize,
     /// The first 16 digits of the digests with masks for 2^12 and 2^17 rows, so that no line of an instruction set outlives
-    /// a change of its constraints, although most lines take too long for the tests of a push.
+    /// a change of its constraints that these sizes show: most lines take too long for the tests of a push.
     #[cfg_attr(not(test), allow(dead_code, reason = "for tests"))]
     pub(crate) code: &'static str,
     pub(crate) digests: [[u8; 32]; 2],

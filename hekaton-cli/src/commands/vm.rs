@@ -33,10 +33,10 @@ fn compile(command: &VmCc, json: bool) -> Result<(), Failure> {
     let inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let inputs = output::Inputs { files: &inputs, keys: None, run: None };
     output::check_output(path, "--output", &inputs)?;
-    let compiler = compiler.map_or_else(Compiler::installed, Ok)?;
+    let compiler = Compiler::found(*compiler)?;
     let bytes = machine::compile(compiler, files, options)?;
     // Refused before it is written if the options made another kind of program.
-    let program = machine::program_of(path, &bytes)?;
+    let program = machine::program_of(Path::new("the compiled program"), &bytes)?;
     output::write(path, &bytes)?;
     let (object, lines) = describe(&program);
     output::result(json, &object, &lines)

@@ -1,8 +1,8 @@
-//! Compiles programs in C for the machine.
+//! Compiles C programs for the machine.
 
 use crate::options::Compiler;
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_vm::guests::{HEADER, LINK_SCRIPT, START};
+use hekaton_vm::guests::{HEADER, LIBRARY, LINK_SCRIPT, START};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,18 +13,27 @@ const GCC: &str = "riscv64-unknown-elf-gcc";
 const MACHINE: [&str; 2] = ["-march=rv32im", "-mabi=ilp32"];
 
 impl Compiler {
-    /// The compiler that is installed; clang if both are.
-    pub(crate) fn installed() -> Result<Self, Failure> {
-        let found = [Self::Clang, Self::Gcc].into_iter().find(|compiler| compiler.is_installed());
-        let why = "no compiler for the machine is installed: `sudo apt-get install clang lld` or \
-                   `sudo apt-get install gcc-riscv64-unknown-elf`";
-        found.ok_or_else(|| Failure::new(exit::FAILED, why))
+    /// This compiler if it is given, else the one that is installed; clang if both are.
+    pub(crate) fn found(given: Option<Self>) -> Result<Self, Failure> {
+        let wanted = given.map_or_else(|| vec![Self::Clang, Self::Gcc], |given| vec![given]);
+        let ways: Vec<&str> = wanted.iter().map(|compiler| compiler.install()).collect();
+        let found = wanted.iter().find(|compiler| compiler.is_installed());
+        let why = format!("no compiler for the machine is installed: {}", ways.join(" or "));
+        found.copied().ok_or_else(|| Failure::new(exit::FAILED, why))
     }
 
     fn is_installed(self) -> bool {
         match self {
             Self::Clang => answers("clang") && answers("ld.lld"),
             Self::Gcc => answers(GCC),
+        }
+    }
+
+    /// The command that installs it on Debian.
+    fn install(self) -> &'static str {
+        match self {
+            Self::Clang => "`sudo apt-get install clang lld`",
+            Self::Gcc => "`sudo apt-get install gcc-riscv64-unknown-elf`",
         }
     }
 
@@ -35,7 +44,12 @@ impl Compiler {
                 command.args(["--target=riscv32", "-mno-relax", "-fuse-ld=lld"]);
                 command
             }
-            Self::Gcc => Command::new(GCC),
+            Self::Gcc => {
+                let mut command = Command::new(GCC);
+                // A program's own memset would become a call of itself.
+                command.arg("-fno-tree-loop-distribute-patterns");
+                command
+            }
         }
     }
 }
@@ -46,7 +60,7 @@ fn answers(program: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The functions that compilers call for what the machine has no instructions for, such as division of 64 bits: the library
+/// The functions that compilers call for what the machine has no instructions for, such as 64-bit division: the library
 /// of GCC, for either compiler.
 fn libgcc() -> Option<OsString> {
     let output = Command::new(GCC).args(MACHINE).arg("-print-libgcc-file-name").output().ok()?;
@@ -55,7 +69,8 @@ fn libgcc() -> Option<OsString> {
     path.is_file().then(|| path.as_os_str().to_owned())
 }
 
-/// Compiles files to a program, whose bytes it returns. `options` come last, so they override those here.
+/// Compiles files to a program, whose bytes it returns. `options` come behind those that are given here, so they override
+/// them.
 pub(crate) fn compile(
     compiler: Compiler,
     files: &[PathBuf],
@@ -63,36 +78,42 @@ pub(crate) fn compile(
 ) -> Result<Vec<u8>, Failure> {
     let folder = tempfile::tempdir().or_fail(exit::FAILED)?;
     let at = |name: &str| folder.path().join(name);
-    for (name, text) in [("start.S", START), ("guest.ld", LINK_SCRIPT), ("hekaton.h", HEADER)] {
+    let own = [START, LIBRARY, LINK_SCRIPT, HEADER];
+    for (name, text) in ["start.S", "library.S", "guest.ld", "hekaton.h"].into_iter().zip(own) {
         std::fs::write(at(name), text).or_fail(exit::FAILED)?;
     }
     let has_library = Path::new(PICOLIBC).is_dir();
     let libgcc = libgcc();
     let mut command = compiler.command();
-    command.args(MACHINE).args(["-O2", "-nostdlib", "-static"]);
+    command.args(MACHINE).args(["-O2", "-nostdlib", "-static", "-I"]).arg(folder.path());
+    command.arg("-T").arg(at("guest.ld")).arg(at("start.S"));
     // With a library, compilers may use what they know about its functions.
     if has_library {
-        command.arg("-isystem").arg(format!("{PICOLIBC}/include"));
+        command.arg(at("library.S")).arg("-isystem").arg(format!("{PICOLIBC}/include"));
         command.arg(format!("-L{PICOLIBC}/lib/release/rv32im/ilp32"));
     } else {
         command.arg("-ffreestanding");
     }
-    command.arg("-I").arg(folder.path()).arg("-T").arg(at("guest.ld"));
-    command.arg(at("start.S")).args(files).args(options).arg("-Wl,--start-group");
+    command.args(options).args(files).arg("-Wl,--start-group");
     if has_library {
         command.args(["-lc", "-lm"]);
     }
     command.args(&libgcc).arg("-Wl,--end-group").arg("-o").arg(at("program"));
+    // Standard output is for the result.
+    command.stdout(std::io::stderr());
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.status().map_err(|e| format!("{name}: {e}")).or_fail(exit::FAILED)?;
     if !status.success() {
         // What the compiler has to say is on standard error already.
         let mut why = format!("{name} could not compile the program");
         if !has_library || libgcc.is_none() {
-            why += "; division of 64 bits, floating point and the C library need `sudo apt-get install \
-                    gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf`";
+            why += "; if it lacks the headers or functions of a C library, or functions such as __udivdi3: `sudo apt-get \
+                    install gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf`";
         }
         return Err(Failure::new(exit::FAILED, why));
     }
-    std::fs::read(at("program")).or_fail(exit::FAILED)
+    std::fs::read(at("program")).map_err(|_| {
+        let why = "wrote no program: an option stops it before it links";
+        Failure::new(exit::FAILED, format!("{name} {why}"))
+    })
 }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 docs/guide/programs.md explains how to write programs.")]
 pub(crate) enum Vm {
-    /// Compile a program in C, with clang or GCC
+    /// Compile a C program, with clang or GCC
     Cc(VmCc),
     /// Generate the keys for all programs (anyone who runs this could forge proofs under them)
     Setup(VmSetup),
@@ -69,10 +69,13 @@ pub(crate) struct VmSetup {
   hekaton vm cc program.c --output program
   hekaton vm cc main.c parser.c --output program -- -O3 -g -DSTACK_SIZE=0x100000
 
-Needs clang and lld, or GCC: `sudo apt-get install clang lld`. Division of 64 bits, floating
+Needs clang and lld, or GCC: `sudo apt-get install clang lld`. 64-bit division, floating
 point and the C library need `sudo apt-get install gcc-riscv64-unknown-elf
-picolibc-riscv64-unknown-elf`; then string.h, stdlib.h, stdio.h (of memory, not of files),
-math.h and setjmp.h are there. `#include \"hekaton.h\"` has input, output and hash functions.")]
+picolibc-riscv64-unknown-elf`; string.h, stdlib.h, math.h, setjmp.h and snprintf are then
+available. `#include \"hekaton.h\"` provides input, output and hash functions.
+
+Verifiers need the compiled file: the program, and so its digest, depends on the compiler,
+its version and options, and whether the C library is installed.")]
 pub(crate) struct VmCc {
     /// The files: C, assembly, object files
     #[arg(required = true, value_name = "FILE")]
@@ -83,7 +86,7 @@ pub(crate) struct VmCc {
     /// The compiler [default: clang if it is installed, otherwise GCC]
     #[arg(long, value_enum)]
     pub(crate) compiler: Option<Compiler>,
-    /// Options for the compiler, such as -O3 [default: -O2]
+    /// Options for the compiler, such as -O3, which come behind -O2
     #[arg(last = true, value_name = "OPTION")]
     pub(crate) options: Vec<OsString>,
 }

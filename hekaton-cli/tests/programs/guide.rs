@@ -80,48 +80,101 @@ fn the_command_of_the_help_works() {
     assert!(said.contains("exit code 0"), "{said}");
 }
 
-/// `vm cc` with either compiler, with several files, options, and the C library where it is installed; what goes wrong is
-/// named, and what is there already stays.
+/// `vm cc` with either compiler, options, several files, and the C library where it is installed.
 #[test]
 fn programs_are_compiled() {
     let checkout = Checkout::new();
-    let tests = "circuits/vm/tests/programs";
-    let has_gcc = Command::new("riscv64-unknown-elf-gcc").arg("--version").output().is_ok();
-    // GCC may be missing, as for the tests of toolchains.
-    for compiler in ["clang", "gcc"].into_iter().take(1 + usize::from(has_gcc)) {
-        let small = format!(
-            "echo '#include \"hekaton.h\"\nint main(void) {{ OUTPUT[0] = VALUE; return 0; }}' > small.c
-             hekaton vm cc small.c -o small --compiler {compiler} -- -O3 -DVALUE=7 && hekaton vm run small"
-        );
-        assert!(checkout.run(&small).contains("output 0x7"), "{compiler}");
-        let library = format!(
-            "if [ ! -e /usr/lib/picolibc/riscv64-unknown-elf ]; then echo 'SKIPPED: picolibc'; exit 0; fi
-             hekaton vm cc {tests}/library.c {tests}/more.c -o library --compiler {compiler} && hekaton vm run library"
-        );
-        let said = checkout.run(&library);
-        // The digest of the program is printed, and that of its run is the same.
-        assert!(said.contains("SKIPPED") || said.contains("output 0xcbf43926"), "{said}");
-    }
-    let wrong = checkout.run(
-        "set +e; before=$(cksum < small); echo 'int main(void) { return x; }' > wrong.c
-         hekaton vm cc wrong.c -o small 2>&1; echo code $?; [ \"$before\" = \"$(cksum < small)\" ] && echo kept
-         hekaton vm cc small.c -o small.c 2>&1; echo code $?
-         hekaton vm cc missing.c -o other 2>&1; echo code $?; ls other 2>&1
-         hekaton vm cc small.c -o other -- -DVALUE=7 -c 2>&1; echo code $?; ls other 2>&1
-         PATH=$PWD/bin hekaton vm cc small.c -o other 2>&1; echo code $?",
+    let write =
+        |name: &str, text: &str| std::fs::write(checkout.0.path().join(name), text).unwrap();
+    write("small.c", "#include \"hekaton.h\"\nint main(void) { OUTPUT[0] = VALUE; return 0; }\n");
+    write(
+        "own.c",
+        "#include \"hekaton.h\"\nvoid *memset(void *to, int value, __SIZE_TYPE__ n) {\n\
+         char *t = to; while (n--) *t++ = value; return to; }\n\
+         int main(void) { static char b[9]; memset(b, 65, PUBLIC_INPUT[0]); OUTPUT[0] = b[8]; return 0; }\n",
     );
-    for part in [
-        "undeclared identifier 'x'",
-        "could not compile the program",
-        "kept",
-        "that is the input, which would be lost",
-        "missing.c",
-        "no compiler for the machine is installed: `sudo apt-get install clang lld`",
-    ] {
-        assert!(wrong.contains(part), "{part}: {wrong}");
+    write(
+        "ends.c",
+        "#include <assert.h>\n#include <stdlib.h>\n#include \"hekaton.h\"\nint main(void) {\n\
+         u32 x = PUBLIC_INPUT[0]; if (x == 1) exit(5); if (x == 2) abort(); assert(x != 3); return 9; }\n",
+    );
+    let word = |name: &str, value: u8| write(name, &format!("{}\0\0\0", char::from(value)));
+    (0..4).for_each(|value| word(&format!("word{value}"), value));
+    word("word9", 9);
+    let has_gcc = Command::new("riscv64-unknown-elf-gcc").arg("--version").output().is_ok();
+    let has_library = Path::new("/usr/lib/picolibc/riscv64-unknown-elf").exists();
+    // GCC and the library may be missing, as for the tests of toolchains.
+    for compiler in ["clang", "gcc"].into_iter().take(1 + usize::from(has_gcc)) {
+        let cc = format!("hekaton vm cc --compiler {compiler}");
+        let said = checkout.run(&format!(
+            "{cc} small.c -o small -- -O3 -DVALUE=7 && hekaton vm run small
+             {cc} own.c -o own && hekaton vm run own --public-input word9"
+        ));
+        assert!(said.contains("output 0x7\n") && said.contains("output 0x41\n"), "{said}");
+        for level in ["-O0", "-O2"].into_iter().filter(|_| has_library) {
+            let tests = "circuits/vm/tests/programs";
+            let said = checkout.run(&format!(
+                "{cc} {tests}/library.c {tests}/more.c -o library -- {level} && hekaton vm run library"
+            ));
+            let all = "exit code 0, output 0xcbf43926 0xfd48d066 0x45f5207d 0x60a 0x57a7a 0x544b2fba 0x3227d409 \
+                       0x1abc01da 0x7 0x3 0x258 0x6\n";
+            assert!(said.contains(all), "{compiler} {level}: {said}");
+            let said = checkout.run(&format!(
+                "{cc} ends.c -o ends -- {level}
+                 for i in 0 1 2 3; do hekaton vm run ends --public-input word$i 2>&1 || true; done"
+            ));
+            for part in ["exit code 9", "exit code 5", "(abort)", "(__assert_func)"] {
+                assert!(said.contains(part), "{compiler} {level} {part}: {said}");
+            }
+        }
     }
-    assert!(!wrong.contains("code 0"), "{wrong}");
-    assert!(!checkout.0.path().join("other").exists(), "{wrong}");
+}
+
+/// Errors of `vm cc` are reported, standard output is one object with `--json`, and an existing output file is kept.
+#[test]
+fn programs_that_cannot_be_compiled_are_reported() {
+    let checkout = Checkout::new();
+    let run = |commands: &str| checkout.run(&format!("set +e; {commands}"));
+    let small = "echo 'int main(void) { return 0; }' > small.c; hekaton vm cc small.c -o small --json 2>/dev/null";
+    let printed: serde_json::Value =
+        serde_json::from_str(&run(&format!("{small} -- -Wl,--print-map"))).unwrap();
+    assert_eq!(printed["isa"], "rv32im", "{printed}");
+    let before = std::fs::read(checkout.0.path().join("small")).unwrap();
+    for (commands, code, says) in [
+        ("echo 'int main(void) { return x; }' > wrong.c; hekaton vm cc wrong.c -o small", 4, "'x'"),
+        ("hekaton vm cc wrong.c -o small", 4, "clang could not compile the program"),
+        ("hekaton vm cc small.c -o small.c", 3, "that is the input, which would be lost"),
+        ("hekaton vm cc missing.c -o small", 4, "missing.c"),
+        ("hekaton vm cc small.c -o small -- --version", 4, "clang wrote no program"),
+        (
+            "hekaton vm cc small.c -o small -- -march=rv32imc",
+            3,
+            "the compiled program: the instruction set",
+        ),
+        (
+            "printf '#include \"hekaton.h\"\n__attribute__((constructor)) static void f(void) { OUTPUT[0] = 1; }\n\
+             int main(void) { return 0; }\n' > first.c; hekaton vm cc first.c -o small",
+            4,
+            "constructors are not called",
+        ),
+        (
+            "PATH=$PWD/bin hekaton vm cc small.c -o small",
+            4,
+            "installed: `sudo apt-get install clang lld` or",
+        ),
+        (
+            "PATH=$PWD/bin hekaton vm cc small.c -o small --compiler gcc",
+            4,
+            "no compiler for the machine is installed: `sudo apt-get install gcc-riscv64-unknown-elf`",
+        ),
+    ] {
+        let said = run(&format!("({commands}) 2>&1; echo code $?"));
+        assert!(
+            said.ends_with(&format!("code {code}\n")) && said.contains(says),
+            "{commands}: {said}"
+        );
+        assert_eq!(std::fs::read(checkout.0.path().join("small")).unwrap(), before, "{commands}");
+    }
 }
 
 /// The command that a proof is printed with verifies it, whatever the names of the files.
