@@ -1,5 +1,5 @@
-//! The digests of the machine's types, as constants: whoever derives keys from a family compares them, and need not
-//! synthesize the types (spec: key-family#pinned).
+//! The digests of the machine's types as constants, so that keys are derived without synthesizing the types
+//! (spec: key-family#pinned).
 
 use crate::{Isa, MachineCircuit, Sizes};
 use hekaton_circuit::{LayoutError, PreparedCircuit};
@@ -43,7 +43,7 @@ impl MachineCircuit {
     /// The circuit without an input, with the pinned digests of its types.
     ///
     /// # Errors
-    /// If the circuit has no layout.
+    /// If the circuit cannot be laid out.
     pub fn prepared(&self) -> Result<PreparedCircuit<'_>, LayoutError> {
         let prepared = PreparedCircuit::new(self)?;
         Ok(match pinned(self.program.isa(), self.sizes) {

@@ -217,8 +217,8 @@ fn picolibc(tools: Tools) -> Option<Vec<String>> {
     Some(options)
 }
 
-/// A program of two files that both include `hekaton.h`, with the C library: strings, sorting, floating point, division of
-/// 64 bits, jumps, memory, and text from numbers.
+/// A program of two files that both include `hekaton.h`, with the C library: strings, sorting, floating point, 64-bit
+/// division, jumps, memory, and text from numbers.
 #[test]
 fn programs_use_a_c_library() {
     let source = Source::new("library", include_str!("programs/library.c"));

@@ -69,8 +69,7 @@ fn libgcc() -> Option<OsString> {
     path.is_file().then(|| path.as_os_str().to_owned())
 }
 
-/// Compiles files to a program, whose bytes it returns. `options` come behind those that are given here, so they override
-/// them.
+/// Compiles files to a program, whose bytes it returns. `options` follow the ones given here and override them.
 pub(crate) fn compile(
     compiler: Compiler,
     files: &[PathBuf],
@@ -104,7 +103,7 @@ pub(crate) fn compile(
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.status().map_err(|e| format!("{name}: {e}")).or_fail(exit::FAILED)?;
     if !status.success() {
-        // What the compiler has to say is on standard error already.
+        // The compiler has already reported the errors.
         let mut why = format!("{name} could not compile the program");
         if !has_library || libgcc.is_none() {
             why += "; if it lacks the headers or functions of a C library, or functions such as __udivdi3: `sudo apt-get \
@@ -112,8 +111,8 @@ pub(crate) fn compile(
         }
         return Err(Failure::new(exit::FAILED, why));
     }
-    std::fs::read(at("program")).map_err(|_| {
-        let why = "wrote no program: an option stops it before it links";
-        Failure::new(exit::FAILED, format!("{name} {why}"))
+    std::fs::read(at("program")).map_err(|e| {
+        let why = "does one of the options stop it before linking?";
+        Failure::new(exit::FAILED, format!("{name} wrote no program ({e}); {why}"))
     })
 }

@@ -86,7 +86,7 @@ pub(crate) struct VmCc {
     /// The compiler [default: clang if it is installed, otherwise GCC]
     #[arg(long, value_enum)]
     pub(crate) compiler: Option<Compiler>,
-    /// Options for the compiler, such as -O3, which come behind -O2
+    /// Options for the compiler, such as -O3, passed after -O2
     #[arg(last = true, value_name = "OPTION")]
     pub(crate) options: Vec<OsString>,
 }
