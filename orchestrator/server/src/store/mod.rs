@@ -12,6 +12,8 @@ mod timed;
 
 #[cfg(feature = "nats")]
 pub(crate) use nats::Known;
+#[cfg(all(test, feature = "nats"))]
+pub(crate) use nats::received;
 #[cfg(feature = "nats")]
 pub use nats::{NatsSettings, NatsStore};
 pub(crate) use reopened::Reopened;

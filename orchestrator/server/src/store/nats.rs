@@ -137,7 +137,8 @@ impl NatsStore {
         }
     }
 
-    async fn consumer(
+    /// A consumer of a filter's messages behind a sequence.
+    pub(crate) async fn consumer(
         &self,
         filter: String,
         after: u64,
@@ -158,32 +159,7 @@ impl NatsStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<(String, Bytes, u64, u64)>, Unavailable> {
-        let mut found = Vec::new();
-        let consumer = self.consumer(filter, after).await?;
-        if consumer.cached_info().num_pending == 0 {
-            return Ok(found);
-        }
-        let mut messages = consumer.messages().await.map_err(unavailable)?;
-        while found.len() < limit {
-            let next = tokio::time::timeout(TIME, messages.next()).await;
-            let message = next
-                .map_err(|_| unavailable("no message arrives"))?
-                .ok_or_else(|| unavailable("the list ends early"))?
-                .map_err(unavailable)?;
-            let info = message.info().map_err(unavailable)?;
-            let millis = info.published.unix_timestamp_nanos() / 1_000_000;
-            let millis = u64::try_from(millis).unwrap_or(0);
-            let (sequence, left) = (info.stream_sequence, info.pending);
-            // A consumer that is made anew after a gap may bring one again.
-            if found.last().is_none_or(|(.., last, _)| *last < sequence) {
-                let (subject, payload) = (message.subject.to_string(), message.payload.clone());
-                found.push((subject, payload, sequence, millis));
-            }
-            if left == 0 {
-                break;
-            }
-        }
-        Ok(found)
+        received(self.consumer(filter, after).await?, after, limit).await
     }
 
     /// The versions of records that are kept, and the logs.
@@ -202,6 +178,42 @@ impl NatsStore {
         }
         Ok(history)
     }
+}
+
+/// The messages behind a sequence that a consumer has now, with their times in milliseconds.
+pub(crate) async fn received(
+    consumer: Consumer<OrderedConfig>,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<(String, Bytes, u64, u64)>, Unavailable> {
+    let mut found = Vec::new();
+    if consumer.cached_info().num_pending == 0 {
+        return Ok(found);
+    }
+    let mut messages = consumer.messages().await.map_err(unavailable)?;
+    let mut last = after;
+    while found.len() < limit {
+        let next = tokio::time::timeout(TIME, messages.next()).await;
+        let message = next
+            .map_err(|_| unavailable("no message arrives"))?
+            .ok_or_else(|| unavailable("the list ends early"))?
+            .map_err(unavailable)?;
+        let info = message.info().map_err(unavailable)?;
+        let millis = info.published.unix_timestamp_nanos() / 1_000_000;
+        let millis = u64::try_from(millis).unwrap_or(0);
+        let (sequence, left) = (info.stream_sequence, info.pending);
+        // A consumer that is made anew brings messages again: those since the last one, or, before
+        // the first one, all that the stream has, wherever it was to start.
+        if last < sequence {
+            let (subject, payload) = (message.subject.to_string(), message.payload.clone());
+            found.push((subject, payload, sequence, millis));
+            last = sequence;
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 fn is_not_found(kind: &GetStreamErrorKind) -> bool {

@@ -1,6 +1,6 @@
 //! A real server: `NATS_SERVER` names the program, which is looked for in PATH otherwise.
 
-use crate::store::{NatsSettings, NatsStore, Rev, Store, WriteError};
+use crate::store::{NatsSettings, NatsStore, Rev, Store, WriteError, received};
 use bytes::Bytes;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -105,6 +105,25 @@ async fn nats_obeys_the_laws() {
     assert_eq!(history.logs.len(), 99);
     // Both versions of the first record, and each other one.
     assert_eq!(history.records.iter().filter(|it| it.entry.key == "a/1").count(), 2);
+}
+
+/// The client makes a lost consumer anew, and forgets where a new one was to start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_consumer_brings_nothing_from_before_its_start() {
+    let Some(server) = Server::new().await else { return };
+    let store = server.open().await;
+    let value = Bytes::from_static(b"x");
+    let first = store.create("a/1", value.clone()).await.unwrap();
+    let second = store.create("a/2", value).await.unwrap();
+    let [stream, all] =
+        ["-", "."].map(|it| format!("hk-test-records{it}{:016x}", first.incarnation));
+    let consumer = store.consumer(format!("{all}.r.>"), first.number).await.unwrap();
+    let client = async_nats::connect(&server.settings.address).await.unwrap();
+    let context = async_nats::jetstream::new(client);
+    let name = &consumer.cached_info().name;
+    context.delete_consumer_from_stream(name, &stream).await.unwrap();
+    let found = received(consumer, first.number, 9).await.unwrap();
+    assert_eq!(found.iter().map(|(_, _, number, _)| *number).collect::<Vec<_>>(), [second.number]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
