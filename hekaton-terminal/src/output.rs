@@ -93,6 +93,12 @@ pub fn say(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{}", printable(&text.to_string()));
 }
 
+/// Prints text on standard error that is not of this program and has its own ends of lines. Failures are ignored, as by [`say`].
+pub fn text(text: &str) {
+    let mut error = std::io::stderr();
+    let _ = write!(error, "{}", printable(text)).and_then(|()| error.flush());
+}
+
 /// Prints an error.
 pub fn failure(failure: &Failure, json: bool) {
     let message = with_program(&failure.message);

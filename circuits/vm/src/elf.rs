@@ -282,7 +282,9 @@ fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Vec<(u32, String)> {
         .collect();
     list.sort_unstable();
     list.dedup_by_key(|(address, ..)| *address);
-    list.into_iter().map(|(address, _, name)| (address, name.to_owned())).collect()
+    // Without the hash that Rust adds: names of crates' generic functions are long enough.
+    let readable = |name| format!("{:#}", rustc_demangle::demangle(name));
+    list.into_iter().map(|(address, _, name)| (address, readable(name))).collect()
 }
 
 /// The table of symbols, and the bytes of their names.

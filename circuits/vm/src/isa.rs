@@ -140,6 +140,11 @@ pub enum Chip {
 // 8 * 31 is 248, so the opcode digit is still below 2^8.
 pub(crate) const EXIT: u8 = 31;
 
+/// The registers that an ECALL reads: the exit code or a pointer, another pointer, and the number of the call.
+pub(crate) const A0: u8 = 10;
+pub(crate) const A1: u8 = 11;
+pub(crate) const A7: u8 = 17;
+
 /// The register that writes to x0 go to.
 pub(crate) const SINK: u8 = 32;
 
@@ -305,6 +310,8 @@ pub(crate) struct Instruction {
 pub(crate) enum Decoded {
     /// An instruction with one row.
     One(Instruction),
+    /// An instruction that does nothing in a proof, and tells an executor something.
+    Hint(Instruction, Hint),
     /// A branch, with the immediate `[not taken by the chip's condition, taken]`: where the program goes
     /// on if the condition of the chip is 0 and if it is 1. `None` where that place is misaligned.
     Branch(Instruction, [Option<u32>; 2]),
@@ -314,6 +321,26 @@ pub(crate) enum Decoded {
     Answer(u8, u32),
     /// A word that is not in the instruction set.
     Illegal,
+}
+
+/// A hint to the executor: SLTI from a0 to x0, which the manual leaves to such uses; the immediate is the hint's number. a0 and a1
+/// have an address and a number of bytes. On other machines, and in a proof, it does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// The bytes are text for whoever runs the program.
+    Text,
+    /// The bytes are the whole output.
+    Output,
+}
+
+impl Hint {
+    /// The hint that a word is.
+    fn of(word: u32) -> Option<Self> {
+        [(0x481, Self::Text), (0x482, Self::Output)]
+            .into_iter()
+            .find(|(number, _)| word == number << 20 | u32::from(A0) << 15 | 2 << 12 | 0x13)
+            .map(|(_, hint)| hint)
+    }
 }
 
 impl Instruction {
@@ -343,7 +370,7 @@ impl Decoded {
     /// The number of rows in the program table.
     pub(crate) fn rows_count(&self) -> usize {
         match self {
-            Self::One(_) | Self::Answer(..) => 1,
+            Self::One(_) | Self::Hint(..) | Self::Answer(..) => 1,
             Self::Call => 1 + Chip::PRECOMPILES.len(),
             Self::Branch(_, outcomes) => outcomes.iter().flatten().count(),
             Self::Illegal => 0,
@@ -353,7 +380,7 @@ impl Decoded {
     /// The rows in the program table.
     pub(crate) fn rows(&self, pc: u32) -> Vec<[Fr; 2]> {
         match self {
-            Self::One(instruction) => vec![instruction.row(pc)],
+            Self::One(instruction) | Self::Hint(instruction, _) => vec![instruction.row(pc)],
             Self::Branch(instruction, outcomes) => (0..)
                 .zip(outcomes)
                 .filter_map(|(variant, imm)| Some((variant, (*imm)?)))
@@ -419,7 +446,10 @@ pub(crate) fn decode(pc: u32, word: u32) -> Decoded {
     match (word & 0x7f, funct3) {
         (0x37, _) => one(Li, 0, [rd, 0, 0], upper),
         (0x17, _) => one(Li, 0, [rd, 0, 0], pc.wrapping_add(upper)),
-        (0x13, _) => of_immediate(funct3, funct7, [rd, rs1], rs2, imm),
+        (0x13, _) => match (of_immediate(funct3, funct7, [rd, rs1], rs2, imm), Hint::of(word)) {
+            (Decoded::One(instruction), Some(hint)) => Decoded::Hint(instruction, hint),
+            (decoded, _) => decoded,
+        },
         (0x33, _) => of_registers(funct3, funct7, [rd, rs1, rs2]),
         (0x63, 0 | 1 | 4..=7) => {
             let target = branch_target(pc, word);

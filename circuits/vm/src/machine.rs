@@ -3,7 +3,7 @@
 use crate::address_space::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::effects::{access_size, result};
 use crate::input::{self, Input};
-use crate::isa::{self, Chip, Decoded, Instruction, Isa, SINK};
+use crate::isa::{self, A0, A1, A7, Chip, Decoded, Hint, Instruction, Isa, SINK};
 use crate::memory::Memory;
 use crate::op::{Access, Op};
 use crate::precompile::{Call, Precompile};
@@ -17,11 +17,6 @@ pub(crate) const REGISTERS: usize = 33;
 
 /// The stack pointer, by the convention of compilers.
 const SP: u8 = 2;
-
-/// The registers that an ECALL reads: the exit code or a pointer, another pointer, and the number of the call.
-pub(crate) const A0: u8 = 10;
-pub(crate) const A1: u8 = 11;
-pub(crate) const A7: u8 = 17;
 
 /// The number of the system call `exit`, as on Linux.
 // So a program that exits by it runs on Linux, too, for example in qemu's user mode.
@@ -52,6 +47,12 @@ pub(crate) const REFRESH: usize = Chip::COUNT;
 pub(crate) trait Recorder {
     /// Called with each operation, by its class.
     fn op(&mut self, class: usize, op: Op);
+
+    /// Called with each hint, before its operation, and its bytes: if the program has no memory there, it traps.
+    // Only the first pass looks: replays are of runs whose hints are in memory.
+    fn hint(&mut self, _: Hint, _: &Machine<'_>) -> Result<(), TrapReason> {
+        Ok(())
+    }
 
     /// Called with each operation of a precompile, and its accesses.
     fn call(&mut self, class: usize, op: Op, _: Vec<Access>) {
@@ -158,6 +159,9 @@ impl<'a> Machine<'a> {
                 Some(Decoded::One(instruction)) => {
                     step(self, pc, cycle, instruction, None, recorder)
                 }
+                Some(Decoded::Hint(instruction, hint)) => recorder
+                    .hint(*hint, self)
+                    .and_then(|()| step(self, pc, cycle, instruction, None, recorder)),
                 Some(Decoded::Branch(instruction, outcomes)) => {
                     step(self, pc, cycle, instruction, Some(outcomes), recorder)
                 }
@@ -396,6 +400,21 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
+    /// The bytes that a hint is about.
+    pub(crate) fn hinted(&self) -> Result<Vec<u8>, TrapReason> {
+        let [address, length] = [A0, A1].map(|at| self.state.registers[at as usize].value);
+        let end = u64::from(address) + u64::from(length);
+        let missing = (u64::from(address / 4)..end.div_ceil(4))
+            .find(|word| u32::try_from(*word).map_or(true, |word| !self.is_mapped(word)));
+        if let (Some(word), true) = (missing, length > 0) {
+            let at = u32::try_from(4 * word).unwrap_or(u32::MAX).max(address);
+            return Err(self.unmapped(at));
+        }
+        let words = address / 4..address.saturating_add(length).div_ceil(4);
+        let bytes = words.flat_map(|word| self.memory.value(word).to_le_bytes());
+        Ok(bytes.skip(address as usize % 4).take(length as usize).collect())
+    }
+
     /// The reason why an access traps that is to no memory.
     #[cold]
     fn unmapped(&self, address: u32) -> TrapReason {
@@ -431,6 +450,12 @@ impl<'a> Machine<'a> {
         (self.program.base..INPUT / 4).contains(&word)
             || (INPUT / 4..self.state.input_end).contains(&word)
             || output.contains(&word)
+    }
+
+    /// The error of a run that has not ended after the last cycle.
+    pub(crate) fn too_long(&self, last: u64) -> RunError {
+        let State { pc, cycle, .. } = self.state;
+        Box::new(self.trap(TrapReason::TooLong(last), pc, cycle)).into()
     }
 
     /// The trap that an instruction ends the run with.

@@ -86,6 +86,15 @@ impl<'a> Memory<'a> {
         &mut self.pages[place][at]
     }
 
+    /// The value of a word, without opening its page: of the first pass, whose memory comes from no snapshot.
+    pub(crate) fn value(&self, word: u32) -> u32 {
+        debug_assert!(self.before.is_none());
+        match self.places[word as usize / WORDS] {
+            0 => 0,
+            place => self.pages[place as usize - 1][word as usize % WORDS].value,
+        }
+    }
+
     /// The memory without what it came from: pages that were not accessed are zero.
     pub(crate) fn into_own(self) -> Memory<'static> {
         Memory { places: self.places, pages: self.pages, changed: self.changed, before: None }

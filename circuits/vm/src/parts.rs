@@ -2,8 +2,8 @@
 
 use crate::address_space::{OUTPUT, OUTPUT_WORDS};
 use crate::chips::{ADDRESS_BITS, REGISTER_BITS, TICKS};
-use crate::isa::{EXIT, Isa, OPCODE, RS2};
-use crate::machine::{A0, A7, Exit, SYS_EXIT};
+use crate::isa::{A0, A7, EXIT, Isa, OPCODE, RS2};
+use crate::machine::{Exit, SYS_EXIT};
 use crate::rows::Buses;
 use crate::run::Run;
 use crate::word::{number, power};

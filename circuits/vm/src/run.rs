@@ -2,7 +2,7 @@
 
 use crate::address_space::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::input::Input;
-use crate::isa::Chip;
+use crate::isa::{Chip, Hint};
 use crate::machine::{CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, State};
 use crate::memory::{Memory, Snapshot, pages_of};
 use crate::op::{Access, Op};
@@ -26,10 +26,36 @@ const STRIDE: u64 = 1 << 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Totals([u64; CLASSES]);
 
-impl Recorder for Totals {
+/// An observer of a run, called with the text and output that the program shows. By default it ignores them.
+pub trait Observer {
+    /// Called with text that the program prints.
+    fn text(&mut self, _: &[u8]) {}
+
+    /// Called with the whole output of a program whose output has any length; if it is called several times, the last one counts.
+    fn output(&mut self, _: &[u8]) {}
+}
+
+impl Observer for () {}
+
+/// The first pass: counts, and tells an observer what the program shows.
+struct FirstPass<'a, O> {
+    totals: Totals,
+    observer: &'a mut O,
+}
+
+impl<O: Observer> Recorder for FirstPass<'_, O> {
     #[inline]
     fn op(&mut self, class: usize, _: Op) {
-        self.0[class] += 1;
+        self.totals.0[class] += 1;
+    }
+
+    fn hint(&mut self, hint: Hint, machine: &Machine<'_>) -> Result<(), TrapReason> {
+        let bytes = machine.hinted()?;
+        match hint {
+            Hint::Text => self.observer.text(&bytes),
+            Hint::Output => self.observer.output(&bytes),
+        }
+        Ok(())
     }
 }
 
@@ -80,28 +106,54 @@ pub const MAX_CYCLES: u64 = u32::MAX as u64 - 2;
 /// # Errors
 /// If the program traps, or has not ended by then, or the input is too large.
 pub fn run(program: &Program, input: &Input, max_cycles: u64) -> Result<Run, RunError> {
-    run_with_checkpoints(program, input, max_cycles, SPACING, PAGES)
+    run_observed(program, input, max_cycles, &mut ())
+}
+
+/// [`run`] with an observer, which is called for a program that traps, too.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_observed(
+    program: &Program,
+    input: &Input,
+    max_cycles: u64,
+    observer: &mut impl Observer,
+) -> Result<Run, RunError> {
+    first_pass(program, input, max_cycles, (SPACING, PAGES), observer)
 }
 
 /// [`run`] with a checkpoint each `spacing` cycles, or fewer of them if they would keep more than `most`
 /// pages. Nothing else depends on it.
+#[cfg(test)]
 pub(crate) fn run_with_checkpoints(
     program: &Program,
     input: &Input,
     max_cycles: u64,
-    mut spacing: u64,
+    spacing: u64,
     most: usize,
+) -> Result<Run, RunError> {
+    first_pass(program, input, max_cycles, (spacing, most), &mut ())
+}
+
+fn first_pass(
+    program: &Program,
+    input: &Input,
+    max_cycles: u64,
+    (mut spacing, most): (u64, usize),
+    observer: &mut impl Observer,
 ) -> Result<Run, RunError> {
     let last_cycle = max_cycles.min(MAX_CYCLES);
     let mut machine = Machine::new(program, input)?;
-    let (mut totals, mut checkpoints) = (Totals([0; CLASSES]), Vec::<Checkpoint>::new());
+    let mut pass = FirstPass { totals: Totals([0; CLASSES]), observer };
+    let mut checkpoints = Vec::<Checkpoint>::new();
     let mut kept = 0;
     let exit = loop {
         let none = Snapshot::default();
         let last = checkpoints.last().map_or(&none, |checkpoint| &checkpoint.memory);
         // Before the part that it is for: a replay begins with the memory as it was then.
         let (memory, new) = machine.memory.snapshot(last);
-        checkpoints.push(Checkpoint { state: machine.state.clone(), memory, totals });
+        let (state, totals) = (machine.state.clone(), pass.totals);
+        checkpoints.push(Checkpoint { state, memory, totals });
         kept += new;
         while kept > most && checkpoints.len() > 2 {
             // The first one stays, and the last one, which the next one shares pages with.
@@ -115,12 +167,12 @@ pub(crate) fn run_with_checkpoints(
             spacing = spacing.saturating_mul(2);
             kept = pages_of(checkpoints.iter().map(|checkpoint| &checkpoint.memory));
         }
-        let State { pc, cycle, .. } = machine.state;
+        let cycle = machine.state.cycle;
         if cycle > last_cycle {
-            return Err(Box::new(machine.trap(TrapReason::TooLong(last_cycle), pc, cycle)).into());
+            return Err(machine.too_long(last_cycle));
         }
         let end = cycle.saturating_add(spacing).min(last_cycle + 1);
-        if let Some(exit) = machine.run(end, &mut totals)? {
+        if let Some(exit) = machine.run(end, &mut pass)? {
             break exit;
         }
     };
@@ -134,7 +186,7 @@ pub(crate) fn run_with_checkpoints(
     Ok(Run {
         exit,
         checkpoints,
-        totals,
+        totals: pass.totals,
         registers,
         memory,
         output,

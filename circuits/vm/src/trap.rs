@@ -34,7 +34,7 @@ pub enum TrapReason {
     /// An access below the program's memory, with the stack pointer there, too.
     #[error(
         "stack overflow: access at {address:#x}, below the program's memory, which begins at \
-         {start:#x}; -DSTACK_SIZE=N for guests/start.S makes the stack larger"
+         {start:#x}; a larger stack: -DSTACK_SIZE=N in C, #[hekaton_guest::main(stack = N)] in Rust"
     )]
     StackOverflow {
         /// The address of the access.

@@ -2,7 +2,7 @@
 
 use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
-use crate::machine::{self, FamilyParameters, NAME, ProgramRun};
+use crate::machine::{self, Executed, FamilyParameters, NAME, ProgramRun};
 use crate::options::{Compiler, Vm, VmCc, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
 use crate::transcripts;
 use hekaton_circuit::named::ParameterMap;
@@ -12,7 +12,9 @@ use hekaton_plan::{Calibration, EstimateError, Workers};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::{self, count};
 use hekaton_terminal::progress::Display;
-use hekaton_vm::{Claim, MAGIC, MachineCircuit, OUTPUT_WORDS, Program, Run, Sizes};
+use hekaton_vm::{
+    Claim, Input, Isa, MAGIC, MachineCircuit, OUTPUT_WORDS, Output, Program, Run, Sizes,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -70,14 +72,9 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
         None => Sizes { rows: command.rows as usize },
     };
     // Before the program runs, which may take minutes.
-    if let Some(path) = &command.output {
-        let mut files = vec![command.program.as_path()];
-        files.extend(subject.input_files());
-        let inputs = output::Inputs { files: &files, keys: command.keys.as_deref(), run: None };
-        output::check_output(path, "--output", &inputs)?;
-    }
+    check_outputs(command, &subject)?;
     let start = Instant::now();
-    let run = subject.run(sizes, true)?;
+    let Executed { run, output: bytes } = subject.run(sizes, true)?;
     let seconds = start.elapsed().as_secs_f64();
     let execution = subject.execution(&run, sizes)?;
     if let Some((family, kind)) = &keys {
@@ -85,7 +82,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
     }
     // Prepared even without --estimate: a run whose circuit has no layout could not be proven.
     let prepared = PreparedCircuit::with_input(&execution, &subject.input).or_fail(exit::USAGE)?;
-    let (mut object, mut lines) = report(&execution, &run, seconds);
+    let (mut object, mut lines) = report(&execution, &run, &subject.input, seconds);
     if command.estimate {
         let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
         let display = Display::new();
@@ -101,15 +98,42 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
         object["estimate"] = estimate::object(&found, NAME, workers);
         lines += &format!("\n\n{}", estimate::table(&found, NAME, workers));
     }
+    let name = command.program.display();
+    if let Some(path) = &command.profile {
+        let (profile, names) = (subject.profile(sizes)?, subject.lines());
+        machine::profile::write(&profile, path, &name.to_string())?;
+        object["profile"] = machine::profile::object(&profile, names.as_ref());
+        lines = format!("{}\n{lines}", machine::profile::table(&profile, names.as_ref()));
+    }
     if let Some(path) = &command.output {
-        let bytes: Vec<u8> = run.output().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let why = "the words of its output are a digest, but the program does not show the bytes that have it";
+        let bytes = bytes.ok_or_else(|| Failure::new(exit::FAILED, format!("{name}: {why}")))?;
         output::write(path, &bytes)?;
     }
     output::result(json, &object, &lines)
 }
 
+/// Refuses options for outputs that could not be written, or would overwrite an input.
+fn check_outputs(command: &VmRun, subject: &ProgramRun) -> Result<(), Failure> {
+    let mut files = vec![command.program.as_path()];
+    files.extend(subject.input_files());
+    let inputs = output::Inputs { files: &files, keys: command.keys.as_deref(), run: None };
+    if let Some(path) = &command.output {
+        output::check_output(path, "--output", &inputs)?;
+    }
+    let Some(path) = &command.profile else { return Ok(()) };
+    if subject.program().isa() != Isa::Rv32im {
+        let why = "--profile needs a program for RISC-V: programs for TinyRAM have no functions";
+        return Err(Failure::new(exit::USAGE, why));
+    }
+    for path in machine::profile::files(path) {
+        output::check_output(&path, "--profile", &inputs)?;
+    }
+    Ok(())
+}
+
 /// Describes a run and the size of its proof.
-fn report(execution: &MachineCircuit, run: &Run, seconds: f64) -> (Value, String) {
+fn report(execution: &MachineCircuit, run: &Run, input: &Input, seconds: f64) -> (Value, String) {
     let claim = Claim::of(execution, run);
     let cycles = run.cycles();
     let rows = execution.sizes.constraints_of(run);
@@ -121,10 +145,17 @@ fn report(execution: &MachineCircuit, run: &Run, seconds: f64) -> (Value, String
         .chain([("refresh", run.refreshes())])
         .collect();
     let rows_a_cycle = rows as f64 / cycles as f64;
+    let (cheapest, share) = machine::cheapest(execution, run, input);
+    let cheapest_line = match 1 << cheapest == execution.sizes.rows || share > 0.97 {
+        true => "none is much cheaper".to_owned(),
+        false => format!("about {share:.2} of the work with --rows 2^{cheapest}"),
+    };
     let object = json!({
-        "ok": true, "program_exit_code": claim.exit_code, "output": claim.output, "cycles": cycles,
+        "ok": true, "program_exit_code": claim.exit_code, "output": claim.output,
+        "output_bytes": machine::output_json(&claim), "cycles": cycles,
         "seconds": seconds, "operations": mix.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
         "constraints": rows, "constraints_a_cycle": rows_a_cycle, "rows": execution.sizes.rows,
+        "cheapest_rows": 1u64 << cheapest, "cheapest_share": share,
         "subcircuits": execution.subcircuits(), "counts": machine::counts_json(isa, &execution.counts),
         "program": hex::encode(claim.program),
     });
@@ -139,7 +170,7 @@ fn report(execution: &MachineCircuit, run: &Run, seconds: f64) -> (Value, String
     lines += &format!(
         "\nresult       {}\ncycles       {} in {} ({:.1} million a second)\nconstraints  {} for \
          operations, {rows_a_cycle:.1} a cycle\nsubcircuits  {} of up to {} constraints, with memory \
-         and tables\nprogram      {}",
+         and tables\nother sizes  {cheapest_line}\nprogram      {}",
         machine::result(&claim),
         count(cycles),
         output::seconds_f64(seconds),
@@ -229,7 +260,7 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     );
     let object = json!({
         "ok": true, "program_exit_code": claim.exit_code, "output": claim.output,
-        "public_words": claim.public_words, "program": hex::encode(claim.program),
+        "output_bytes": machine::output_json(&claim), "public_words": claim.public_words, "program": hex::encode(claim.program),
         "counts": machine::counts_json(claim.isa(), &claim.counts),
         "subcircuits": key.instances, "zero_knowledge": key.zero_knowledge,
         "family": hex::encode(digest), "family_pinned": pinned, "trust": key.trust.statement(),
@@ -240,12 +271,12 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
 
 /// Reports whether a file has the output of a claim.
 fn is_output(path: &Path, claim: &Claim) -> Result<bool, Failure> {
-    let limit = 4 * OUTPUT_WORDS as u64;
-    let mut bytes = exit::read_limited(path, limit, ", and an output has no more")?;
-    // Words that a program does not write are zero, and `vm run --output` writes all words.
-    bytes.resize(4 * OUTPUT_WORDS, 0);
-    let said: Vec<u8> = claim.output.iter().flat_map(|word| word.to_le_bytes()).collect();
-    Ok(said == bytes)
+    let output = Output::of(&claim.output);
+    let (limit, why) = match &output {
+        Output::Digest { length, .. } => (u64::from(*length), ", which the output has"),
+        _ => (4 * OUTPUT_WORDS as u64, ", and an output has no more"),
+    };
+    Ok(output.is(&exit::read_limited(path, limit, why)?))
 }
 
 fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
@@ -266,7 +297,7 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
         );
         let object = json!({
             "ok": true, "kind": "proof of a run", "program_exit_code": claim.exit_code,
-            "output": claim.output, "program": hex::encode(claim.program),
+            "output": claim.output, "output_bytes": machine::output_json(&claim), "program": hex::encode(claim.program),
             "public_words": claim.public_words, "counts": counts, "proof_bytes": proof.len(),
         });
         return output::result(json, &object, &lines);

@@ -3,6 +3,7 @@
 use super::circuit::OnInput;
 use super::files::{optional, program, public_words};
 use super::keys;
+use super::lines::Lines;
 use super::shape::Shape;
 use crate::opened_keys::{OpenedKeys, Parts};
 use crate::options::MachineInput;
@@ -10,15 +11,41 @@ use crate::subject::Subject;
 use hekaton_circuit::Fr;
 use hekaton_circuit::named::InputFile;
 use hekaton_core::LocalEngine;
-use hekaton_terminal::exit::{self, Failure};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, count};
 use hekaton_terminal::shell;
 use hekaton_vm::{
-    Claim, Counts, Input, MAX_CYCLES, MachineCircuit, OUTPUT_WORDS, Program, Run, RunError, Sizes,
-    TrapReason, run,
+    Claim, Counts, Input, MAX_CYCLES, MachineCircuit, OUTPUT_WORDS, Observer, Output, Profile,
+    Program, Run, RunError, Sizes, TrapReason, run_observed,
 };
+use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+/// A run that ended, and the bytes of its output; `None` if the words have a digest and the program did not show the bytes.
+pub(crate) struct Executed {
+    pub(crate) run: Run,
+    pub(crate) output: Option<Vec<u8>>,
+}
+
+/// The text and output that a program shows.
+struct Shown {
+    shows_text: bool,
+    output: Option<Vec<u8>>,
+}
+
+impl Observer for Shown {
+    fn text(&mut self, text: &[u8]) {
+        if self.shows_text {
+            output::text(&String::from_utf8_lossy(text));
+        }
+    }
+
+    fn output(&mut self, output: &[u8]) {
+        self.output = Some(output.to_vec());
+    }
+}
 
 /// The run of a program on an input.
 pub(crate) struct ProgramRun {
@@ -55,14 +82,21 @@ impl ProgramRun {
         [input, public_input, shape].into_iter().filter_map(|path| path.as_deref())
     }
 
-    /// Executes the program. The error for a trap has the registers only if `registers`: they may hold parts of the
-    /// private input, which must not get into logs.
-    pub(crate) fn run(&self, sizes: Sizes, registers: bool) -> Result<Run, Failure> {
+    /// Executes the program. What it prints is shown, and the error for a trap has the registers, only if `shows_secrets`:
+    /// they may hold parts of the private input, which must not get into logs.
+    pub(crate) fn run(&self, sizes: Sizes, shows_secrets: bool) -> Result<Executed, Failure> {
         self.check_input(sizes)?;
-        run(&self.program, &self.input, self.options.max_cycles).map_err(|e| {
+        let mut shown = Shown { shows_text: shows_secrets, output: None };
+        let run = run_observed(&self.program, &self.input, self.options.max_cycles, &mut shown);
+        let run = run.map_err(|e| {
             let why = match e {
                 RunError::Trap(mut trap) => {
-                    if !registers {
+                    if let Some(line) =
+                        Lines::of(&self.files[0]).and_then(|lines| lines.at(trap.pc))
+                    {
+                        trap.place += &format!(" at {line}");
+                    }
+                    if !shows_secrets {
                         trap.registers = "; `hekaton vm run` shows the registers".to_owned();
                     }
                     match trap.reason {
@@ -79,7 +113,32 @@ impl ProgramRun {
                 e => e.to_string(),
             };
             Failure::new(exit::FAILED, format!("{}: {why}", self.path.display()))
-        })
+        })?;
+        let output = match Output::of(run.output()) {
+            Output::Words(words) => {
+                Some(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+            }
+            Output::Bytes(bytes) => Some(bytes),
+            // The words are what is proven: what the program showed must be what they say.
+            digest @ Output::Digest { .. } => shown.output.filter(|bytes| digest.is(bytes)),
+        };
+        Ok(Executed { run, output })
+    }
+
+    /// Profiles the run.
+    pub(crate) fn profile(&self, sizes: Sizes) -> Result<Profile, Failure> {
+        Profile::of(&self.program, &self.input, self.options.max_cycles, sizes)
+            .or_fail(exit::FAILED)
+    }
+
+    /// The lines of the source that addresses come from, as far as the file says.
+    pub(crate) fn lines(&self) -> Option<Lines<'_>> {
+        Lines::of(&self.files[0])
+    }
+
+    /// The program.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
     }
 
     /// Refuses, before anything is executed, an input that does not fit in front of the output.
@@ -128,7 +187,7 @@ impl ProgramRun {
     /// Derives the keys for this run from a family.
     fn derive(&self, path: &Path, engine: &LocalEngine) -> Result<Parts, Failure> {
         let (family, kind) = keys::open(path)?;
-        let run = self.run(kind.sizes, false)?;
+        let Executed { run, .. } = self.run(kind.sizes, false)?;
         let execution = self.execution(&run, kind.sizes)?;
         keys::check(&family, kind, &execution)?;
         // If keys are opened twice, the second claim is equal: a run is deterministic.
@@ -204,15 +263,37 @@ impl Subject for ProgramRun {
     }
 }
 
-/// Formats the result of a program: the exit code, and the words of the output without the zeros at its end.
+/// Formats the result of a program: the exit code, and the output: its words without the zeros at the end, its bytes, or their
+/// digest.
 pub(crate) fn result(claim: &Claim) -> String {
-    let zeros = claim.output.iter().rev().take_while(|word| **word == 0).count();
-    let words = &claim.output[..OUTPUT_WORDS - zeros];
-    match words {
-        [] => format!("exit code {}", claim.exit_code),
-        words => {
-            let shown: Vec<String> = words.iter().map(|word| format!("{word:#x}")).collect();
-            format!("exit code {}, output {}", claim.exit_code, shown.join(" "))
+    let output = match Output::of(&claim.output) {
+        Output::Words(words) => {
+            let zeros = words.iter().rev().take_while(|word| **word == 0).count();
+            let words = words[..OUTPUT_WORDS - zeros].iter();
+            words.map(|word| format!(" {word:#x}")).collect()
+        }
+        Output::Bytes(bytes) if bytes.is_empty() => " of 0 bytes".to_owned(),
+        Output::Bytes(bytes) => {
+            let unit = if bytes.len() == 1 { "byte" } else { "bytes" };
+            format!(" of {} {unit}: {}", bytes.len(), hex::encode(bytes))
+        }
+        Output::Digest { sha256, length } => {
+            format!(" of {} bytes with SHA-256 {}", count(length.into()), hex::encode(sha256))
+        }
+    };
+    match output.as_str() {
+        "" => format!("exit code {}", claim.exit_code),
+        output => format!("exit code {}, output{output}", claim.exit_code),
+    }
+}
+
+/// The output of a claim as JSON: its bytes or their digest; `null` for a program that writes words.
+pub(crate) fn output_json(claim: &Claim) -> Value {
+    match Output::of(&claim.output) {
+        Output::Words(_) => Value::Null,
+        Output::Bytes(bytes) => json!({ "bytes": bytes.len(), "hex": hex::encode(bytes) }),
+        Output::Digest { sha256, length } => {
+            json!({ "bytes": length, "sha256": hex::encode(sha256) })
         }
     }
 }

@@ -176,6 +176,10 @@ pub(crate) struct VmRun {
     /// Write the output to this file, as bytes
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Also show the functions and loops that cost most, and draw flame graphs: in constraints to this
+    /// file, and in cycles to the same name with .cycles.svg
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) profile: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
 }
@@ -234,7 +238,7 @@ pub(crate) struct VmVerify {
     /// The exit code that the program must have
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) exit_code: u32,
-    /// The output that the program must have: a file of up to 64 bytes
+    /// The output that the program must have, as `vm run --output` writes it
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Refuse keys without this digest, which setup printed

@@ -4,8 +4,7 @@
 use super::access::word_of;
 use super::common::{Fields, step};
 use crate::form::{Form, constant};
-use crate::isa::Chip;
-use crate::machine::{A0, A1, A7};
+use crate::isa::{A0, A1, A7, Chip};
 use crate::precompile::Call;
 use crate::template::Builder;
 

@@ -5,8 +5,8 @@
 use super::assembler::*;
 use crate::address_space::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::chips::ZERO;
-use crate::isa::{Chip, EXIT, Isa, OPCODE, RS2};
-use crate::machine::{A0, A7, CLASSES, Machine, REFRESH, SYS_EXIT};
+use crate::isa::{A0, A7, Chip, EXIT, Isa, OPCODE, RS2};
+use crate::machine::{CLASSES, Machine, REFRESH, SYS_EXIT};
 use crate::precompile::Precompile;
 use crate::run::All;
 use crate::sizes::{refresh_template, template_of};

@@ -2,14 +2,15 @@
 #![no_std]
 #![no_main]
 
+use hekaton_guest::words;
+
 const MOST: usize = 1 << 16;
 
 static mut COMPOSITE: [bool; MOST] = [false; MOST];
 
-hekaton_guest::entry!(main);
-
+#[hekaton_guest::main]
 fn main() -> u32 {
-    let n = hekaton_guest::public_input(0) as usize;
+    let n = words::public_input(0) as usize;
     if n > MOST {
         return 1;
     }
@@ -25,7 +26,7 @@ fn main() -> u32 {
             composite[multiple] = true;
         }
     }
-    hekaton_guest::output(0, count);
-    hekaton_guest::output(1, largest);
+    words::output(0, count);
+    words::output(1, largest);
     0
 }

@@ -1,0 +1,37 @@
+//! The private input: bytes, or values as serde has them.
+
+use crate::words::private_input;
+use core::cell::Cell;
+use serde::Deserialize;
+
+/// The part of the input that was not read yet.
+struct Rest(Cell<Option<&'static [u8]>>);
+
+// SAFETY: there is one thread.
+unsafe impl Sync for Rest {}
+
+static REST: Rest = Rest(Cell::new(None));
+
+/// The bytes of the input. The public input must be empty.
+pub fn input() -> &'static [u8] {
+    private_input(0)
+}
+
+/// Reads the next value of the input, in the encoding of `postcard`. The public input must be empty.
+///
+/// # Panics
+/// If the input ends, or has another form.
+pub fn read<T: Deserialize<'static>>() -> T {
+    let rest = REST.0.take().unwrap_or_else(input);
+    match postcard::take_from_bytes(rest) {
+        Ok((value, rest)) => {
+            REST.0.set(Some(rest));
+            value
+        }
+        Err(error) => {
+            let (all, left) = (input().len(), rest.len());
+            let name = core::any::type_name::<T>();
+            panic!("byte {} of {all} of the input does not begin a {name}: {error}", all - left)
+        }
+    }
+}
