@@ -5,6 +5,8 @@ mod common;
 mod guide;
 #[path = "programs/messages.rs"]
 mod messages;
+#[path = "programs/rust.rs"]
+mod rust;
 
 use common::{command, fails, hekaton, ok};
 use hekaton_testing::{SUM, elf};

@@ -24,7 +24,13 @@ impl Checkout {
             .unwrap();
         let bin = folder.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hekaton"), bin.join("hekaton")).unwrap();
+        let programs = [
+            ("hekaton", env!("CARGO_BIN_EXE_hekaton")),
+            ("cargo-hekaton", env!("CARGO_BIN_EXE_cargo-hekaton")),
+        ];
+        for (name, program) in programs {
+            std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
+        }
         Self(folder)
     }
 
@@ -78,6 +84,69 @@ fn the_command_of_the_help_works() {
     assert!(said.contains("program for rv32im") && said.contains("digest"), "{said}");
     let said = checkout.run("printf '[]' > list && hekaton vm run program --input list");
     assert!(said.contains("exit code 0"), "{said}");
+}
+
+/// The commands for Rust, up to a verified proof.
+#[test]
+fn the_commands_for_rust_work() {
+    if !crate::rust::has_target() {
+        return;
+    }
+    let text = std::fs::read_to_string(root().join("docs/guide/programs.md")).unwrap();
+    let all = blocks(&text, "sh").into_iter().find(|block| block.contains("hekaton new")).unwrap();
+    let all = with_small_keys(all).replace("--subcircuits 256", "--subcircuits 512");
+    let checkout = Checkout::new();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
+    let target = format!("export CARGO_TARGET_DIR={}", target.display());
+    // rustup is not run: the target is there, and a test changes no toolchain.
+    let said = checkout.run(&format!("{target}\n{}", all.replace("rustup", "true rustup")));
+    let sum = "exit code 0, output of 1 byte: 06\n";
+    assert!(said.contains(sum) && said.contains("the proof holds"), "{said}");
+    // The program in the guide is the one of the project.
+    let main = std::fs::read_to_string(checkout.0.path().join("sum/src/main.rs")).unwrap();
+    let shown =
+        blocks(&text, "rust,ignore").into_iter().find(|it| it.contains("println!")).unwrap();
+    assert!(main.ends_with(shown), "{main}");
+}
+
+/// Flame graphs, and tables of functions and loops with their lines.
+#[test]
+fn runs_are_profiled() {
+    let checkout = Checkout::new();
+    let said = checkout.run(
+        "hekaton vm cc circuits/vm/guests/json.c -o json -- -g && echo '{\"a\": [1, 2, 3]}' > list
+         hekaton vm run json --input list --profile out.svg",
+    );
+    let all = [
+        "  value  ",
+        "own   total",
+        "iterations  loop",
+        " at json.c:",
+        " of the work with --rows 2^12",
+    ];
+    for part in all {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let read = |name: &str| std::fs::read_to_string(checkout.0.path().join(name)).unwrap();
+    for (name, unit) in [("out.svg", "constraints"), ("out.cycles.svg", "cycles")] {
+        let svg = read(name);
+        assert!(svg.contains("<svg") && svg.contains("<title>value ("), "{name}");
+        assert!(svg.contains(&format!("json: {unit}")), "{name}");
+    }
+    let said = checkout.run("hekaton vm run json --input list --profile out.svg --json");
+    let found: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let sum = |kind: &str| -> u64 {
+        let all = found["profile"]["functions"].as_array().unwrap();
+        all.iter().map(|it| it[kind].as_u64().unwrap()).sum()
+    };
+    assert_eq!(found["cycles"], sum("cycles"));
+    assert_eq!(found["constraints"], sum("constraints"));
+    let said = checkout.run(
+        "set +e; cp list out.cycles.svg; (hekaton vm run json --input out.cycles.svg --profile out.svg 2>&1; echo code $?)
+         printf '; TinyRAM\nanswer 0\n' > tiny; (hekaton vm run tiny --profile out.svg 2>&1; echo code $?)",
+    );
+    assert!(said.contains("that is the input") && said.contains("code 3"), "{said}");
+    assert!(said.contains("programs for TinyRAM have no functions"), "{said}");
 }
 
 /// `vm cc` with either compiler, options, several files, and the C library where it is installed.
