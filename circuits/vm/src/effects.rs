@@ -4,6 +4,7 @@ use crate::isa::Chip;
 use crate::op::Op;
 
 /// The number of bytes that an instruction accesses.
+#[inline(always)]
 pub(crate) fn access_size(chip: Chip, variant: u8) -> Option<u32> {
     match (chip, variant) {
         (Chip::LoadWord | Chip::StoreWord, _) => Some(4),
@@ -90,7 +91,7 @@ impl Chip {
 }
 
 /// Returns the value that an instruction of RV32IM writes to its register.
-#[inline]
+#[inline(always)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "halves of products")]
 pub(crate) fn result(chip: Chip, op: &Op) -> u32 {
     let (x, y, variant) = (op.x, op.y, op.variant);

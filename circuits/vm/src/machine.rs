@@ -80,6 +80,13 @@ pub(crate) struct State {
     pub(crate) tape: usize,
 }
 
+/// The outcome of a word that is not an instruction of a chip.
+enum Special {
+    /// A call, and the next pc.
+    Next(u32),
+    Exit(Exit),
+}
+
 /// The machine while it runs.
 pub(crate) struct Machine<'a> {
     program: &'a Program,
@@ -155,38 +162,25 @@ impl<'a> Machine<'a> {
     ) -> Result<Option<Exit>, Box<Trap>> {
         let State { mut pc, mut cycle, .. } = self.state;
         while cycle < end {
-            let stepped = match self.program.decoded(pc) {
-                Some(Decoded::One(instruction)) => {
-                    step(self, pc, cycle, instruction, None, recorder)
-                }
-                Some(Decoded::Hint(instruction, hint)) => recorder
-                    .hint(*hint, self)
-                    .and_then(|()| step(self, pc, cycle, instruction, None, recorder)),
-                Some(Decoded::Branch(instruction, outcomes)) => {
-                    step(self, pc, cycle, instruction, Some(outcomes), recorder)
-                }
-                Some(Decoded::Answer(register, imm)) => {
-                    let code = self.state.registers[*register as usize].value.wrapping_add(*imm);
-                    let gaps = [self.touch(*register, cycle, 1, recorder), 0];
-                    return Ok(Some(Exit { cycle, pc, code, gaps, operand: (*register, *imm) }));
-                }
-                None => Err(TrapReason::NoCode),
-                Some(Decoded::Illegal) => Err(self.not_an_instruction(pc)),
-                Some(Decoded::Call) => {
-                    let call = self.state.registers[A7 as usize].value;
-                    if call == SYS_EXIT {
-                        let code = self.state.registers[A0 as usize].value;
-                        let gaps =
-                            [(A0, 0), (A7, 1)].map(|(r, at)| self.touch(r, cycle, at, recorder));
-                        return Ok(Some(Exit { cycle, pc, code, gaps, operand: (0, 0) }));
+            // One call of `step`, or it is not compiled into this loop.
+            let (instruction, outcomes) = match self.program.decoded(pc) {
+                Some(Decoded::One(instruction)) => (instruction, None),
+                Some(Decoded::Branch(instruction, outcomes)) => (instruction, Some(outcomes)),
+                Some(Decoded::Hint(instruction, hint)) => {
+                    if let Err(reason) = recorder.hint(*hint, self) {
+                        return Err(Box::new(self.trap(reason, pc, cycle)));
                     }
-                    match Precompile::of_call(call) {
-                        Some(precompile) => self.call(precompile, pc, cycle, recorder),
-                        None => Err(TrapReason::UnknownCall(call)),
-                    }
+                    (instruction, None)
                 }
+                other => match self.special(other, pc, cycle, recorder)? {
+                    Special::Next(next) => {
+                        (pc, cycle) = (next, cycle + 1);
+                        continue;
+                    }
+                    Special::Exit(exit) => return Ok(Some(exit)),
+                },
             };
-            match stepped {
+            match step(self, pc, cycle, instruction, outcomes, recorder) {
                 Ok(next) => pc = next,
                 Err(reason) => return Err(Box::new(self.trap(reason, pc, cycle))),
             }
@@ -196,8 +190,51 @@ impl<'a> Machine<'a> {
         Ok(None)
     }
 
+    /// Executes a word that is not an instruction of a chip: a call, an exit, or nothing that can be executed.
+    #[cold]
+    fn special(
+        &mut self,
+        decoded: Option<&Decoded>,
+        pc: u32,
+        cycle: u64,
+        recorder: &mut impl Recorder,
+    ) -> Result<Special, Box<Trap>> {
+        let reason = match decoded {
+            Some(Decoded::Answer(register, imm)) => {
+                let code = self.state.registers[*register as usize].value.wrapping_add(*imm);
+                let gaps = [self.touch(*register, cycle, 1, recorder), 0];
+                return Ok(Special::Exit(Exit {
+                    cycle,
+                    pc,
+                    code,
+                    gaps,
+                    operand: (*register, *imm),
+                }));
+            }
+            Some(Decoded::Call) => {
+                let call = self.state.registers[A7 as usize].value;
+                if call == SYS_EXIT {
+                    let code = self.state.registers[A0 as usize].value;
+                    let gaps = [(A0, 0), (A7, 1)].map(|(r, at)| self.touch(r, cycle, at, recorder));
+                    return Ok(Special::Exit(Exit { cycle, pc, code, gaps, operand: (0, 0) }));
+                }
+                let called = match Precompile::of_call(call) {
+                    Some(precompile) => self.call(precompile, pc, cycle, recorder),
+                    None => Err(TrapReason::UnknownCall(call)),
+                };
+                match called {
+                    Ok(next) => return Ok(Special::Next(next)),
+                    Err(reason) => reason,
+                }
+            }
+            Some(_) => self.not_an_instruction(pc),
+            None => TrapReason::NoCode,
+        };
+        Err(Box::new(self.trap(reason, pc, cycle)))
+    }
+
     /// An access to a register: the gap since the last one, after the refreshes that it needs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(
         &mut self,
         register: u8,
@@ -222,7 +259,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Executes one instruction, and returns the next pc.
-    #[inline]
+    #[inline(always)]
     fn step(
         &mut self,
         pc: u32,
@@ -231,7 +268,35 @@ impl<'a> Machine<'a> {
         outcomes: Option<&[Option<u32>; 2]>,
         recorder: &mut impl Recorder,
     ) -> Result<u32, TrapReason> {
-        let Instruction { chip, variant, rs1, rs2, rd, imm } = *instruction;
+        // The chip decides what is read, accessed and written: with a copy of the code for each, this is decided once.
+        macro_rules! by_chip {
+            ($($chip:ident)*) => {
+                match instruction.chip {
+                    $(Chip::$chip => {
+                        self.step_of(Chip::$chip, pc, cycle, instruction, outcomes, recorder)
+                    })*
+                    chip => unreachable!("{chip:?} is not of RV32IM, or no instruction"),
+                }
+            };
+        }
+        by_chip!(
+            Li AddImm Add Logic ShiftImm Shift SetLess BranchEqual BranchBelow BranchLess Jump JumpReg LoadWord StoreWord
+            LoadByte LoadPart StorePart Multiply MultiplyHigh Divide
+        )
+    }
+
+    /// Executes one instruction of a chip that is known where this is compiled.
+    #[inline(always)]
+    fn step_of(
+        &mut self,
+        chip: Chip,
+        pc: u32,
+        cycle: u64,
+        instruction: &Instruction,
+        outcomes: Option<&[Option<u32>; 2]>,
+        recorder: &mut impl Recorder,
+    ) -> Result<u32, TrapReason> {
+        let Instruction { variant, rs1, rs2, rd, imm, .. } = *instruction;
         let mut op =
             Op { enabled: true, time: cycle, pc, variant, rs1, rs2, rd, imm, ..Op::default() };
         if chip.reads_x() {
@@ -272,7 +337,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Returns the next pc. The outcome of a branch becomes part of its operation.
-    #[inline]
+    #[inline(always)]
     fn next_pc(
         &self,
         chip: Chip,
@@ -309,7 +374,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Writes the word or the part of a word that an instruction stores, if it stores one.
-    #[inline]
+    #[inline(always)]
     fn store(&mut self, chip: Chip, op: &Op) {
         match chip {
             Chip::StoreWord => self.memory.cell(op.address() / 4).value = op.y,
@@ -385,7 +450,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Accesses the word that an operation's address is in.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn access(&mut self, op: &mut Op, cycle: u64) -> Result<(), TrapReason> {
         let address = op.address();
         if !self.is_mapped(address / 4) {

@@ -74,7 +74,7 @@ impl<'a> Memory<'a> {
     }
 
     /// The cell of a word, by the word's address, which is below 2^28.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn cell(&mut self, word: u32) -> &mut Cell {
         let (page, at) = (word as usize / WORDS, word as usize % WORDS);
         // One comparison on the path of every access; opening a page is cold.
