@@ -16,6 +16,10 @@ use std::collections::HashMap;
 /// The maximum number of calls inside each other that a profile tells apart: deeper ones count for the function at this depth.
 const MAX_DEPTH: usize = 500;
 
+/// The maximum number of different chains of calls: functions that are called from further ones are counted without their
+/// callers.
+const MAX_NODES: usize = 1 << 15;
+
 /// The cost of a run, or of a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
@@ -120,6 +124,8 @@ struct Profiler<'a> {
     program: &'a Program,
     constraints: [u64; CLASSES],
     nodes: Vec<Node>,
+    /// The nodes without a caller, by function.
+    alone: HashMap<u32, usize>,
     current: usize,
     /// The callers: their nodes and the addresses that calls return to.
     callers: Vec<(usize, u32)>,
@@ -141,6 +147,7 @@ impl<'a> Profiler<'a> {
             program,
             constraints,
             nodes: Vec::new(),
+            alone: HashMap::new(),
             current: 0,
             callers: Vec::new(),
             words: vec![Cost::default(); length],
@@ -162,16 +169,25 @@ impl<'a> Profiler<'a> {
     }
 
     fn node(&mut self, parent: Option<usize>, function: u32) -> usize {
-        let known = parent.and_then(|parent| self.nodes[parent].children.get(&function));
-        if let Some(node) = known {
+        let known = |parent: Option<usize>| match parent {
+            Some(parent) => self.nodes[parent].children.get(&function),
+            None => self.alone.get(&function),
+        };
+        if let Some(node) = known(parent) {
+            return *node;
+        }
+        let parent = parent.filter(|_| self.nodes.len() < MAX_NODES);
+        if let Some(node) = known(parent) {
             return *node;
         }
         let node = self.nodes.len();
         let (children, ops) = (HashMap::new(), [0; CLASSES]);
         self.nodes.push(Node { function, parent, children, cycles: 0, calls: 0, ops });
-        if let Some(parent) = parent {
-            self.nodes[parent].children.insert(function, node);
-        }
+        let siblings = match parent {
+            Some(parent) => &mut self.nodes[parent].children,
+            None => &mut self.alone,
+        };
+        siblings.insert(function, node);
         node
     }
 

@@ -67,8 +67,9 @@ pub(crate) struct Program {
 struct Passed {
     #[command(flatten)]
     program: Program,
-    /// Options of the `hekaton vm` command, which `hekaton vm run --help` and `hekaton vm prove --help` explain
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    /// Options of the `hekaton vm` command, after those of this one: see `hekaton vm run --help` and
+    /// `hekaton vm prove --help`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "VM_OPTIONS")]
     options: Vec<OsString>,
 }
 
@@ -79,7 +80,7 @@ struct Verify {
     /// The proof
     proof: PathBuf,
     /// Options of `hekaton vm verify`
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "VM_OPTIONS")]
     options: Vec<OsString>,
 }
 

@@ -130,6 +130,46 @@ fn profiles_add_up() {
     }
 }
 
+/// Two functions call themselves and each other, in 2^17 different chains: what they cost is still theirs.
+#[test]
+fn chains_of_calls_are_bounded() {
+    // f(n) calls itself with n - 1 and then g(n - 1), which does the same; both end at 0. The stack is at x2.
+    let half = |own: i32, other: i32| {
+        [
+            branch(0, 10, 0, 56),
+            addi(2, 2, -8),
+            store(2, 1, 2, 0),
+            store(2, 10, 2, 4),
+            addi(10, 10, -1),
+            jal(1, own - 20),
+            load(2, 10, 2, 4),
+            addi(10, 10, -1),
+            jal(1, other - 32),
+            load(2, 1, 2, 0),
+            addi(2, 2, 8),
+            jalr(0, 1, 0),
+            0,
+            0,
+            jalr(0, 1, 0),
+        ]
+    };
+    let start = [lui(2, 0x1100_0000), li(10, 16), jal(1, 16), li(10, 0), exit()[0], exit()[1]];
+    let code = [&start[..], &half(0, 60), &half(0, -60)].concat();
+    let program = Program::from_elf(&program(&code)).unwrap();
+    let run = run(&program, &Input::default(), 1 << 22).unwrap();
+    let profile = Profile::of(&program, &Input::default(), 1 << 22, Sizes::LARGE).unwrap();
+    assert!(profile.stacks.len() < (1 << 15) + 4, "{}", profile.stacks.len());
+    let own: u64 = profile.functions.iter().map(|it| it.own.cycles).sum();
+    assert_eq!((own, profile.total.cycles), (run.cycles(), run.cycles()));
+    let calls: u64 = profile.functions.iter().map(|it| it.calls).sum();
+    assert_eq!(calls, 1 << 17);
+    let [f, g] = [CODE + 24, CODE + 84].map(|at| {
+        let name = format!("{at:#x}");
+        profile.functions.iter().find(|it| it.name == name).unwrap().own.cycles
+    });
+    assert!(f > g && g > run.cycles() / 3, "{f} {g}");
+}
+
 /// Recursion is counted once in a function's total, and deep recursion is not told apart.
 #[test]
 fn recursion_is_counted_once() {
