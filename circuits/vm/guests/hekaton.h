@@ -16,7 +16,8 @@ typedef unsigned long long u64;
 // The words that verifiers see. How many there are is an agreement between the program and who proves it.
 #define PUBLIC_INPUT ((const u32 *)INPUT_AT)
 
-// The sixteen words of the output.
+// The sixteen words of the output. The last one decides how verifiers read the others: from 0x4f4b4800 to 0x4f4b48ff, they are bytes
+// or a digest, as Rust programs write them. A program whose input decides about its last word must not let it be one of these.
 #define OUTPUT ((volatile u32 *)OUTPUT_AT)
 
 // The bytes that verifiers do not see, behind the words that they see.

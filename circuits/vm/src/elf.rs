@@ -9,6 +9,7 @@ use elf::endian::LittleEndian;
 use elf::file::Class;
 use elf::segment::ProgramHeader;
 use elf::{ElfBytes, ParseError};
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 
 /// The first bytes of an ELF file, and the offsets of its class and of the order of its bytes.
@@ -282,9 +283,27 @@ fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Vec<(u32, String)> {
         .collect();
     list.sort_unstable();
     list.dedup_by_key(|(address, ..)| *address);
-    // Without the hash that Rust adds: names of crates' generic functions are long enough.
-    let readable = |name| format!("{:#}", rustc_demangle::demangle(name));
-    list.into_iter().map(|(address, _, name)| (address, readable(name))).collect()
+    list.into_iter().map(|(address, _, name)| (address, name.to_owned())).collect()
+}
+
+/// A name as its source has it, without the hash that Rust adds, and cut off where it is too long: a short symbol may stand for a
+/// million characters.
+pub(crate) fn readable(symbol: &str) -> String {
+    struct Short(String);
+    impl fmt::Write for Short {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let room = MAX_NAME - self.0.len();
+            self.0.extend(text.chars().scan(room, |room, c| {
+                *room = room.checked_sub(c.len_utf8())?;
+                Some(c)
+            }));
+            if text.len() > room { Err(fmt::Error) } else { Ok(()) }
+        }
+    }
+    let mut name = Short(String::new());
+    // The only error is that there is no more room.
+    let _ = write!(name, "{:#}", rustc_demangle::demangle(symbol));
+    name.0
 }
 
 /// The table of symbols, and the bytes of their names.

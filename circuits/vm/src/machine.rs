@@ -2,6 +2,7 @@
 
 use crate::address_space::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::effects::{access_size, result};
+use crate::elf::readable;
 use crate::input::{self, Input};
 use crate::isa::{self, A0, A1, A7, Chip, Decoded, Hint, Instruction, Isa, SINK};
 use crate::memory::Memory;
@@ -10,6 +11,7 @@ use crate::precompile::{Call, Precompile};
 use crate::program::Program;
 use crate::trap::{RunError, Trap, TrapReason};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The largest number of registers of an instruction set, including the one of RV32IM that writes to x0 go to.
@@ -78,6 +80,13 @@ pub(crate) struct State {
     pub(crate) input_end: u32,
     /// The number of words of the tape that were read.
     pub(crate) tape: usize,
+}
+
+/// The addresses of the output.
+fn output_region() -> Range<u32> {
+    #[allow(clippy::cast_possible_truncation, reason = "16 words")]
+    let size = 4 * OUTPUT_WORDS as u32;
+    OUTPUT..OUTPUT + size
 }
 
 /// The outcome of a word that is not an instruction of a chip.
@@ -465,15 +474,21 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The bytes that a hint is about.
-    pub(crate) fn hinted(&self) -> Result<Vec<u8>, TrapReason> {
+    /// The bytes that a hint is about, or none of them if nobody asks for them.
+    pub(crate) fn hinted(&self, wanted: bool) -> Result<Vec<u8>, TrapReason> {
         let [address, length] = [A0, A1].map(|at| self.state.registers[at as usize].value);
         let end = u64::from(address) + u64::from(length);
-        let missing = (u64::from(address / 4)..end.div_ceil(4))
-            .find(|word| u32::try_from(*word).map_or(true, |word| !self.is_mapped(word)));
-        if let (Some(word), true) = (missing, length > 0) {
-            let at = u32::try_from(4 * word).unwrap_or(u32::MAX).max(address);
-            return Err(self.unmapped(at));
+        // The regions behind the program follow each other.
+        let memory = [4 * self.program.base..4 * self.state.input_end, output_region()];
+        let region = memory.iter().find(|region| region.contains(&address));
+        match region {
+            _ if length == 0 => {}
+            Some(region) if end <= u64::from(region.end) => {}
+            Some(region) => return Err(self.unmapped(region.end)),
+            None => return Err(self.unmapped(address)),
+        }
+        if !wanted {
+            return Ok(Vec::new());
         }
         let words = address / 4..address.saturating_add(length).div_ceil(4);
         let bytes = words.flat_map(|word| self.memory.value(word).to_le_bytes());
@@ -510,8 +525,8 @@ impl<'a> Machine<'a> {
     }
 
     fn is_mapped(&self, word: u32) -> bool {
-        #[allow(clippy::cast_possible_truncation, reason = "16 words")]
-        let output = OUTPUT / 4..OUTPUT / 4 + OUTPUT_WORDS as u32;
+        let Range { start, end } = output_region();
+        let output = start / 4..end / 4;
         (self.program.base..INPUT / 4).contains(&word)
             || (INPUT / 4..self.state.input_end).contains(&word)
             || output.contains(&word)
@@ -526,8 +541,8 @@ impl<'a> Machine<'a> {
     /// The trap that an instruction ends the run with.
     pub(crate) fn trap(&self, reason: TrapReason, pc: u32, cycle: u64) -> Trap {
         let place = match self.program.symbol(pc) {
-            Some((name, 0)) => format!(" ({name})"),
-            Some((name, offset)) => format!(" ({name} + {offset:#x})"),
+            Some((name, 0)) => format!(" ({})", readable(name)),
+            Some((name, offset)) => format!(" ({} + {offset:#x})", readable(name)),
             None => String::new(),
         };
         let mut registers = String::new();

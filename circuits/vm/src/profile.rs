@@ -3,6 +3,7 @@
 //! Functions are symbols. Calls and returns are those of the standard calling convention: a jump that links x1 or x5 calls, a
 //! jump to x1 or x5 returns.
 
+use crate::elf::readable;
 use crate::input::Input;
 use crate::isa::{Chip, Isa, SINK};
 use crate::machine::{CLASSES, Machine, REFRESH, Recorder};
@@ -16,9 +17,14 @@ use std::collections::HashMap;
 /// The maximum number of calls inside each other that a profile tells apart: deeper ones count for the function at this depth.
 const MAX_DEPTH: usize = 500;
 
-/// The maximum number of different chains of calls: functions that are called from further ones are counted without their
+/// The maximum number of functions in all chains of calls together: what is called from further ones is counted without its
 /// callers.
-const MAX_NODES: usize = 1 << 15;
+const MAX_FRAMES: usize = 1 << 18;
+
+/// The number of callers that are kept, and the number of those among which a return looks for its own. A program that calls and
+/// never returns has any number.
+const MAX_CALLERS: usize = 1 << 16;
+const MAX_RETURNS: usize = 1000;
 
 /// The cost of a run, or of a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,8 +81,9 @@ pub struct Profile {
     pub functions: Vec<Function>,
     /// The loops, those with most constraints first.
     pub loops: Vec<Loop>,
-    /// The functions that called each other, the first one outermost, and what the innermost one cost of its own.
-    pub stacks: Vec<(Vec<String>, Cost)>,
+    /// The functions that called each other, as their places in `functions`, the first one outermost, and the cost of the innermost
+    /// one's own instructions.
+    pub stacks: Vec<(Vec<usize>, Cost)>,
 }
 
 impl Profile {
@@ -113,6 +120,8 @@ struct Node {
     /// The address of the function.
     function: u32,
     parent: Option<usize>,
+    /// The number of functions from the first one to this one.
+    depth: usize,
     children: HashMap<u32, usize>,
     cycles: u64,
     calls: u64,
@@ -124,6 +133,8 @@ struct Profiler<'a> {
     program: &'a Program,
     constraints: [u64; CLASSES],
     nodes: Vec<Node>,
+    /// The depths of all nodes together.
+    frames: usize,
     /// The nodes without a caller, by function.
     alone: HashMap<u32, usize>,
     current: usize,
@@ -147,6 +158,7 @@ impl<'a> Profiler<'a> {
             program,
             constraints,
             nodes: Vec::new(),
+            frames: 0,
             alone: HashMap::new(),
             current: 0,
             callers: Vec::new(),
@@ -176,13 +188,15 @@ impl<'a> Profiler<'a> {
         if let Some(node) = known(parent) {
             return *node;
         }
-        let parent = parent.filter(|_| self.nodes.len() < MAX_NODES);
+        let depth = |parent: Option<usize>| parent.map_or(1, |parent| self.nodes[parent].depth + 1);
+        let parent = parent.filter(|_| self.frames + depth(parent) <= MAX_FRAMES);
         if let Some(node) = known(parent) {
             return *node;
         }
-        let node = self.nodes.len();
+        let (node, depth) = (self.nodes.len(), depth(parent));
+        self.frames += depth;
         let (children, ops) = (HashMap::new(), [0; CLASSES]);
-        self.nodes.push(Node { function, parent, children, cycles: 0, calls: 0, ops });
+        self.nodes.push(Node { function, parent, depth, children, cycles: 0, calls: 0, ops });
         let siblings = match parent {
             Some(parent) => &mut self.nodes[parent].children,
             None => &mut self.alone,
@@ -197,6 +211,9 @@ impl<'a> Profiler<'a> {
     }
 
     fn call(&mut self, target: u32, returns_to: u32) {
+        if self.callers.len() == MAX_CALLERS {
+            self.callers.drain(..MAX_CALLERS / 2);
+        }
         self.callers.push((self.current, returns_to));
         if self.callers.len() <= MAX_DEPTH {
             let function = self.function(target);
@@ -208,11 +225,12 @@ impl<'a> Profiler<'a> {
     /// A jump without a link: a return, a jump inside of the function, or the call of another one in the place of this one.
     fn jump(&mut self, target: u32, may_return: bool) {
         // Not only the last caller: longjmp returns over several.
-        let place = match may_return {
-            true => self.callers.iter().rposition(|(_, returns_to)| *returns_to == target),
-            false => None,
+        let last = self.callers.len().saturating_sub(MAX_RETURNS);
+        let find = |is_it: &dyn Fn(&(usize, u32)) -> bool| {
+            let found = self.callers[last..].iter().rposition(is_it).filter(|_| may_return);
+            found.map(|place| last + place)
         };
-        if let Some(place) = place {
+        if let Some(place) = find(&|(_, returns_to)| *returns_to == target) {
             self.current = self.callers[place].0;
             self.callers.truncate(place);
             return;
@@ -222,10 +240,8 @@ impl<'a> Profiler<'a> {
             _ => return,
         };
         // setjmp has returned already when longjmp returns to where it was called.
-        let place =
-            self.callers.iter().rposition(|(node, _)| self.nodes[*node].function == function);
-        match place {
-            Some(place) if may_return => {
+        match find(&|(node, _)| self.nodes[*node].function == function) {
+            Some(place) => {
                 self.current = self.callers[place].0;
                 self.callers.truncate(place);
             }
@@ -264,20 +280,25 @@ impl<'a> Profiler<'a> {
                 }
             }
             if own.cycles > 0 {
-                stacks.push((path.iter().rev().map(|it| self.name(it.function)).collect(), *own));
+                stacks.push((path.iter().rev().map(|it| it.function).collect::<Vec<_>>(), *own));
             }
         }
-        let mut functions: Vec<Function> = functions
-            .into_values()
-            .map(|(function, ops)| Function { chips: self.chips(&ops), ..function })
+        let mut functions: Vec<(u32, Function)> = functions
+            .into_iter()
+            .map(|(at, (function, ops))| (at, Function { chips: self.chips(&ops), ..function }))
             .collect();
-        functions.sort_by(|a, b| (b.own.constraints, &a.name).cmp(&(a.own.constraints, &b.name)));
-        Profile { total, functions, loops: self.loops(), stacks }
+        functions.sort_by_key(|(at, it)| (u64::MAX - it.own.constraints, *at));
+        let places: HashMap<u32, usize> = functions.iter().map(|(at, _)| *at).zip(0..).collect();
+        let stacks = stacks.into_iter().map(|(stack, own)| {
+            (stack.into_iter().map(|function| places[&function]).collect(), own)
+        });
+        let functions = functions.into_iter().map(|(_, function)| function).collect();
+        Profile { total, functions, loops: self.loops(), stacks: stacks.collect() }
     }
 
     fn name(&self, function: u32) -> String {
         match self.program.symbol(function) {
-            Some((name, 0)) => name.to_owned(),
+            Some((name, 0)) => readable(name),
             _ => format!("{function:#x}"),
         }
     }

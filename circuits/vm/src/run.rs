@@ -28,6 +28,11 @@ struct Totals([u64; CLASSES]);
 
 /// An observer of a run, called with the text and output that the program shows. By default it ignores them.
 pub trait Observer {
+    /// Reports whether it is to be called with text.
+    fn wants_text(&self) -> bool {
+        true
+    }
+
     /// Called with text that the program prints.
     fn text(&mut self, _: &[u8]) {}
 
@@ -35,7 +40,11 @@ pub trait Observer {
     fn output(&mut self, _: &[u8]) {}
 }
 
-impl Observer for () {}
+impl Observer for () {
+    fn wants_text(&self) -> bool {
+        false
+    }
+}
 
 /// The first pass: counts, and tells an observer what the program shows.
 struct FirstPass<'a, O> {
@@ -50,9 +59,11 @@ impl<O: Observer> Recorder for FirstPass<'_, O> {
     }
 
     fn hint(&mut self, hint: Hint, machine: &Machine<'_>) -> Result<(), TrapReason> {
-        let bytes = machine.hinted()?;
+        let wanted = hint == Hint::Output || self.observer.wants_text();
+        let bytes = machine.hinted(wanted)?;
         match hint {
-            Hint::Text => self.observer.text(&bytes),
+            Hint::Text if wanted => self.observer.text(&bytes),
+            Hint::Text => {}
             Hint::Output => self.observer.output(&bytes),
         }
         Ok(())

@@ -105,9 +105,11 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
             output::result(false, &serde_json::Value::Null, &lines)
         }
         Subcommands::Run(Passed { program, options }) => {
+            check_order(options)?;
             vm("run", [build::build(program)?.path.as_os_str()], options)
         }
         Subcommands::Prove(Passed { program, options }) => {
+            check_order(options)?;
             let build::Built { name, path } = build::build(program)?;
             // Beside the package, not deep in its target folder.
             let proof = OsString::from(format!("{name}.proof"));
@@ -117,6 +119,7 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
             vm("prove", arguments.chain(more.into_iter().filter(|_| !is_given)), options)
         }
         Subcommands::Verify(Verify { program, proof, options }) => {
+            check_order(options)?;
             let path = build::build(program)?.path;
             vm("verify", [proof.as_os_str(), OsStr::new("--program"), path.as_os_str()], options)
         }
@@ -127,6 +130,18 @@ fn run(command: &Subcommands) -> Result<(), Failure> {
 fn names(argument: &OsStr, option: &str) -> bool {
     let rest = argument.to_str().and_then(|text| text.strip_prefix(option));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+}
+
+/// Refuses options of this command among those of `hekaton vm`, which would not know them.
+fn check_order(options: &[OsString]) -> Result<(), Failure> {
+    let own = ["--bin", "--features", "--locked"];
+    match own.iter().find(|own| options.iter().any(|option| names(option, own))) {
+        Some(own) => {
+            let why = format!("{own} must stand before the options of `hekaton vm`");
+            Err(Failure::new(exit::USAGE, why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Replaces this process by `hekaton vm`.

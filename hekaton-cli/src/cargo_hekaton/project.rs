@@ -60,6 +60,14 @@ pub(crate) fn new(path: &Path) -> Result<(), Failure> {
         let why = "expected a name of lower-case letters, digits, - and _ for the package";
         return Err(Failure::new(exit::USAGE, format!("{}: {why}", path.display())));
     };
+    // Names of the crates in the project, and of folders of cargo's.
+    let taken =
+        ["hekaton-guest", "hekaton-guest-macros", "build", "deps", "examples", "incremental"];
+    if taken.contains(&name) {
+        let why =
+            "cargo needs this name for a folder or crate of the project; expected another one";
+        return Err(Failure::new(exit::USAGE, format!("{}: {why}", path.display())));
+    }
     if path.exists() {
         return Err(Failure::new(exit::USAGE, format!("{} exists already", path.display())));
     }

@@ -128,6 +128,10 @@ fn check_outputs(command: &VmRun, subject: &ProgramRun) -> Result<(), Failure> {
     }
     for path in machine::profile::files(path) {
         output::check_output(&path, "--profile", &inputs)?;
+        if command.output.as_ref().is_some_and(|other| output::same_place(other, &path)) {
+            let why = format!("--output and --profile would both write {}", path.display());
+            return Err(Failure::new(exit::USAGE, why));
+        }
     }
     Ok(())
 }
@@ -273,8 +277,9 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
 fn is_output(path: &Path, claim: &Claim) -> Result<bool, Failure> {
     let output = Output::of(&claim.output);
     let (limit, why) = match &output {
-        Output::Digest { length, .. } => (u64::from(*length), ", which the output has"),
-        _ => (4 * OUTPUT_WORDS as u64, ", and an output has no more"),
+        Output::Words(_) => (4 * OUTPUT_WORDS as u64, ", and an output has no more"),
+        // The memory of the machine: a longer file than the output's is another output.
+        _ => (1 << 32, " (4 GiB), and an output has no more"),
     };
     Ok(output.is(&exit::read_limited(path, limit, why)?))
 }

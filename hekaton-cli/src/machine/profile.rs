@@ -23,11 +23,12 @@ pub(crate) fn files(path: &Path) -> [PathBuf; 2] {
 /// Writes both flame graphs.
 pub(crate) fn write(profile: &Profile, path: &Path, name: &str) -> Result<(), Failure> {
     let [constraints, cycles] = files(path);
+    // Semicolons separate functions, also in names such as [u8; 32].
+    let names: Vec<String> = profile.functions.iter().map(|it| it.name.replace(';', ",")).collect();
     let graph = |unit: &str, of: &dyn Fn(&Cost) -> u64| -> Result<Vec<u8>, Failure> {
         let lines: Vec<String> = (profile.stacks.iter())
             .map(|(stack, cost)| {
-                // Semicolons separate functions, also in names such as [u8; 32].
-                let stack: Vec<String> = stack.iter().map(|name| name.replace(';', ",")).collect();
+                let stack: Vec<&str> = stack.iter().map(|at| names[*at].as_str()).collect();
                 format!("{} {}", stack.join(";"), of(cost))
             })
             .collect();

@@ -36,10 +36,12 @@ struct Shown {
 }
 
 impl Observer for Shown {
+    fn wants_text(&self) -> bool {
+        self.shows_text
+    }
+
     fn text(&mut self, text: &[u8]) {
-        if self.shows_text {
-            output::text(&String::from_utf8_lossy(text));
-        }
+        output::text(&String::from_utf8_lossy(text));
     }
 
     fn output(&mut self, output: &[u8]) {

@@ -143,9 +143,11 @@ fn runs_are_profiled() {
     assert_eq!(found["constraints"], sum("constraints"));
     let said = checkout.run(
         "set +e; cp list out.cycles.svg; (hekaton vm run json --input out.cycles.svg --profile out.svg 2>&1; echo code $?)
+         (hekaton vm run json --input list --profile z.svg --output z.cycles.svg 2>&1; echo code $?)
          printf '; TinyRAM\nanswer 0\n' > tiny; (hekaton vm run tiny --profile out.svg 2>&1; echo code $?)",
     );
     assert!(said.contains("that is the input") && said.contains("code 3"), "{said}");
+    assert!(said.contains("--output and --profile would both write z.cycles.svg"), "{said}");
     assert!(said.contains("programs for TinyRAM have no functions"), "{said}");
 }
 

@@ -251,6 +251,8 @@ fn the_output_is_part_of_the_claim() {
     bytes[69] = 0;
     let (code, said) = verify(&bytes);
     assert!(code == 1 && said.contains("output"), "{code}: {said}");
+    let (code, said) = verify(&[7; 1000]);
+    assert!(code == 1 && said.contains("output"), "{code}: {said}");
     let (code, said) = verify(&bytes[..69]);
     assert!(code == 1 && said.contains("output"), "{code}: {said}");
     // The words are 64 bytes, but they are not the output.
@@ -270,6 +272,12 @@ fn mistakes_with_packages_are_named() {
     for (arguments, code, says) in [
         (&["new", "sum"][..], 2, "sum exists already"),
         (&["new", "Sum"], 2, "expected a name of lower-case letters"),
+        (&["new", "hekaton-guest"], 2, "cargo needs this name"),
+        (
+            &["run", "--input", "i", "--bin=x"],
+            2,
+            "--bin must stand before the options of `hekaton vm`",
+        ),
         (&["build"], 4, "could not find `Cargo.toml`"),
         (&[], 2, "cargo hekaton new sum && cd sum"),
     ] {

@@ -2,6 +2,7 @@
 
 use super::assembler::{ECALL, exit, li, program};
 use crate::Program;
+use crate::elf::readable;
 use proptest::prelude::*;
 
 /// Puts a number of two or four bytes into a file.
@@ -170,4 +171,15 @@ fn names_of_symbols_are_visible() {
     let endless = vec![b'x'; 1 << 20];
     let file = with_symbols(&endless, &vec![(1, 0x1_0000); 1 << 16]);
     assert_eq!(Program::from_elf(&file).unwrap().summary().symbols, 0);
+}
+
+/// Names of Rust are shown as they are written, without hashes; short symbols that stand for long names are cut off.
+#[test]
+fn names_are_readable_and_short() {
+    assert_eq!(readable("main"), "main");
+    assert_eq!(readable("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+    // Back references double the name again and again, to a million characters.
+    let bomb = readable("_RYFG_FGyyEvRYFF_EvRYFFEvERLB_B_B_ERLRjB_B_B_");
+    assert_eq!(bomb.len(), 256, "{bomb}");
+    assert_eq!(readable(&"\u{e9}".repeat(200)).len(), 256, "whole characters");
 }

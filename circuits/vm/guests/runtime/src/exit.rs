@@ -1,5 +1,6 @@
 //! The end of a program.
 
+use crate::words::{self, OUTPUT_WORDS};
 use crate::output;
 use core::fmt::Debug;
 use core::panic::PanicInfo;
@@ -52,6 +53,7 @@ fn stop(code: u32) -> ! {
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     crate::println!("{info}");
-    // Without output: what a program that panics committed to may be half of it.
+    // Without output: what a program that panics has of it may be half of it.
+    (0..OUTPUT_WORDS).for_each(|index| words::output(index, 0));
     stop(PANICKED)
 }

@@ -5,12 +5,19 @@ use core::cell::Cell;
 use serde::Deserialize;
 
 /// The part of the input that was not read yet.
-struct Rest(Cell<Option<&'static [u8]>>);
+#[derive(Clone, Copy)]
+enum State {
+    New,
+    Rest(&'static [u8]),
+    Reading,
+}
+
+struct Rest(Cell<State>);
 
 // SAFETY: there is one thread.
 unsafe impl Sync for Rest {}
 
-static REST: Rest = Rest(Cell::new(None));
+static REST: Rest = Rest(Cell::new(State::New));
 
 /// The bytes of the input. The public input must be empty.
 pub fn input() -> &'static [u8] {
@@ -20,12 +27,16 @@ pub fn input() -> &'static [u8] {
 /// Reads the next value of the input, in the encoding of `postcard`. The public input must be empty.
 ///
 /// # Panics
-/// If the input ends, or has another form.
+/// If the input ends, or has another form; or if it is called while a value is read, by the value's own code.
 pub fn read<T: Deserialize<'static>>() -> T {
-    let rest = REST.0.take().unwrap_or_else(input);
+    let rest = match REST.0.replace(State::Reading) {
+        State::New => input(),
+        State::Rest(rest) => rest,
+        State::Reading => panic!("a value is read inside of another one"),
+    };
     match postcard::take_from_bytes(rest) {
         Ok((value, rest)) => {
-            REST.0.set(Some(rest));
+            REST.0.set(State::Rest(rest));
             value
         }
         Err(error) => {

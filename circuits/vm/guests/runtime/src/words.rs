@@ -9,8 +9,15 @@ const OUTPUT: *mut u32 = 0x3000_0000 as *mut u32;
 /// The number of words of the output.
 pub const OUTPUT_WORDS: usize = 16;
 
+/// The number of words between the input's address and the output's.
+const ROOM: usize = (0x3000_0000 - 0x2000_0000) / 4;
+
 /// Word `index` of the input that verifiers see. A word that is not there may be private, or the run traps.
+///
+/// # Panics
+/// If an input has no such word.
 pub fn public_input(index: usize) -> u32 {
+    assert!(index < ROOM);
     // SAFETY: the machine has the input there, aligned; it never changes.
     unsafe { INPUT.add(index).read() }
 }
@@ -21,14 +28,17 @@ pub fn public_input(index: usize) -> u32 {
 /// If as many bytes have no room in front of the output: the prover says how many there are.
 pub fn private_input(public_words: usize) -> &'static [u8] {
     let length = public_input(public_words) as usize;
+    assert!(length <= 4 * (ROOM - 1 - public_words), "an input of {length} bytes");
     let start = INPUT.wrapping_add(public_words + 1);
-    assert!(length <= OUTPUT as usize - start as usize, "an input of {length} bytes");
     // SAFETY: there is nothing else in these addresses, and where there are fewer bytes, an access has no proof. They never
     // change.
     unsafe { core::slice::from_raw_parts(start.cast(), length) }
 }
 
 /// Sets word `index` of the output. A program that commits to something overwrites all of them at its end.
+///
+/// The last word decides how verifiers read the others: from 0x4f4b4800 to 0x4f4b48ff, they are [bytes or a
+/// digest](crate::commit). A program whose input decides about its last word must not let it be one of these.
 ///
 /// # Panics
 /// If the output has no such word.
