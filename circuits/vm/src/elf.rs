@@ -292,10 +292,12 @@ pub(crate) fn readable(symbol: &str) -> String {
     struct Short(String);
     impl fmt::Write for Short {
         fn write_str(&mut self, text: &str) -> fmt::Result {
+            // '?' is no longer than what it replaces.
             let room = MAX_NAME - self.0.len();
             self.0.extend(text.chars().scan(room, |room, c| {
                 *room = room.checked_sub(c.len_utf8())?;
-                Some(c)
+                // Names may encode any characters, and they are printed.
+                Some(if c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ' { c } else { '?' })
             }));
             if text.len() > room { Err(fmt::Error) } else { Ok(()) }
         }

@@ -70,9 +70,15 @@ fn flags() -> Result<String, Failure> {
 
 /// Refuses a compiler without the target before cargo does: its error would name the core library.
 fn check_target() -> Result<(), Failure> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let found =
-        Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
-    let found = found.map_err(|e| failed(Path::new("rustc"), &e))?;
+        Command::new(&rustc).args(["--print", "target-libdir", "--target", TARGET]).output();
+    let found = found.map_err(|e| failed(Path::new(&rustc), &e))?;
+    if !found.status.success() {
+        let why = String::from_utf8_lossy(&found.stderr);
+        let rustc = Path::new(&rustc).display();
+        return Err(Failure::new(exit::FAILED, format!("{rustc} failed: {}", why.trim_end())));
+    }
     let folder = String::from_utf8_lossy(&found.stdout);
     match Path::new(folder.trim_end()).is_dir() {
         true => Ok(()),

@@ -1,6 +1,7 @@
 //! New projects.
 
 use crate::build::TARGET;
+use hekaton_files::NewDirectory;
 use hekaton_terminal::exit::{self, Failure};
 use hekaton_terminal::{output, shell};
 use hekaton_vm::guests::RUNTIME;
@@ -75,12 +76,13 @@ pub(crate) fn new(path: &Path) -> Result<(), Failure> {
     // For editors, which call cargo without `hekaton`.
     let target = format!("[build]\ntarget = \"{TARGET}\"\n");
     let ignored = "/target\n/*.proof\n/*.keys\n";
+    // Visible once it is complete: half of a project would be in the way of the next attempt.
+    let failed = |e: std::io::Error| Failure::new(exit::FAILED, format!("{}: {e}", path.display()));
+    let project = NewDirectory::beside(path).map_err(failed)?;
     let write = |file: &str, bytes: &[u8]| {
-        let file = path.join(file);
+        let file = project.path().join(file);
         let folder = file.parent().expect("a file in the project");
-        std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&file, bytes))
-            .map_err(|e| Failure::new(exit::FAILED, format!("{}: {e}", file.display())))
+        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, bytes)).map_err(failed)
     };
     write("Cargo.toml", manifest.as_bytes())?;
     write("src/main.rs", MAIN.as_bytes())?;
@@ -90,6 +92,7 @@ pub(crate) fn new(path: &Path) -> Result<(), Failure> {
     for (file, text) in RUNTIME {
         write(&format!("hekaton-guest/{file}"), text.as_bytes())?;
     }
+    project.publish().map_err(failed)?;
     let lines =
         format!("{name}: try `cd {} && cargo hekaton run --input input`", shell::path(path));
     output::result(false, &serde_json::Value::Null, &lines)

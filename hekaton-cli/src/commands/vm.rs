@@ -12,9 +12,7 @@ use hekaton_plan::{Calibration, EstimateError, Workers};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::{self, count};
 use hekaton_terminal::progress::Display;
-use hekaton_vm::{
-    Claim, Input, Isa, MAGIC, MachineCircuit, OUTPUT_WORDS, Output, Program, Run, Sizes,
-};
+use hekaton_vm::{Claim, Input, Isa, MAGIC, MachineCircuit, Output, Program, Run, Sizes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -275,13 +273,9 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
 
 /// Reports whether a file has the output of a claim.
 fn is_output(path: &Path, claim: &Claim) -> Result<bool, Failure> {
-    let output = Output::of(&claim.output);
-    let (limit, why) = match &output {
-        Output::Words(_) => (4 * OUTPUT_WORDS as u64, ", and an output has no more"),
-        // The memory of the machine: a longer file than the output's is another output.
-        _ => (1 << 32, " (4 GiB), and an output has no more"),
-    };
-    Ok(output.is(&exit::read_limited(path, limit, why)?))
+    // The memory of the machine: no program has a longer output.
+    let bytes = exit::read_limited(path, 1 << 32, "; expected the output of a program")?;
+    Ok(Output::of(&claim.output).is(&bytes))
 }
 
 fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {

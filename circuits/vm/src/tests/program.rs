@@ -178,6 +178,7 @@ fn names_of_symbols_are_visible() {
 fn names_are_readable_and_short() {
     assert_eq!(readable("main"), "main");
     assert_eq!(readable("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+    assert_eq!(readable("_ZN7$u202e$3fooE"), "?::foo");
     // Back references double the name again and again, to a million characters.
     let bomb = readable("_RYFG_FGyyEvRYFF_EvRYFFEvERLB_B_B_ERLRjB_B_B_");
     assert_eq!(bomb.len(), 256, "{bomb}");

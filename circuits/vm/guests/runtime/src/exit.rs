@@ -4,6 +4,7 @@ use crate::words::{self, OUTPUT_WORDS};
 use crate::output;
 use core::fmt::Debug;
 use core::panic::PanicInfo;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The exit code of a program that panics, as on Linux.
 const PANICKED: u32 = 101;
@@ -52,7 +53,12 @@ fn stop(code: u32) -> ! {
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
-    crate::println!("{info}");
+    // A message whose formatting panics again is not formatted once more.
+    static PANICS: AtomicBool = AtomicBool::new(false);
+    if !PANICS.load(Ordering::Relaxed) {
+        PANICS.store(true, Ordering::Relaxed);
+        crate::println!("{info}");
+    }
     // Without output: what a program that panics has of it may be half of it.
     (0..OUTPUT_WORDS).for_each(|index| words::output(index, 0));
     stop(PANICKED)

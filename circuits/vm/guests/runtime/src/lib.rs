@@ -40,7 +40,7 @@ pub use hekaton_guest_macros::main;
 pub use input::{input, read};
 pub use output::{commit, commit_bytes};
 #[doc(hidden)]
-pub use text::print;
+pub use text::__print;
 
 /// Makes a function the program, as `#[hekaton_guest::main]` does. The stack has 64 KiB, or the number of bytes that is given:
 /// `entry!(main, 0x10_0000)`.
@@ -50,7 +50,12 @@ macro_rules! entry {
         $crate::entry!($main, 0x1_0000);
     };
     ($main:path, $stack:literal) => {
-        core::arch::global_asm!(
+        const _: () = assert!(
+            0x400 <= $stack && $stack <= 0xf0_0000,
+            "the stack must have 1 KiB to 15 MiB"
+        );
+
+        ::core::arch::global_asm!(
             ".weak __global_pointer$",
             ".weak __tls_base",
             ".weak __stack_top",

@@ -14,8 +14,8 @@ impl Write for Text {
     }
 }
 
-/// Shows a text: see [`print!`](crate::print!).
-pub fn print(arguments: Arguments<'_>) {
+/// Shows a text: see [`print!`](crate::print!). Not called `print`, which programs may have, too.
+pub fn __print(arguments: Arguments<'_>) {
     // The text goes nowhere where it could fail; an error is that of a type that cannot be formatted.
     if Text.write_fmt(arguments).is_err() {
         panic!("a type cannot be printed");
@@ -25,7 +25,7 @@ pub fn print(arguments: Arguments<'_>) {
 /// Prints text, which `hekaton vm run` shows on standard error. In a proof, it is nowhere.
 #[macro_export]
 macro_rules! print {
-    ($($arguments:tt)*) => { $crate::print(::core::format_args!($($arguments)*)) };
+    ($($arguments:tt)*) => { $crate::__print(::core::format_args!($($arguments)*)) };
 }
 
 /// Prints text and ends the line, like [`print!`](crate::print!).
