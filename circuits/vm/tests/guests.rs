@@ -3,7 +3,6 @@
 //! depends on compilers and linkers.
 
 #![allow(clippy::cast_possible_truncation, reason = "short inputs")]
-#![allow(clippy::print_stdout, reason = "says what is skipped")]
 
 use hekaton_circuit::check;
 use hekaton_testing::{noise, squares};
@@ -184,36 +183,4 @@ fn a_compiled_program_is_provable() {
     let report = check(&execution, &input, |_, _| {}).unwrap();
     assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
     assert_eq!(report.public_values.len(), 1 + OUTPUT_WORDS);
-}
-
-/// A program in Rust, where the compiler has the target.
-#[test]
-fn a_program_in_rust() {
-    const TARGET: &str = "riscv32im-unknown-none-elf";
-    let found = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", TARGET])
-        .output()
-        .unwrap();
-    let libdir = String::from_utf8(found.stdout).unwrap();
-    if !Path::new(libdir.trim()).is_dir() {
-        println!("SKIPPED: a program in Rust, which needs `rustup target add {TARGET}`");
-        return;
-    }
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests-rust");
-    // Flags of this build, such as those of sanitizers, are not for that machine.
-    let status = Command::new("cargo")
-        .args(["build", "--release", "--quiet"])
-        .current_dir(guests().join("rust"))
-        .env("CARGO_TARGET_DIR", &target)
-        .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .status();
-    assert!(status.unwrap().success());
-    let elf = std::fs::read(target.join(TARGET).join("release/primes")).unwrap();
-    let program = Program::from_elf(&elf).unwrap();
-    let input = Input { public: vec![10_000], private: Vec::new() };
-    let found = run(&program, &input, MAX_CYCLES).unwrap();
-    assert_eq!((found.exit_code(), found.output()[..2].to_vec()), (0, vec![1229, 9973]));
-    let input = Input { public: vec![1 << 17], private: Vec::new() };
-    assert_eq!(run(&program, &input, MAX_CYCLES).unwrap().exit_code(), 1);
 }
