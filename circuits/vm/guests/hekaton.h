@@ -27,7 +27,7 @@ static inline const u8 *private_input(u32 public_words, u32 *length) {
     return (const u8 *)(words + 1);
 }
 
-// Text for whoever runs the program: `hekaton vm run` prints it on standard error. It is not part of a proof.
+// Shows text: `hekaton vm run` prints it on standard error. A proof does not contain it.
 static inline void hekaton_print(const char *text, u32 length) {
     register const char *a0 __asm__("a0") = text;
     register u32 a1 __asm__("a1") = length;

@@ -327,7 +327,7 @@ pub(crate) enum Decoded {
 /// have an address and a number of bytes. On other machines, and in a proof, it does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// The bytes are text for whoever runs the program.
+    /// The bytes are text to be shown.
     Text,
     /// The bytes are the whole output.
     Output,

@@ -14,15 +14,14 @@ use crate::sizes::{Sizes, refresh_template};
 use crate::trap::RunError;
 use std::collections::HashMap;
 
-/// The maximum number of calls inside each other that a profile tells apart: deeper ones count for the function at this depth.
+/// The maximum depth of call stacks: deeper calls are attributed to the function at this depth.
 const MAX_DEPTH: usize = 500;
 
-/// The maximum number of functions in all chains of calls together: what is called from further ones is counted without its
-/// callers.
+/// The maximum total length of all call stacks. Beyond it, functions are counted without their callers.
 const MAX_FRAMES: usize = 1 << 18;
 
-/// The number of callers that are kept, and the number of those among which a return looks for its own. A program that calls and
-/// never returns has any number.
+/// The number of return addresses that are kept, and how many of them a return is compared with: a program may call without ever
+/// returning.
 const MAX_CALLERS: usize = 1 << 16;
 const MAX_RETURNS: usize = 1000;
 
@@ -68,7 +67,7 @@ pub struct Loop {
     pub end: u32,
     /// The number of times that the branch was taken.
     pub iterations: u64,
-    /// The cost of the instructions, without those of functions that they call.
+    /// The cost of the instructions, without refreshes and without functions that they call.
     pub cost: Cost,
 }
 
@@ -81,8 +80,8 @@ pub struct Profile {
     pub functions: Vec<Function>,
     /// The loops, those with most constraints first.
     pub loops: Vec<Loop>,
-    /// The functions that called each other, as their places in `functions`, the first one outermost, and the cost of the innermost
-    /// one's own instructions.
+    /// Call stacks, outermost function first, as indices of `functions`, with the cost of the innermost function's own
+    /// instructions.
     pub stacks: Vec<(Vec<usize>, Cost)>,
 }
 
@@ -115,7 +114,7 @@ impl Profile {
     }
 }
 
-/// A function with the calls that led to it.
+/// A function in a call stack.
 struct Node {
     /// The address of the function.
     function: u32,
@@ -136,7 +135,7 @@ struct Profiler<'a> {
     /// The depths of all nodes together.
     frames: usize,
     /// The nodes without a caller, by function.
-    alone: HashMap<u32, usize>,
+    roots: HashMap<u32, usize>,
     current: usize,
     /// The callers: their nodes and the addresses that calls return to.
     callers: Vec<(usize, u32)>,
@@ -159,7 +158,7 @@ impl<'a> Profiler<'a> {
             constraints,
             nodes: Vec::new(),
             frames: 0,
-            alone: HashMap::new(),
+            roots: HashMap::new(),
             current: 0,
             callers: Vec::new(),
             words: vec![Cost::default(); length],
@@ -183,7 +182,7 @@ impl<'a> Profiler<'a> {
     fn node(&mut self, parent: Option<usize>, function: u32) -> usize {
         let known = |parent: Option<usize>| match parent {
             Some(parent) => self.nodes[parent].children.get(&function),
-            None => self.alone.get(&function),
+            None => self.roots.get(&function),
         };
         if let Some(node) = known(parent) {
             return *node;
@@ -199,7 +198,7 @@ impl<'a> Profiler<'a> {
         self.nodes.push(Node { function, parent, depth, children, cycles: 0, calls: 0, ops });
         let siblings = match parent {
             Some(parent) => &mut self.nodes[parent].children,
-            None => &mut self.alone,
+            None => &mut self.roots,
         };
         siblings.insert(function, node);
         node
@@ -222,7 +221,7 @@ impl<'a> Profiler<'a> {
         self.nodes[self.current].calls += 1;
     }
 
-    /// A jump without a link: a return, a jump inside of the function, or the call of another one in the place of this one.
+    /// A jump that does not link: a return, a jump within the function, or a tail call.
     fn jump(&mut self, target: u32, may_return: bool) {
         // Not only the last caller: longjmp returns over several.
         let last = self.callers.len().saturating_sub(MAX_RETURNS);
@@ -345,7 +344,7 @@ impl<'a> Profiler<'a> {
     }
 }
 
-/// The registers that calls put the address in that they return to.
+/// Reports whether a register holds return addresses in the standard calling convention.
 fn is_link(register: u8) -> bool {
     register == 1 || register == 5
 }

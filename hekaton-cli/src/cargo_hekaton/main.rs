@@ -137,7 +137,7 @@ fn check_order(options: &[OsString]) -> Result<(), Failure> {
     let own = ["--bin", "--features", "--locked"];
     match own.iter().find(|own| options.iter().any(|option| names(option, own))) {
         Some(own) => {
-            let why = format!("{own} must stand before the options of `hekaton vm`");
+            let why = format!("{own} must come before the options of `hekaton vm`");
             Err(Failure::new(exit::USAGE, why))
         }
         None => Ok(()),
@@ -150,7 +150,7 @@ fn vm<'a>(
     arguments: impl IntoIterator<Item = &'a OsStr>,
     options: &[OsString],
 ) -> Result<(), Failure> {
-    let hekaton = installation::find("hekaton", "hekaton-cli", "this needs")?;
+    let hekaton = installation::find("hekaton", "hekaton-cli", "`cargo hekaton` needs")?;
     let mut call = Command::new(&hekaton);
     let error = call.args(["vm", command]).args(arguments).args(options).exec();
     Err(failed(&hekaton, &error))

@@ -65,8 +65,7 @@ pub(crate) fn new(path: &Path) -> Result<(), Failure> {
     let taken =
         ["hekaton-guest", "hekaton-guest-macros", "build", "deps", "examples", "incremental"];
     if taken.contains(&name) {
-        let why =
-            "cargo needs this name for a folder or crate of the project; expected another one";
+        let why = "cargo uses this name for a folder or a crate of the project: choose another";
         return Err(Failure::new(exit::USAGE, format!("{}: {why}", path.display())));
     }
     if path.exists() {

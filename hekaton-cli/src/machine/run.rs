@@ -93,9 +93,7 @@ impl ProgramRun {
         let run = run.map_err(|e| {
             let why = match e {
                 RunError::Trap(mut trap) => {
-                    if let Some(line) =
-                        Lines::of(&self.files[0]).and_then(|lines| lines.at(trap.pc))
-                    {
+                    if let Some(line) = self.lines().and_then(|lines| lines.at(trap.pc)) {
                         trap.place += &format!(" at {line}");
                     }
                     if !shows_secrets {

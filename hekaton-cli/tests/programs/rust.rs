@@ -272,11 +272,11 @@ fn mistakes_with_packages_are_named() {
     for (arguments, code, says) in [
         (&["new", "sum"][..], 2, "sum exists already"),
         (&["new", "Sum"], 2, "expected a name of lower-case letters"),
-        (&["new", "hekaton-guest"], 2, "cargo needs this name"),
+        (&["new", "hekaton-guest"], 2, "cargo uses this name"),
         (
             &["run", "--input", "i", "--bin=x"],
             2,
-            "--bin must stand before the options of `hekaton vm`",
+            "--bin must come before the options of `hekaton vm`",
         ),
         (&["build"], 4, "could not find `Cargo.toml`"),
         (&[], 2, "cargo hekaton new sum && cd sum"),

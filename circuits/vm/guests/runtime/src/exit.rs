@@ -59,7 +59,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
         PANICS.store(true, Ordering::Relaxed);
         crate::println!("{info}");
     }
-    // Without output: what a program that panics has of it may be half of it.
+    // An output that is only half written must not look like a result.
     (0..OUTPUT_WORDS).for_each(|index| words::output(index, 0));
     stop(PANICKED)
 }

@@ -1,5 +1,4 @@
-//! The heap: memory is taken from its beginning on, and given back only if it was taken last. Cycles are what costs, while there are
-//! almost 500 MB.
+//! A bump allocator that reuses only the last allocation: cycles are expensive, and there are almost 500 MB.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -11,9 +10,9 @@ unsafe extern "C" {
 }
 
 struct Heap {
-    /// The end of what was taken; 0 before the first time.
+    /// The end of the allocated memory; 0 before the first allocation.
     next: UnsafeCell<usize>,
-    /// The end of what was ever taken, behind which the memory is zero.
+    /// The highest end so far: the memory above it is still zero.
     most: UnsafeCell<usize>,
 }
 
@@ -24,7 +23,7 @@ unsafe impl Sync for Heap {}
 static HEAP: Heap = Heap { next: UnsafeCell::new(0), most: UnsafeCell::new(0) };
 
 impl Heap {
-    /// Moves the end of what was taken, if there is as much memory.
+    /// Moves the end of the allocated memory; returns `false` if that would exceed the heap.
     fn set(&self, next: usize) -> bool {
         // SAFETY: there is one thread, and neither reference leaves this function. The symbol has an address only.
         let (place, most) = unsafe { (&mut *self.next.get(), &mut *self.most.get()) };
@@ -45,7 +44,7 @@ impl Heap {
     }
 }
 
-// SAFETY: what is taken is aligned, inside of the heap, and not taken again before it is given back.
+// SAFETY: allocations are aligned, lie inside the heap, and do not overlap.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = self.next().next_multiple_of(layout.align());
@@ -68,7 +67,7 @@ unsafe impl GlobalAlloc for Heap {
         let pointer = unsafe { self.alloc(layout) };
         let old = written.saturating_sub(pointer as usize).min(layout.size());
         if !pointer.is_null() {
-            // SAFETY: these bytes were just taken.
+            // SAFETY: these bytes were just allocated.
             unsafe { pointer.write_bytes(0, old) };
         }
         pointer

@@ -4,7 +4,7 @@ use crate::words::private_input;
 use core::cell::Cell;
 use serde::Deserialize;
 
-/// The part of the input that was not read yet.
+/// The part of the input that has not been read yet.
 #[derive(Clone, Copy)]
 enum State {
     New,
@@ -27,12 +27,12 @@ pub fn input() -> &'static [u8] {
 /// Reads the next value of the input, in the encoding of `postcard`. The public input must be empty.
 ///
 /// # Panics
-/// If the input ends, or has another form; or if it is called while a value is read, by the value's own code.
+/// If the rest of the input does not begin with such a value, or if a `Deserialize` implementation calls this function.
 pub fn read<T: Deserialize<'static>>() -> T {
     let rest = match REST.0.replace(State::Reading) {
         State::New => input(),
         State::Rest(rest) => rest,
-        State::Reading => panic!("a value is read inside of another one"),
+        State::Reading => panic!("`read` was called while another value was being deserialized"),
     };
     match postcard::take_from_bytes(rest) {
         Ok((value, rest)) => {

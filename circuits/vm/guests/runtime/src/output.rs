@@ -1,7 +1,7 @@
-//! The output: the bytes that the program commits to, of any number.
+//! The output: any number of bytes that the program commits to.
 //!
-//! The words of the machine's output have up to 60 bytes themselves, and of more bytes SHA-256 and their number. The last word says
-//! which of both it is.
+//! Up to 60 bytes are stored in the words of the machine's output; of longer outputs, the words contain the SHA-256 digest and the
+//! length. The last word distinguishes the two.
 
 use crate::functions::sha256_compress;
 use crate::words::{OUTPUT_WORDS, output};
@@ -39,11 +39,11 @@ pub fn commit_bytes(more: &[u8]) {
 /// Appends a value to the output, in the encoding of `postcard`.
 ///
 /// # Panics
-/// If the value has no encoding, such as a sequence of unknown length.
+/// If postcard cannot encode the value, for example a sequence whose length is not known in advance.
 pub fn commit<T: Serialize + ?Sized>(value: &T) {
     match postcard::to_allocvec(value) {
         Ok(encoded) => commit_bytes(&encoded),
-        Err(error) => panic!("the output has no encoding: {error}"),
+        Err(error) => panic!("postcard cannot encode the output: {error}"),
     }
 }
 
@@ -69,8 +69,8 @@ pub(crate) fn finish() {
     };
     content.iter().enumerate().for_each(|(at, word)| output(at, *word));
     output(OUTPUT_WORDS - 1, TAG | number);
-    // For `hekaton vm run`; a proof has the words only.
-    // SAFETY: the instruction does nothing but tell where the bytes are.
+    // For `hekaton vm run`: a proof contains only the words.
+    // SAFETY: the instruction only tells the executor where the bytes are.
     unsafe {
         core::arch::asm!("slti x0, a0, 0x482", in("a0") bytes.as_ptr(), in("a1") bytes.len(), options(nostack))
     }

@@ -1,4 +1,4 @@
-//! Text for whoever runs the program.
+//! Text that is shown when the program runs outside of a proof.
 
 use core::fmt::{Arguments, Result, Write};
 
@@ -6,7 +6,7 @@ struct Text;
 
 impl Write for Text {
     fn write_str(&mut self, text: &str) -> Result {
-        // SAFETY: the instruction does nothing but tell where the text is.
+        // SAFETY: the instruction only tells the executor where the text is.
         unsafe {
             core::arch::asm!("slti x0, a0, 0x481", in("a0") text.as_ptr(), in("a1") text.len(), options(nostack))
         }
@@ -14,15 +14,15 @@ impl Write for Text {
     }
 }
 
-/// Shows a text: see [`print!`](crate::print!). Not called `print`, which programs may have, too.
+/// Shows text; called by [`print!`](crate::print!). Named so that it does not clash with a program's own `print`.
 pub fn __print(arguments: Arguments<'_>) {
-    // The text goes nowhere where it could fail; an error is that of a type that cannot be formatted.
+    // Writing the text does not fail, so the error is that of a value's own implementation.
     if Text.write_fmt(arguments).is_err() {
-        panic!("a type cannot be printed");
+        panic!("a formatting trait implementation returned an error");
     }
 }
 
-/// Prints text, which `hekaton vm run` shows on standard error. In a proof, it is nowhere.
+/// Prints text, which `hekaton vm run` shows on standard error. A proof does not contain it.
 #[macro_export]
 macro_rules! print {
     ($($arguments:tt)*) => { $crate::__print(::core::format_args!($($arguments)*)) };

@@ -1,4 +1,4 @@
-//! Input and output as the machine has them: words that verifiers see, and private bytes.
+//! The machine's own input and output: words that verifiers see, and private bytes.
 
 /// The address of the input: words that verifiers see, then the number of the private bytes, then these.
 const INPUT: *const u32 = 0x2000_0000 as *const u32;
@@ -12,10 +12,10 @@ pub const OUTPUT_WORDS: usize = 16;
 /// The number of words between the input's address and the output's.
 const ROOM: usize = (0x3000_0000 - 0x2000_0000) / 4;
 
-/// Word `index` of the input that verifiers see. A word that is not there may be private, or the run traps.
+/// Word `index` of the public input. Beyond its end, it returns private words, or the run traps.
 ///
 /// # Panics
-/// If an input has no such word.
+/// If `index` is beyond the address range of the input, which has 2^26 words.
 pub fn public_input(index: usize) -> u32 {
     assert!(index < ROOM);
     // SAFETY: the machine has the input there, aligned; it never changes.
@@ -25,13 +25,12 @@ pub fn public_input(index: usize) -> u32 {
 /// The bytes that verifiers do not see, behind `public_words` words that they see.
 ///
 /// # Panics
-/// If as many bytes have no room in front of the output: the prover says how many there are.
+/// If the number of bytes, which the prover chooses, exceeds the address range of the input.
 pub fn private_input(public_words: usize) -> &'static [u8] {
     let length = public_input(public_words) as usize;
-    assert!(length <= 4 * (ROOM - 1 - public_words), "an input of {length} bytes");
+    assert!(length <= 4 * (ROOM - 1 - public_words), "the private input claims to have {length} bytes");
     let start = INPUT.wrapping_add(public_words + 1);
-    // SAFETY: there is nothing else in these addresses, and where there are fewer bytes, an access has no proof. They never
-    // change.
+    // SAFETY: these addresses belong to the input alone, which never changes; an access beyond its end has no proof.
     unsafe { core::slice::from_raw_parts(start.cast(), length) }
 }
 
@@ -41,7 +40,7 @@ pub fn private_input(public_words: usize) -> &'static [u8] {
 /// digest](crate::commit). A program whose input decides about its last word must not let it be one of these.
 ///
 /// # Panics
-/// If the output has no such word.
+/// If `index` is not below [`OUTPUT_WORDS`].
 pub fn output(index: usize, word: u32) {
     assert!(index < OUTPUT_WORDS);
     // SAFETY: the machine has these words there, aligned.

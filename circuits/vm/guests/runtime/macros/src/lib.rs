@@ -9,7 +9,7 @@ use proc_macro::{TokenStream, TokenTree};
 pub fn main(options: TokenStream, function: TokenStream) -> TokenStream {
     let mut tokens = function.clone().into_iter().skip_while(|token| token.to_string() != "fn");
     let Some(TokenTree::Ident(name)) = tokens.nth(1) else {
-        return error("#[hekaton_guest::main] belongs before a function");
+        return error("#[hekaton_guest::main] must precede a function");
     };
     let options: Vec<TokenTree> = options.into_iter().collect();
     let stack = match &options[..] {
@@ -19,7 +19,7 @@ pub fn main(options: TokenStream, function: TokenStream) -> TokenStream {
         {
             format!(", {bytes}")
         }
-        _ => return error("expected nothing, or the bytes of the stack: stack = 0x10_0000"),
+        _ => return error("expected no argument, or the size of the stack in bytes: stack = 0x10_0000"),
     };
     let entry: TokenStream =
         format!("::hekaton_guest::entry!({name}{stack});").parse().expect("a call of a macro");
