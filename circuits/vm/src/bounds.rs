@@ -9,9 +9,9 @@ use crate::sizes::Sizes;
 /// The largest size of a subcircuit.
 const MAX_ROWS: usize = 1 << 28;
 
-/// The maximum number of operations of all chips, and of refreshes, those that fill up subcircuits
+/// The maximum number of cycles of operations of all chips, and of refreshes, those that fill up subcircuits
 /// included: cycles are below 2^32.
-const MAX_OPERATIONS: u128 = (1 << 32) - 2;
+const MAX_CYCLES_OF_OPERATIONS: u128 = (1 << 32) - 2;
 
 /// A circuit that is not one of a program's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,10 +42,12 @@ pub enum BoundsError {
     /// TinyRAM has it on a tape.
     #[error("counts: {0} subcircuits of input, expected 0: TinyRAM has its input on a tape")]
     Tape(usize),
-    /// Cycles would not be below 2^32.
-    #[error("room for {found} operations, refreshes included, at most {MAX_OPERATIONS}")]
+    /// Times would not be below 2^32.
+    #[error(
+        "room for {found} cycles of operations, refreshes included, at most {MAX_CYCLES_OF_OPERATIONS}"
+    )]
     Operations {
-        /// The operations that have room.
+        /// The cycles of the operations that have room; a refresh counts as one.
         found: u128,
     },
     /// Cells of the input reach the output.
@@ -122,9 +124,12 @@ impl MachineCircuit {
             .isa()
             .chips()
             .iter()
-            .map(|chip| counts.chips[chip.place()] as u128 * sizes.ops(*chip) as u128)
+            .map(|chip| {
+                let operations = counts.chips[chip.place()] as u128 * sizes.ops(*chip) as u128;
+                operations * u128::from(chip.cycles())
+            })
             .fold(refreshes, u128::saturating_add);
-        if operations > MAX_OPERATIONS {
+        if operations > MAX_CYCLES_OF_OPERATIONS {
             return Err(BoundsError::Operations { found: operations });
         }
         // A cell of the input at the output's address would be a second cell of that word.

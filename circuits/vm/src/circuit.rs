@@ -6,7 +6,7 @@ use crate::isa::{Chip, Isa};
 use crate::machine::REFRESH;
 use crate::op::{Access, Op};
 use crate::parts::{BoundaryValues, Cells, PUBLIC};
-use crate::precompile::{Call, Precompile};
+use crate::precompile::Precompile;
 use crate::program::Program;
 use crate::rows::Buses;
 use crate::run::{Run, run};
@@ -359,8 +359,7 @@ fn calls(
         Some(Private(Values::Calls(list, accesses))) => Some((list, accesses)),
         _ => None,
     };
-    let Call { changed, read, .. } = precompile.call();
-    let (nothing, needed) = (Op::default(), changed + read);
+    let (nothing, needed) = (Op::default(), precompile.call().accesses());
     for number in 0..count {
         let op = match given {
             None => None,

@@ -93,6 +93,10 @@ pub enum Chip {
     Sha256,
     /// ECALL for Keccak-f\[1600\].
     Keccak,
+    /// ECALL for a b + c mod m on numbers of 256 bits.
+    MulMod256,
+    /// ECALL for a b + c mod m on numbers of 384 bits.
+    MulMod384,
     /// mov of an immediate.
     TinyMoveImm,
     /// mov of a register.
@@ -158,7 +162,7 @@ pub(crate) const RS2: u32 = 100;
 pub(crate) const RD: u32 = 160;
 
 impl Chip {
-    const RV32IM: [Self; 22] = [
+    const RV32IM: [Self; 24] = [
         Self::Li,
         Self::AddImm,
         Self::Add,
@@ -181,6 +185,8 @@ impl Chip {
         Self::Divide,
         Self::Sha256,
         Self::Keccak,
+        Self::MulMod256,
+        Self::MulMod384,
     ];
 
     const TINYRAM: [Self; 20] = [
@@ -207,7 +213,8 @@ impl Chip {
     ];
 
     /// The chips of RV32IM that an ECALL may mean.
-    pub(crate) const PRECOMPILES: [Self; 2] = [Self::Sha256, Self::Keccak];
+    pub(crate) const PRECOMPILES: [Self; 4] =
+        [Self::Sha256, Self::Keccak, Self::MulMod256, Self::MulMod384];
 
     /// The chips of all instruction sets.
     pub fn every() -> impl Iterator<Item = Self> {
@@ -250,6 +257,8 @@ impl Chip {
             Self::Divide => "div",
             Self::Sha256 => "sha256",
             Self::Keccak => "keccak",
+            Self::MulMod256 => "mulmod-256",
+            Self::MulMod384 => "mulmod-384",
             Self::TinyMoveImm => "mov-imm",
             Self::TinyMove => "mov",
             Self::TinyMoveIf => "cmov",
@@ -288,7 +297,7 @@ impl Chip {
     }
 
     /// The number of the chip in the rows of programs, from 1: a table has the rows of one program.
-    #[allow(clippy::cast_possible_truncation, reason = "at most 22")]
+    #[allow(clippy::cast_possible_truncation, reason = "at most 24")]
     pub(crate) fn number(self) -> u8 {
         self.place() as u8 + 1
     }

@@ -16,8 +16,8 @@
 //! | [`INPUT`] | public words, then the number of the private bytes, then these |
 //! | [`OUTPUT`] | [`OUTPUT_WORDS`] words, public |
 //!
-//! A program ends with an ECALL with 93 in a7; the exit code is in a0, as on Linux. Other calls are hash functions
-//! (spec: machine#precompiles).
+//! A program ends with an ECALL with 93 in a7; the exit code is in a0, as on Linux. Other calls are hash functions and
+//! arithmetic of large numbers (spec: machine#precompiles).
 
 mod address_space;
 mod bounds;
@@ -34,6 +34,7 @@ mod isa;
 mod layout;
 mod machine;
 mod memory;
+mod mulmod;
 mod op;
 mod output;
 mod parts;

@@ -7,10 +7,11 @@ use crate::input::{self, Input};
 use crate::isa::{self, A0, A1, A7, Chip, Decoded, Hint, Instruction, Isa, SINK};
 use crate::memory::Memory;
 use crate::op::{Access, Op};
-use crate::precompile::{Call, Precompile};
+use crate::precompile::Precompile;
 use crate::program::Program;
 use crate::trap::{RunError, Trap, TrapReason};
 use std::fmt::Write as _;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -91,8 +92,8 @@ fn output_region() -> Range<u32> {
 
 /// The outcome of a word that is not an instruction of a chip.
 enum Special {
-    /// A call, and the next pc.
-    Next(u32),
+    /// A call: the next pc, and the number of cycles.
+    Next(u32, u64),
     Exit(Exit),
 }
 
@@ -182,8 +183,8 @@ impl<'a> Machine<'a> {
                     (instruction, None)
                 }
                 other => match self.special(other, pc, cycle, recorder)? {
-                    Special::Next(next) => {
-                        (pc, cycle) = (next, cycle + 1);
+                    Special::Next(next, cycles) => {
+                        (pc, cycle) = (next, cycle + cycles);
                         continue;
                     }
                     Special::Exit(exit) => return Ok(Some(exit)),
@@ -232,7 +233,7 @@ impl<'a> Machine<'a> {
                     None => Err(TrapReason::UnknownCall(call)),
                 };
                 match called {
-                    Ok(next) => return Ok(Special::Next(next)),
+                    Ok(cycles) => return Ok(Special::Next(pc.wrapping_add(4), cycles)),
                     Err(reason) => reason,
                 }
             }
@@ -396,7 +397,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Executes an ECALL for a precompile, and returns the next pc.
+    /// Executes an ECALL for a precompile, and returns the number of cycles that it takes.
     #[cold]
     fn call(
         &mut self,
@@ -404,58 +405,89 @@ impl<'a> Machine<'a> {
         pc: u32,
         cycle: u64,
         recorder: &mut impl Recorder,
-    ) -> Result<u32, TrapReason> {
-        let Call { number, changed, read } = precompile.call();
-        let [x, y] = [A0, A1].map(|register| self.state.registers[register as usize].value);
-        // Everything that may trap comes before the first access.
-        // A trap must leave no trace: the trace would be operations that no proof may have.
-        let mut places = Vec::with_capacity(changed + read);
-        for (address, count) in [(x, changed), (y, read)] {
-            if count > 0 && !address.is_multiple_of(4) {
+    ) -> Result<u64, TrapReason> {
+        let call = precompile.call();
+        // a1 and the registers after it have the pointers to what is read.
+        let others = (A1..).zip(call.read).map(|(register, count)| (register, *count));
+        let operands: Vec<(u8, usize)> = iter::once((A0, call.changed)).chain(others).collect();
+        let pointer = |register: u8| self.state.registers[register as usize].value;
+        // Everything that may trap comes before the first access: a trap must leave no trace, since the
+        // trace would be operations that no proof may have.
+        let mut places = Vec::with_capacity(call.words());
+        for (register, count) in &operands {
+            let address = pointer(*register);
+            if !address.is_multiple_of(4) {
                 return Err(TrapReason::MisalignedAccess { address, size: 4 });
             }
-            for word in (address / 4..).take(count) {
+            for word in (address / 4..).take(*count) {
                 if !self.is_mapped(word) {
                     return Err(self.unmapped(word.saturating_mul(4)));
                 }
                 places.push(word);
             }
         }
-        let (first, second) = places.split_at(changed);
+        let address = pointer(A0);
         #[allow(clippy::cast_possible_truncation, reason = "at most 50 words")]
-        if let Some(segment) = self.program.read_only(x, 4 * changed as u32) {
-            return Err(TrapReason::ReadOnly { address: x, segment });
+        if let Some(segment) = self.program.read_only(address, 4 * call.changed as u32) {
+            return Err(TrapReason::ReadOnly { address, segment });
         }
-        // All accesses of a call are at one time, so a word that is in both has no witness.
-        if second.iter().any(|word| first.contains(word)) {
-            return Err(TrapReason::Overlap { call: number, changed: x, read: y });
-        }
-        let mut op = Op { enabled: true, time: cycle, pc, x, ..Op::default() };
-        let mut accesses = Vec::with_capacity(places.len());
-        #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
-        let now = cycle as u32;
-        for word in &places {
-            let cell = self.memory.cell(*word);
-            let gap = now - cell.time - 1;
-            cell.time = now;
-            accesses.push(Access { before: cell.value, after: cell.value, gap });
-        }
-        let given: Vec<u32> = accesses.iter().map(|access| access.before).collect();
-        let made = precompile.compute(&given);
-        for ((word, access), made) in places.iter().zip(&mut accesses).zip(made) {
-            access.after = made;
-            self.memory.cell(*word).value = made;
-        }
+        let given: Vec<u32> = places.iter().map(|word| self.memory.cell(*word).value).collect();
+        let made = precompile.compute(&given).ok_or_else(|| {
+            let modulus = operands.last().map_or(address, |(register, _)| pointer(*register));
+            TrapReason::NoRemainder { call: call.number, modulus, bits: 32 * call.changed }
+        })?;
+        let mut op = Op { enabled: true, time: cycle, pc, x: address, ..Op::default() };
+        let accesses = self.call_accesses(&operands, &places, &made, cycle, recorder);
         op.gaps[0] = self.touch(A0, cycle, 0, recorder);
         // As the call's chip leaves it.
         self.state.registers[A0 as usize].value = 0;
-        if read > 0 {
-            op.y = y;
+        if !call.read.is_empty() {
+            op.y = self.state.registers[A1 as usize].value;
             op.gaps[1] = self.touch(A1, cycle, 1, recorder);
         }
         op.gaps[2] = self.touch(A7, cycle, 2, recorder);
         recorder.call(precompile.chip().index(), op, accesses);
-        Ok(pc.wrapping_add(4))
+        Ok(call.cycles().into())
+    }
+
+    /// The accesses of a call to the words of its operands, each operand in a cycle of its own and the one that
+    /// changes last; then to the registers from a2 on.
+    fn call_accesses(
+        &mut self,
+        operands: &[(u8, usize)],
+        places: &[u32],
+        made: &[u32],
+        cycle: u64,
+        recorder: &mut impl Recorder,
+    ) -> Vec<Access> {
+        let mut accesses = vec![Access::default(); places.len()];
+        #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
+        let mut now = cycle as u32;
+        let mut first = made.len();
+        for (_, count) in &operands[1..] {
+            for (word, access) in places.iter().zip(&mut accesses).skip(first).take(*count) {
+                *access = self.touch_word(*word, now);
+            }
+            (first, now) = (first + count, now + 1);
+        }
+        for ((word, access), value) in places.iter().zip(&mut accesses).zip(made) {
+            *access = Access { after: *value, ..self.touch_word(*word, now) };
+            self.memory.cell(*word).value = *value;
+        }
+        for (register, _) in operands.iter().skip(2) {
+            let before = self.state.registers[*register as usize].value;
+            let gap = self.touch(*register, cycle, 3, recorder).into();
+            accesses.push(Access { before, after: before, gap });
+        }
+        accesses
+    }
+
+    /// An access to a word that leaves it as it is.
+    fn touch_word(&mut self, word: u32, now: u32) -> Access {
+        let cell = self.memory.cell(word);
+        let gap = now - cell.time - 1;
+        cell.time = now;
+        Access { before: cell.value, after: cell.value, gap }
     }
 
     /// Accesses the word that an operation's address is in.

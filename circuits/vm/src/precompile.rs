@@ -2,6 +2,7 @@
 //! instructions (spec: machine#precompiles).
 
 use crate::isa::Chip;
+use crate::mulmod;
 
 /// A function that an ECALL computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,10 @@ pub(crate) enum Precompile {
     Sha256,
     /// Keccak-f\[1600\] of the state at a0.
     Keccak,
+    /// a b + c mod m at a0, of the numbers at a1 to a4, which have 256 bits.
+    MulMod256,
+    /// The same on numbers of 384 bits.
+    MulMod384,
 }
 
 /// The number and the memory accesses of a call.
@@ -19,12 +24,38 @@ pub(crate) struct Call {
     pub(crate) number: u32,
     /// The number of words that it reads and writes, from the address in a0.
     pub(crate) changed: usize,
-    /// The number of words that it reads, from the address in a1; if it is 0, a1 is not read.
-    pub(crate) read: usize,
+    /// The numbers of words that it reads, from the addresses in a1 and the registers after it.
+    pub(crate) read: &'static [usize],
+}
+
+impl Call {
+    /// The number of words that it accesses.
+    pub(crate) fn words(&self) -> usize {
+        self.changed + self.read.iter().sum::<usize>()
+    }
+
+    /// The number of accesses of an operation: its words, then the registers from a2 on.
+    pub(crate) fn accesses(&self) -> usize {
+        self.words() + self.read.len().saturating_sub(1)
+    }
+
+    /// The number of cycles that it takes: in each it accesses one operand, the words that it changes in the last one.
+    #[allow(clippy::cast_possible_truncation, reason = "at most four operands are read")]
+    pub(crate) fn cycles(&self) -> u32 {
+        1 + self.read.len() as u32
+    }
+}
+
+impl Chip {
+    /// The number of cycles of an operation.
+    pub(crate) fn cycles(self) -> u32 {
+        Precompile::of(self).map_or(1, |precompile| precompile.call().cycles())
+    }
 }
 
 impl Precompile {
-    pub(crate) const ALL: [Self; 2] = [Self::Sha256, Self::Keccak];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Sha256, Self::Keccak, Self::MulMod256, Self::MulMod384];
 
     /// The precompile whose chip this is.
     pub(crate) fn of(chip: Chip) -> Option<Self> {
@@ -41,20 +72,25 @@ impl Precompile {
         match self {
             Self::Sha256 => Chip::Sha256,
             Self::Keccak => Chip::Keccak,
+            Self::MulMod256 => Chip::MulMod256,
+            Self::MulMod384 => Chip::MulMod384,
         }
     }
 
     pub(crate) fn call(self) -> Call {
         match self {
             // Above all of Linux's own calls, of which there are about 450.
-            Self::Sha256 => Call { number: 1001, changed: 8, read: 16 },
-            Self::Keccak => Call { number: 1002, changed: 50, read: 0 },
+            Self::Sha256 => Call { number: 1001, changed: 8, read: &[16] },
+            Self::Keccak => Call { number: 1002, changed: 50, read: &[] },
+            Self::MulMod256 => Call { number: 1003, changed: 8, read: &[8; 4] },
+            Self::MulMod384 => Call { number: 1004, changed: 12, read: &[12; 4] },
         }
     }
 
     /// Returns the words that the function changes, from all words that it accesses; those that it changes come first.
-    pub(crate) fn compute(self, words: &[u32]) -> Vec<u32> {
-        match self {
+    /// `None` if it has no result.
+    pub(crate) fn compute(self, words: &[u32]) -> Option<Vec<u32>> {
+        Some(match self {
             Self::Sha256 => {
                 let mut state = [0; 8];
                 state.copy_from_slice(&words[..8]);
@@ -77,6 +113,7 @@ impl Precompile {
                 let halves = |lane: &u64| [*lane as u32, (lane >> 32) as u32];
                 lanes.iter().flat_map(halves).collect()
             }
-        }
+            Self::MulMod256 | Self::MulMod384 => return mulmod::remainder(words),
+        })
     }
 }

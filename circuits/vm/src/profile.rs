@@ -28,7 +28,7 @@ const MAX_RETURNS: usize = 1000;
 /// The cost of a run, or of a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// The number of instructions.
+    /// The number of cycles: one for each instruction, several for some calls.
     pub cycles: u64,
     /// The number of constraints of these instructions and of the refreshes that they need.
     pub constraints: u64,
@@ -106,7 +106,7 @@ impl Profile {
         match machine.run(last + 1, &mut profiler)? {
             Some(exit) => {
                 // The exit belongs to the boundary and has no operation.
-                profiler.cycle(exit.pc);
+                profiler.cycles(exit.pc, 1);
                 Ok(profiler.finish())
             }
             None => Err(machine.too_long(last)),
@@ -204,9 +204,9 @@ impl<'a> Profiler<'a> {
         node
     }
 
-    fn cycle(&mut self, pc: u32) {
-        self.nodes[self.current].cycles += 1;
-        self.words[(pc / 4 - self.program.base) as usize].cycles += 1;
+    fn cycles(&mut self, pc: u32, count: u64) {
+        self.nodes[self.current].cycles += count;
+        self.words[(pc / 4 - self.program.base) as usize].cycles += count;
     }
 
     fn call(&mut self, target: u32, returns_to: u32) {
@@ -356,10 +356,10 @@ impl Recorder for Profiler<'_> {
         if class == REFRESH {
             return;
         }
-        self.cycle(op.pc);
+        let chip = Isa::Rv32im.chips()[class];
+        self.cycles(op.pc, chip.cycles().into());
         let word = (op.pc / 4 - self.program.base) as usize;
         self.words[word].constraints += self.constraints[class];
-        let chip = Isa::Rv32im.chips()[class];
         match chip {
             Chip::Jump | Chip::JumpReg => {
                 let (target, may_return) = match chip {

@@ -107,8 +107,8 @@ pub struct Run {
     pub(crate) forged: Option<All>,
 }
 
-/// The maximum number of cycles of a run: times of memory have 32 bits.
-pub const MAX_CYCLES: u64 = u32::MAX as u64 - 2;
+/// The maximum number of cycles of a run: times of memory have 32 bits, and the last call may take several cycles.
+pub const MAX_CYCLES: u64 = u32::MAX as u64 - 8;
 
 /// Runs a program on an input, for at most `max_cycles` and [`MAX_CYCLES`].
 ///
@@ -275,7 +275,7 @@ impl Run {
         place.and_then(|place| self.input.get(place)).copied().unwrap_or(0)
     }
 
-    /// The number of instructions, the last one included.
+    /// The number of cycles: one for each instruction, the last one included, and several for some calls.
     pub fn cycles(&self) -> u64 {
         self.exit.cycle
     }

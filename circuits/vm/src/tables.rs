@@ -75,5 +75,7 @@ pub(crate) fn rows_of(precompile: Precompile, sizes: Sizes) -> Vec<usize> {
     match precompile {
         Precompile::Sha256 => sha256::Tables::rows(sizes.sha256_pieces()),
         Precompile::Keccak => keccak::Tables::rows_with_words(sizes.keccak_pieces()),
+        // Only ranges, which are always there.
+        Precompile::MulMod256 | Precompile::MulMod384 => Vec::new(),
     }
 }

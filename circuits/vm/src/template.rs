@@ -37,6 +37,9 @@ pub(crate) type OfOp = fn(&Op) -> i128;
 /// A value of an access of a precompile, which is an integer.
 pub(crate) type OfAccess = fn(&Access) -> i128;
 
+/// Values of all accesses of a precompile, which are integers.
+pub(crate) type OfAccesses = fn(&[Access]) -> Vec<i128>;
+
 /// The source of the value of a variable.
 #[derive(Clone)]
 pub(crate) enum Source {
@@ -46,6 +49,8 @@ pub(crate) enum Source {
     Access(usize, OfAccess),
     /// The inverse of a difference, or zero; committed, too.
     Inverse(OfOp),
+    /// The value with this number of all accesses together; committed if an entry or a look-up contains it.
+    Computed(usize),
     /// Two forms, whose product it is; committed if an entry or a look-up contains it.
     Product(Form, Form),
 }
@@ -81,6 +86,8 @@ pub(crate) struct Template {
     /// The variables of the words that a precompile is given, and of those that it makes.
     pub(crate) given: Vec<usize>,
     pub(crate) made: Vec<usize>,
+    /// The values of all accesses together, if there are variables for them.
+    compute: Option<OfAccesses>,
 }
 
 impl Template {
@@ -106,6 +113,10 @@ impl Template {
         // What fills up a subcircuit has no accesses, and zeros in their place.
         let nothing = Access::default();
         let access = |number: &usize| accesses.get(*number).unwrap_or(&nothing);
+        let computed = match self.compute {
+            Some(compute) if !accesses.is_empty() => compute(accesses),
+            _ => Vec::new(),
+        };
         let mut values = Vec::with_capacity(self.variables.len());
         for Variable { source, .. } in &self.variables {
             values.push(match source {
@@ -113,6 +124,7 @@ impl Template {
                 Source::Access(which, value) => number(value(access(which))),
                 // Zero has no inverse, and its rows hold with any number: the smallest one, so that it costs nothing.
                 Source::Inverse(of) => number(of(op)).inverse().unwrap_or(Fr::zero()),
+                Source::Computed(which) => number(computed.get(*which).copied().unwrap_or(0)),
                 Source::Product(a, b) => a.value(&values) * b.value(&values),
             });
         }
@@ -123,13 +135,16 @@ impl Template {
 /// Collects the rows of an operation.
 pub(crate) struct Builder {
     template: Template,
+    /// The number of variables of all accesses together.
+    computed: usize,
 }
 
 impl Builder {
     pub(crate) fn new(word: Word) -> Self {
         let (variables, rows) = (Vec::new(), Vec::new());
-        let template = Template { word, variables, rows, given: Vec::new(), made: Vec::new() };
-        let mut builder = Self { template };
+        let (given, made) = (Vec::new(), Vec::new());
+        let template = Template { word, variables, rows, given, made, compute: None };
+        let mut builder = Self { template, computed: 0 };
         // Variable 0, because synthesis allocates it first, as the multiplicity of all that follows.
         builder.commit("en", |op| i128::from(op.enabled));
         builder
@@ -156,7 +171,7 @@ impl Builder {
     fn variable(&mut self, name: &'static str, source: Source) -> Form {
         // Products are witnesses of the second phase unless an entry contains them: a committed value costs
         // a point in the commit round.
-        let committed = !matches!(source, Source::Product(..));
+        let committed = !matches!(source, Source::Product(..) | Source::Computed(_));
         self.template.variables.push(Variable { name, source, committed });
         Form::variable(self.template.variables.len() - 1)
     }
@@ -174,6 +189,22 @@ impl Builder {
         value: OfAccess,
     ) -> Form {
         self.variable(name, Source::Access(access, value))
+    }
+
+    /// The enable bit.
+    pub(crate) fn enable(&self) -> Form {
+        Form::variable(0)
+    }
+
+    /// Sets the function of the values that [`computed`](Self::computed) gives variables to, in their order.
+    pub(crate) fn compute(&mut self, values: OfAccesses) {
+        self.template.compute = Some(values);
+    }
+
+    /// The next value of all accesses together.
+    pub(crate) fn computed(&mut self, name: &'static str) -> Form {
+        self.computed += 1;
+        self.variable(name, Source::Computed(self.computed - 1))
     }
 
     /// A word that a precompile is given: what an access finds.

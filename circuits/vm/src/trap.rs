@@ -55,21 +55,22 @@ pub enum TrapReason {
     },
     /// A system call that the machine does not have.
     #[error(
-        "system call {0} is not supported, expected exit (93 in a7), the compression of SHA-256 (1001) \
-         or Keccak-f (1002)"
+        "system call {0} is not supported, expected exit (93 in a7), the compression of SHA-256 (1001), \
+         Keccak-f (1002) or a b + c mod m (1003 on 256 bits, 1004 on 384)"
     )]
     UnknownCall(u32),
-    /// The words at the two pointers of a system call have some in common.
+    /// A system call for a b + c mod m without a result: m is zero, or the quotient has too many bits.
     #[error(
-        "the words that system call {call} changes, at {changed:#x}, and those it reads, at {read:#x}, overlap"
+        "system call {call} (a b + c mod m): the modulus, at {modulus:#x}, is zero, or the quotient has more than {bits} bits: \
+         one of a and b must be below the modulus"
     )]
-    Overlap {
+    NoRemainder {
         /// The number of the call.
         call: u32,
-        /// The address in a0.
-        changed: u32,
-        /// The address in a1.
-        read: u32,
+        /// The address of the modulus.
+        modulus: u32,
+        /// The number of bits of the call's numbers.
+        bits: usize,
     },
     /// The program has not ended.
     #[error("the program has not ended after {0} cycles")]

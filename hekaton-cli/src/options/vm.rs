@@ -72,7 +72,8 @@ pub(crate) struct VmSetup {
 Needs clang and lld, or GCC: `sudo apt-get install clang lld`. 64-bit division, floating
 point and the C library need `sudo apt-get install gcc-riscv64-unknown-elf
 picolibc-riscv64-unknown-elf`; string.h, stdlib.h, math.h, setjmp.h and snprintf are then
-available. `#include \"hekaton.h\"` provides input, output and hash functions.
+available. `#include \"hekaton.h\"` provides input, output, hash functions
+and arithmetic of large numbers.
 
 Verifiers need the compiled file: the program, and so its digest, depends on the compiler,
 its version and options, and whether the C library is installed.")]
@@ -139,7 +140,7 @@ pub(crate) struct MachineInput {
     /// whole words
     #[arg(long, value_name = "FILE")]
     pub(crate) public_input: Option<PathBuf>,
-    /// Give up after this many cycles, at most 4294967293 (2^32 - 3)
+    /// Give up after this many cycles, at most 4294967287 (2^32 - 9)
     #[arg(
         long,
         value_name = "N",

@@ -4,7 +4,7 @@ use super::arithmetic::sum;
 use super::common::{Fields, imm, rd, rs1, rs2, step};
 use crate::form::{Form, constant};
 use crate::isa::Chip;
-use crate::template::{Builder, OfOp};
+use crate::template::Builder;
 use crate::word::power;
 
 /// The position of an address among the four bytes of a word.
@@ -26,20 +26,20 @@ pub(super) fn aligned_address(b: &mut Builder, mut z: Form, offset: Option<&Offs
     if let Some(Offset { odd, upper }) = offset {
         z = z - odd - upper * 2;
     }
-    word_of(b, &z, ("z1", |op| (op.address() >> 16).into()))
+    let high = b.commit("z1", |op| (op.address() >> 16).into());
+    word_of(b, &z, &high)
 }
 
-/// The word at an aligned address: z = 4 (q + 2^14 z1).
-pub(super) fn word_of(b: &mut Builder, z: &Form, (label, high): (&'static str, OfOp)) -> Form {
+/// The word at an aligned address: z = 4 (q + 2^14 z1), with z1 committed.
+pub(super) fn word_of(b: &mut Builder, z: &Form, high: &Form) -> Form {
     let word = b.word();
     // The committed part is the upper one. The lower one is what is left, divided by 4: a fraction, and in
     // no range, if the address is not aligned.
-    let high = b.commit(label, high);
-    let low = b.rest(z, &(&high * power(word.limb())), 2);
+    let low = b.rest(z, &(high * power(word.limb())), 2);
     // 14 and 16 bits: the word's address is below 2^30, which the digits of memory keys rely on, whatever
     // the register has.
     b.range("align", word.limb() - 2, &low);
-    b.range("addr range", word.limb(), &high);
+    b.range("addr range", word.limb(), high);
     low + high * power(word.limb() - 2)
 }
 

@@ -1,43 +1,66 @@
 //! ECALLs for precompiles, but for what these make of their words: the number of the call in a7, pointers in a0
-//! and a1, words in memory.
+//! and the registers after it, words in memory.
 
 use super::access::word_of;
 use super::common::{Fields, step};
 use crate::form::{Form, constant};
 use crate::isa::{A0, A1, A7, Chip};
+use crate::op::Access;
 use crate::precompile::Call;
 use crate::template::Builder;
 
+/// The words of a call: those that it is given, which are all of them, and those that it makes.
+pub(crate) struct Words {
+    pub(crate) given: Vec<Form>,
+    pub(crate) made: Vec<Form>,
+}
+
 /// An ECALL. a0 becomes 0, which says that the machine has the call. Pointers have ranges of their own, so words
-/// have addresses below 2^31, whatever registers have; words that a call accesses twice have no witness, since
-/// both accesses would be at the same time.
-pub(super) fn call(b: &mut Builder, chip: Chip, Call { number, changed, read }: Call) {
+/// have addresses below 2^31, whatever registers have. Each operand is accessed in a cycle of its own, the one that
+/// changes last: operands may overlap, and all of them are read before anything is written.
+pub(crate) fn call(b: &mut Builder, chip: Chip, call: Call) -> Words {
     let step = step(b);
-    step.next(b, &step.after());
+    step.next_after(b, &step.after(), call.cycles().into());
     let x = b.commit("x", |op| op.x.into());
     // One access reads the pointer and leaves 0. Linux leaves an error for a call that it does not have, so
     // a program can tell the two apart.
     step.known_register(b, A0, 0, (&x, &constant(0)));
-    let at = word_of(b, &x, ("z1", |op| (op.x >> 16).into()));
-    for word in 0..changed {
+    let high = b.commit("z1", |op| (op.x >> 16).into());
+    let at = word_of(b, &x, &high);
+    let (mut given, mut made) = (Vec::new(), Vec::new());
+    for word in 0..call.changed {
         let (before, after) = (b.given(word), b.made(word));
-        // All words have the time of this cycle, so a word cannot be accessed twice: the second access
-        // would have to be later than itself.
-        step.numbered_memory(b, word, &nth(&at, word), (&before, &after));
+        // All words of an operand have the same time; their addresses differ.
+        let last = call.read.len() as i128;
+        step.numbered_memory(b, word, last, &nth(&at, word), (&before, &after));
+        given.push(before);
+        made.push(after);
     }
-    if read > 0 {
-        let y = b.commit("y", |op| op.y.into());
-        step.known_register(b, A1, 1, (&y, &y));
-        let at = word_of(b, &y, ("z2", |op| (op.y >> 16).into()));
-        for word in 0..read {
-            let value = b.given(changed + word);
-            step.numbered_memory(b, changed + word, &nth(&at, word), (&value, &value));
+    for (later, (register, count)) in (A1..).zip(call.read).enumerate() {
+        let (pointer, high) = if later == 0 {
+            let y = b.commit("y", |op| op.y.into());
+            step.known_register(b, A1, 1, (&y, &y));
+            (y, b.commit("z2", |op| (op.y >> 16).into()))
+        } else {
+            // An operation has fields for two registers: the others are accesses, behind those of words.
+            let number = call.words() + later - 1;
+            let pointer = step.numbered_register(b, register, number);
+            let high = |access: &Access| (access.before >> 16).into();
+            (pointer, b.commit_access("zp", number, high))
+        };
+        let at = word_of(b, &pointer, &high);
+        for word in 0..*count {
+            let number = given.len();
+            let value = b.given(number);
+            step.numbered_memory(b, number, later as i128, &nth(&at, word), (&value, &value));
+            given.push(value);
         }
     }
-    let number = constant(number.into());
+    let number = constant(call.number.into());
     // The program has a row for each call at an ECALL; a7 decides which of them is meant.
     step.known_register(b, A7, 2, (&number, &number));
     step.fetch(b, chip, &constant(0), &Fields::default());
+    Words { given, made }
 }
 
 /// The address of a word, by its number from an address.

@@ -53,10 +53,14 @@ impl Step {
 
     /// Takes the state (pc, k) and gives the next one, (pc', k + 1).
     pub(super) fn next(&self, b: &mut Builder, pc: &Form) {
+        self.next_after(b, pc, 1);
+    }
+
+    /// Takes the state (pc, k) and gives that some cycles later, (pc', k + n).
+    pub(super) fn next_after(&self, b: &mut Builder, pc: &Form, cycles: i128) {
         b.entry("state", Taken::State, &self.pc, &self.cycle, 0, false);
-        // The offset makes the next cycle, k + 1, without a row of its own: both entries share the row of
-        // k.
-        b.entry("state", Taken::State, pc, &self.cycle, 1, true);
+        // The offset makes the later cycle without a row of its own: both entries share the row of k.
+        b.entry("state", Taken::State, pc, &self.cycle, cycles, true);
     }
 
     /// The tick of an access to a register.
@@ -133,19 +137,29 @@ impl Step {
         register: &Form,
         place: i128,
         (found, left): (&Form, &Form),
-        gap: (&'static str, OfOp),
+        (name, value): (&'static str, OfOp),
     ) {
-        let (name, value) = gap;
         let since = b.commit(name, value);
+        self.register_since(b, register, place, (found, left), &since);
+    }
+
+    fn register_since(
+        &self,
+        b: &mut Builder,
+        register: &Form,
+        place: i128,
+        (found, left): (&Form, &Form),
+        since: &Form,
+    ) {
         let now = self.tick(place);
         // At least one tick before: a prover cannot take what this access itself gives.
-        let before = &now - &since - constant(1);
+        let before = &now - since - constant(1);
         b.take("register", Taken::Registers, &(register + before * power(REGISTER_BITS)), found);
         b.give("register", Taken::Registers, &(register + now * power(REGISTER_BITS)), left);
         let limb = b.word().limb();
         // One limb is enough for 2^14 cycles. Longer gaps are bridged by refreshes, which are rare: a
         // second limb here would cost a row per access.
-        b.range("gap", limb, &since);
+        b.range("gap", limb, since);
     }
 
     /// Reads a register whose number is known, at a tick, and leaves a value there.
@@ -165,20 +179,30 @@ impl Step {
         self.register(b, &constant(register.into()), place.into(), (found, left), gap);
     }
 
+    /// Reads a register of a precompile whose value is in the access with a number. Returns the value.
+    pub(super) fn numbered_register(&self, b: &mut Builder, register: u8, number: usize) -> Form {
+        let value = b.commit_access("pointer", number, |access| access.before.into());
+        let since = b.commit_access("lp", number, |access| access.gap.into());
+        // The tick is that of no other access of a call, though these are of other registers.
+        self.register_since(b, &constant(register.into()), 3, (&value, &value), &since);
+        value
+    }
+
     /// An access to memory: takes what the last one left at the address, and gives what this one leaves.
     pub(super) fn memory(&self, b: &mut Builder, address: &Form, found: &Form, left: &Form) {
         let gaps = [
             b.commit("m0", |op| low(op.word_gap)),
             b.commit("m1", |op| (op.word_gap >> 16).into()),
         ];
-        self.memory_with(b, address, (found, left), gaps);
+        self.memory_with(b, 0, address, (found, left), gaps);
     }
 
-    /// The access to memory with a number, of a precompile.
+    /// The access to memory with a number, of a precompile, some cycles after its first one.
     pub(super) fn numbered_memory(
         &self,
         b: &mut Builder,
         number: usize,
+        later: i128,
         address: &Form,
         values: (&Form, &Form),
     ) {
@@ -186,12 +210,13 @@ impl Step {
             b.commit_access("m0", number, |access| low(access.gap)),
             b.commit_access("m1", number, |access| (access.gap >> 16).into()),
         ];
-        self.memory_with(b, address, values, gaps);
+        self.memory_with(b, later, address, values, gaps);
     }
 
     fn memory_with(
         &self,
         b: &mut Builder,
+        later: i128,
         address: &Form,
         (found, left): (&Form, &Form),
         gaps: [Form; 2],
@@ -199,9 +224,10 @@ impl Step {
         let limb = b.word().limb();
         // Two limbs: cycles are below 2^32, and memory has no refreshes. The 1 keeps an access from taking
         // what it gives itself.
-        let before = &self.cycle - constant(1) - &gaps[0] - &gaps[1] * power(limb);
+        let now = &self.cycle + constant(later);
+        let before = &now - constant(1) - &gaps[0] - &gaps[1] * power(limb);
         b.take("memory", Taken::Memory, &(address + before * power(ADDRESS_BITS)), found);
-        b.give("memory", Taken::Memory, &(address + &self.cycle * power(ADDRESS_BITS)), left);
+        b.give("memory", Taken::Memory, &(address + now * power(ADDRESS_BITS)), left);
         for gap in &gaps {
             b.range("mem gap", limb, gap);
         }

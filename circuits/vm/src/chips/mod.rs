@@ -10,11 +10,14 @@ mod branches;
 mod bytes;
 mod calls;
 mod common;
+mod mulmod;
 mod multiply;
 mod shifts;
 pub(crate) mod tiny;
 
 pub(crate) use common::{ADDRESS_BITS, FLAG, REGISTER_BITS, TAPE, TICKS, ZERO};
+#[cfg(test)]
+pub(crate) use {calls::call, mulmod::remainder};
 
 use crate::isa::Chip;
 use crate::precompile::Precompile;
@@ -46,8 +49,10 @@ pub(crate) fn template(chip: Chip, word: Word) -> Template {
         Chip::Multiply => multiply::multiply(b),
         Chip::MultiplyHigh => multiply::multiply_high(b),
         Chip::Divide => multiply::divide(b),
-        Chip::Sha256 => calls::call(b, chip, Precompile::Sha256.call()),
-        Chip::Keccak => calls::call(b, chip, Precompile::Keccak.call()),
+        Chip::Sha256 => drop(calls::call(b, chip, Precompile::Sha256.call())),
+        Chip::Keccak => drop(calls::call(b, chip, Precompile::Keccak.call())),
+        Chip::MulMod256 => mulmod::bits_256(b, chip, Precompile::MulMod256.call()),
+        Chip::MulMod384 => mulmod::bits_384(b, chip, Precompile::MulMod384.call()),
         Chip::TinyMoveImm => tiny::control::move_imm(b),
         Chip::TinyMove => tiny::control::move_register(b),
         Chip::TinyMoveIf => tiny::control::move_if(b),

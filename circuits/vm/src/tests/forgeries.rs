@@ -54,7 +54,8 @@ impl Worked {
             |list: &[usize]| -> Vec<Fr> { list.iter().map(|at| self.values[*at]).collect() };
         let given: Vec<u32> =
             words(&self.template.given).iter().map(|word| word.into_bigint().0[0] as u32).collect();
-        let made: Vec<Fr> = precompile.compute(&given).into_iter().map(Fr::from).collect();
+        let made = precompile.compute(&given).unwrap();
+        let made: Vec<Fr> = made.into_iter().map(Fr::from).collect();
         words(&self.template.given) == given.into_iter().map(Fr::from).collect::<Vec<_>>()
             && words(&self.template.made) == made
     }
@@ -665,14 +666,16 @@ fn forgeries_are_refused_by_their_checks() {
             p.last(17, 9, 64);
             p
         }),
-        ("a call whose words overlap", "Range(16)", "mem gap", || {
-            // The last word of the state is read as the first one of the block at the same time.
-            let body = [lui(5, INPUT), load(2, 11, 5, 4), lui(10, DATA), li(17, 1001), ECALL];
-            let mut p = Proof::of(&code(&body), &(DATA + 32).to_le_bytes());
-            p.input[1] = Fr::from(DATA + 28);
-            p.at(2).set("v", DATA + 28);
-            p.at(5).set("y", DATA + 28).set_nth("m0", 7, negative(-1));
-            p.cell(INPUT + 4, 2, DATA + 28).cell(DATA + 92, 0, 0).last(11, 21, DATA + 28);
+        ("a call that reads its own result", "Range(16)", "mem gap", || {
+            // a = a + 0 mod 7 is 5 if a was read as 5, after it was written.
+            let mut body = vec![lui(10, DATA), addi(11, 10, 0), lui(12, INPUT), addi(12, 12, 4)];
+            body.extend([addi(13, 10, 64), addi(14, 12, 32), li(17, 1003), ECALL]);
+            let mut input = [0; 64];
+            (input[0], input[32]) = (1, 7);
+            let mut p = Proof::of(&code(&body), &input);
+            let call = p.at(8).set_nth("v", 8, 5).set_nth("m0", 8, negative(8 - 12 - 1));
+            call.set_nth("w", 0, 5).set_nth("m0", 0, 11).set_nth("rl", 0, 5).set_nth("d", 0, 1);
+            p.cell(DATA, 8, 5);
             p
         }),
         ("a call that makes another word", "function", "function", || {

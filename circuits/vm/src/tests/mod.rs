@@ -6,6 +6,7 @@ mod attacks;
 mod calls;
 mod forgeries;
 mod instructions;
+mod mulmod;
 mod output;
 mod pinned;
 mod profile;

@@ -3,18 +3,18 @@
 //! search branches over all rows of tables and solves the linear rows, so it finds all results that the rows
 //! allow. There must be one, that of the instruction.
 
-use crate::chips;
+use crate::chips::{self, ADDRESS_BITS};
 use crate::form::Form;
 use crate::isa::{Chip, Isa, OPCODE};
 use crate::precompile::{Call, Precompile};
 use crate::tables::{logic_rows, powers_rows};
-use crate::template::{Asked, Row, Source, Taken, Template};
+use crate::template::{Asked, Builder, Row, Source, Taken, Template, Variable};
 use crate::word::{Word, number, power};
 use ark_ff::{Field, One, Zero};
 use hekaton_circuit::Fr;
 use std::collections::{BTreeSet, HashMap};
 
-const WORD: Word = Word(4);
+pub(super) const WORD: Word = Word(4);
 pub(super) const MODULUS: i128 = 16;
 /// The control tries every fifth input where there are more than a few.
 const STEP: usize = 5;
@@ -63,6 +63,14 @@ impl Search {
     fn solve(&mut self, mut constraints: Vec<Constraint>, mut outputs: Vec<Form>) {
         // Linear rows first: each one gives an unknown as a form of the others.
         loop {
+            let alone: BTreeSet<usize> = constraints
+                .iter()
+                .filter_map(|constraint| match constraint {
+                    Constraint::InList(_, key, _) => key.as_variable(),
+                    _ => None,
+                })
+                .collect();
+            let is_free = |unknown: usize| !alone.contains(&unknown);
             let mut next: Option<(usize, Form)> = None;
             let mut rest = Vec::with_capacity(constraints.len());
             for constraint in constraints {
@@ -79,14 +87,21 @@ impl Search {
                     Constraint::Zero(form) => match form.terms.first() {
                         None if form.constant.is_zero() => {}
                         None => return,
-                        Some((unknown, factor)) if next.is_none() => {
+                        Some(_) if next.is_none() => {
+                            // One that may be any number, if there is one: others are few when it is their turn.
+                            let place = form
+                                .terms
+                                .iter()
+                                .position(|(unknown, _)| is_free(*unknown))
+                                .unwrap_or(0);
+                            let (unknown, factor) = &form.terms[place];
                             let inverse = match factor.is_one() {
                                 true => *factor,
                                 false => factor.inverse().unwrap(),
                             };
                             let unknown = *unknown;
                             let mut others = form.clone();
-                            others.terms.remove(0);
+                            others.terms.remove(place);
                             next = Some((unknown, others * -inverse));
                         }
                         Some(_) => rest.push(Constraint::Zero(form)),
@@ -156,6 +171,31 @@ fn results(
     given: Given,
     without: Option<usize>,
 ) -> BTreeSet<Vec<Option<Fr>>> {
+    let value = |variable: &Variable| match variable.name {
+        "x" => Some(given.x),
+        "y" => Some(given.y),
+        "imm" => Some(given.imm),
+        "v" => Some(given.word),
+        "vd" => Some(given.old),
+        "flag" => Some(given.flag),
+        "pointer" => match variable.source {
+            // Behind the words, of which all operands have as many.
+            Source::Access(access, _) => Some([given.imm, given.old, given.flag][access % 5]),
+            _ => unreachable!("pointers are in accesses"),
+        },
+        _ => None,
+    };
+    solutions(chip, template, variant, value, without)
+}
+
+/// [`results`] with the variables whose values are given. Without an instruction, the results are the words that are made.
+pub(super) fn solutions(
+    chip: Chip,
+    template: &Template,
+    variant: u8,
+    given: impl Fn(&Variable) -> Option<i128>,
+    without: Option<usize>,
+) -> BTreeSet<Vec<Option<Fr>>> {
     let mut places: HashMap<Asked, usize> = HashMap::new();
     let mut lists: Vec<Vec<[Fr; 2]>> = Vec::new();
     let mut list = |asked: Asked| {
@@ -163,8 +203,8 @@ fn results(
             let keys = |list: Vec<Fr>| list.into_iter().map(|key| [key, Fr::zero()]).collect();
             lists.push(match asked {
                 Asked::Range(bits) => keys((0..1u64 << bits).map(Fr::from).collect()),
-                Asked::Logic => keys(logic_rows(WORD)),
-                Asked::Powers => powers_rows(WORD),
+                Asked::Logic => keys(logic_rows(template.word)),
+                Asked::Powers => powers_rows(template.word),
                 // The places where a program has instructions.
                 Asked::Program => keys((0..MODULUS as u64).step_by(4).map(Fr::from).collect()),
             });
@@ -176,14 +216,11 @@ fn results(
     for (index, variable) in template.variables.iter().enumerate() {
         let value = match variable.name {
             "en" => 1,
-            "x" => given.x,
-            "y" => given.y,
-            "imm" => given.imm,
-            "v" => given.word,
-            "vd" => given.old,
-            "flag" => given.flag,
-            "pc" | "k" | "rs1" | "rs2" | "rd" | "l1" | "l2" | "ld" | "lf" | "m0" | "m1" => 0,
-            _ => continue,
+            "pc" | "k" | "rs1" | "rs2" | "rd" | "l1" | "l2" | "ld" | "lf" | "lp" | "m0" | "m1" => 0,
+            _ => match given(variable) {
+                Some(value) => value,
+                None => continue,
+            },
         };
         assert!(!matches!(variable.source, Source::Product(..)));
         constraints.push(Constraint::Zero(Form::variable(index) - fixed(number(value))));
@@ -215,7 +252,12 @@ fn results(
             }
         }
     }
-    let next = next.unwrap();
+    let Some(next) = next else {
+        let outputs = template.made.iter().map(|made| Form::variable(*made)).collect();
+        let mut search = Search { lists, found: BTreeSet::new() };
+        search.solve(constraints, outputs);
+        return search.found;
+    };
     if chip == Chip::JumpReg {
         // The next instruction has a row.
         let place = list(Asked::Program);
@@ -307,7 +349,7 @@ fn variants(chip: Chip) -> &'static [u8] {
     match chip {
         Chip::Li | Chip::AddImm | Chip::Jump | Chip::JumpReg => &[0],
         Chip::LoadWord | Chip::StoreWord | Chip::LoadByte => &[0],
-        Chip::Sha256 | Chip::Keccak => &[0],
+        Chip::Sha256 | Chip::Keccak | Chip::MulMod256 | Chip::MulMod384 => &[0],
         Chip::Logic | Chip::LoadPart => &[0, 1, 2],
         Chip::Shift => &[0, 1, 3],
         Chip::Divide => &[0, 1, 2, 3],
@@ -326,6 +368,18 @@ fn inputs(chip: Chip, variant: u8) -> Vec<Given> {
         Chip::Li | Chip::Jump => all().map(|imm| Given { imm, ..nothing }).collect(),
         Chip::Keccak => all().map(|x| Given { x, word: 5, ..nothing }).collect(),
         Chip::Sha256 => two(&|x, y| Given { x, y, word: 5, ..nothing }),
+        // Each of five pointers alone, and all of them together.
+        Chip::MulMod256 | Chip::MulMod384 => all()
+            .flat_map(|pointer| {
+                (0..6).map(move |which| {
+                    let of = |at: i128| {
+                        if which == at || which == 5 { pointer } else { 4 * at % MODULUS }
+                    };
+                    let [x, y, imm, old, flag] = [0, 1, 2, 3, 4].map(of);
+                    Given { x, y, imm, old, flag, word: 5 }
+                })
+            })
+            .collect(),
         Chip::AddImm | Chip::JumpReg => two(&|x, imm| Given { x, imm, ..nothing }),
         Chip::ShiftImm => {
             let factors = 1..WORD.0;
@@ -360,14 +414,17 @@ fn wanted_of_call(call: Call, given: Given) -> BTreeSet<Vec<Option<Fr>>> {
     let Call { number: called, changed, read } = call;
     let mut values = vec![Some(4), Some(0)];
     let mut words = Vec::new();
+    // What it changes is accessed in the last of its cycles.
+    let last = i128::from(call.cycles() - 1) << ADDRESS_BITS;
     let mut take = |pointer: i128, count: usize, value: Option<i128>| {
         words.extend((0..).take(count).flat_map(|word| [Some((pointer >> 2) + word), value]));
         pointer & 3 == 0
     };
-    let mut is_aligned = take(given.x, changed, None);
-    if read > 0 {
-        values.push(Some(given.y));
-        is_aligned &= take(given.y, read, Some(given.word));
+    let mut is_aligned = take(given.x + 4 * last, changed, None);
+    let pointers = [given.y, given.imm, given.old, given.flag];
+    for ((cycle, pointer), count) in (0..).zip(pointers).zip(read) {
+        values.push(Some(pointer));
+        is_aligned &= take(pointer + (cycle << (ADDRESS_BITS + 2)), *count, Some(given.word));
     }
     values.push(Some(called.into()));
     let values = values.into_iter().chain(words).map(|value| value.map(number));
@@ -386,10 +443,22 @@ type Variants = fn(Chip) -> &'static [u8];
 type Inputs = fn(Chip, u8) -> Vec<Given>;
 type Wanted = fn(Chip, u8, Given) -> BTreeSet<Vec<Option<Fr>>>;
 
+/// The rows of a chip; of a call, without the rows that tie results to what is given.
+fn template_of(chip: Chip) -> Template {
+    match Precompile::of(chip) {
+        Some(precompile) => {
+            let mut builder = Builder::new(WORD);
+            chips::call(&mut builder, chip, precompile.call());
+            builder.finish()
+        }
+        None => chips::template(chip, WORD),
+    }
+}
+
 /// The rows of each chip allow, on all inputs, what is wanted and nothing else.
 pub(super) fn assert_exact(isa: Isa, variants: Variants, inputs: Inputs, wanted: Wanted) {
     for chip in isa.chips().iter().copied() {
-        let template = chips::template(chip, WORD);
+        let template = template_of(chip);
         for variant in variants(chip) {
             for given in inputs(chip, *variant) {
                 let found = results(chip, &template, *variant, given, None);
@@ -408,7 +477,7 @@ pub(super) fn spare_rows(
 ) -> Vec<(Chip, &'static str)> {
     let mut spare = Vec::new();
     for chip in isa.chips().iter().copied() {
-        let template = chips::template(chip, WORD);
+        let template = template_of(chip);
         for (row, (name, kind)) in template.rows.iter().enumerate() {
             if matches!(kind, Row::Entry { .. } | Row::Ask { table: Asked::Program, .. })
                 || matches!(*name, "gap" | "mem gap")
