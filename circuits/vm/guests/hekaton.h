@@ -34,8 +34,8 @@ static inline void hekaton_print(const char *text, u32 length) {
     __asm__ volatile("slti x0, a0, 0x481" : : "r"(a0), "r"(a1) : "memory");
 }
 
-// Functions of the machine: calls, each in place of thousands of instructions. Pointers are to words, which must not
-// overlap. They return 0 on this machine, and something else on one that does not have them.
+// Functions of the machine: calls, each in place of thousands of instructions. Pointers are to words. They read everything
+// before they write, so words may overlap. They return 0 on this machine, and something else on one that does not have them.
 static inline int hekaton_call(u32 number, void *changed, const void *read) {
     register u32 a0 __asm__("a0") = (u32)changed;
     register u32 a1 __asm__("a1") = (u32)read;
@@ -49,6 +49,27 @@ static inline int sha256_compress(u32 state[8], const u32 block[16]) { return he
 
 // Keccak-f[1600], in place.
 static inline int keccak_f(u64 state[25]) { return hekaton_call(1002, state, 0); }
+
+static inline int hekaton_call5(u32 number, u32 *r, const u32 *a, const u32 *b, const u32 *c, const u32 *m) {
+    register u32 a0 __asm__("a0") = (u32)r;
+    register const u32 *a1 __asm__("a1") = a;
+    register const u32 *a2 __asm__("a2") = b;
+    register const u32 *a3 __asm__("a3") = c;
+    register const u32 *a4 __asm__("a4") = m;
+    register u32 a7 __asm__("a7") = number;
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a7) : "memory");
+    return (int)a0;
+}
+
+// r = a b + c mod m, on numbers of 256 and 384 bits: 32-bit words, the lowest one first. The result is below m. The run traps
+// if m is zero or if the quotient has more bits than the numbers; it never has if a or b is below m. Sums are a 1 + c,
+// differences c + a (m - 1), and remainders a 1 + 0.
+static inline int mul_add_mod_256(u32 r[8], const u32 a[8], const u32 b[8], const u32 c[8], const u32 m[8]) {
+    return hekaton_call5(1003, r, a, b, c, m);
+}
+static inline int mul_add_mod_384(u32 r[12], const u32 a[12], const u32 b[12], const u32 c[12], const u32 m[12]) {
+    return hekaton_call5(1004, r, a, b, c, m);
+}
 
 #if !__STDC_HOSTED__
 // Compilers write calls of these even where the program has none. Weak, because several files of a program may include this

@@ -7,6 +7,7 @@
 use hekaton_circuit::check;
 use hekaton_testing::{noise, squares};
 use hekaton_vm::{Chip, Counts, Input, MachineCircuit, OUTPUT_WORDS, Program, Run, Sizes, run};
+use num_bigint::BigUint;
 use sha2::{Digest as _, Sha256};
 use sha3::Keccak256;
 use std::io::Write;
@@ -130,6 +131,39 @@ fn hash() {
         MachineCircuit { program, sizes, counts, public_words: 0, max_cycles: MAX_CYCLES };
     let report = check(&execution, &input, |_, _| {}).unwrap();
     assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
+}
+
+/// a b + c mod m by the calls of the machine, and bit by bit elsewhere.
+#[test]
+fn modular() {
+    for (kind, words) in [(0u32, 8), (1, 12)] {
+        let noise: Vec<u32> = noise(16 * words).collect();
+        let most = vec![u32::MAX; words];
+        let one: Vec<u32> = (0..words).map(|at| u32::from(at == 0)).collect();
+        let mut lists: Vec<Vec<u32>> = noise.chunks(4 * words).map(<[u32]>::to_vec).collect();
+        // The modulus is the largest number, or 1; factors are below it, or one of them is.
+        lists.push([&noise[..3 * words], &most].concat());
+        lists.push([&most[..], &one, &most, &noise[..words]].concat());
+        lists.push([&one[..], &one, &most, &one].concat());
+        for mut list in lists {
+            // The largest word of noise.
+            list[4 * words - 1] |= if list[3 * words..] == one { 0 } else { 1 << 31 };
+            let number = |which: usize| BigUint::from_slice(&list[which * words..][..words]);
+            let [a, b, c, m] = [0, 1, 2, 3].map(number);
+            if a >= m && b >= m {
+                list.copy_within(3 * words.., 0);
+                list[0] -= 1;
+            }
+            let a = BigUint::from_slice(&list[..words]);
+            let first = (a * &b + &c) % &m;
+            let mut expected = ((first * b + c) % m).to_u32_digits();
+            expected.resize(OUTPUT_WORDS, 0);
+            let input: Vec<u8> = [kind].iter().chain(&list).flat_map(|w| w.to_le_bytes()).collect();
+            let run = both("modular", &private(input));
+            assert_eq!((run.exit_code(), &run.output()[..]), (0, &expected[..]));
+        }
+    }
+    assert_eq!(both("modular", &private([0; 131])).exit_code(), 1);
 }
 
 #[test]
