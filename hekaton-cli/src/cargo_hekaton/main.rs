@@ -1,6 +1,7 @@
 //! `cargo hekaton`: Rust programs for the machine, compiled by cargo, run and proven by `hekaton vm`.
 
 mod build;
+mod patch;
 mod project;
 
 use clap::{Args, Parser, Subcommand};
@@ -23,6 +24,7 @@ use std::process::{Command, ExitCode};
   hekaton vm setup --keys vm.keys                     # once, for all programs
   cargo hekaton prove --input input --keys vm.keys    # sum.proof
   cargo hekaton verify sum.proof --keys vm.keys
+  cargo hekaton patch k256                            # signatures for a tenth of the constraints
 
 Needs the target: rustup target add riscv32im-unknown-none-elf
 docs/guide/programs.md explains how to write programs."
@@ -39,6 +41,8 @@ enum Subcommands {
         /// The folder, whose name is that of the package
         path: PathBuf,
     },
+    /// Make crates use the machine's functions: copies them to patched/, patches the copies, and points Cargo.toml at them
+    Patch(Patch),
     /// Compile a program, and print where it is
     Build(Program),
     /// Compile a program, and run it without proving: `hekaton vm run`
@@ -61,6 +65,13 @@ pub(crate) struct Program {
     /// Use Cargo.lock as it is, and fail if it must change
     #[arg(long)]
     pub(crate) locked: bool,
+}
+
+#[derive(Debug, Args)]
+struct Patch {
+    /// The crates: curve25519-dalek 4.1.3, k256 0.13.4, sha2 0.10.9; those of them that the package depends on, if none is given
+    #[arg(value_name = "CRATE")]
+    crates: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -99,6 +110,7 @@ fn main() -> ExitCode {
 fn run(command: &Subcommands) -> Result<(), Failure> {
     match command {
         Subcommands::New { path } => project::new(path),
+        Subcommands::Patch(Patch { crates }) => patch::patch(crates),
         Subcommands::Build(program) => {
             let path = build::build(program)?.path;
             let lines = path.display().to_string();

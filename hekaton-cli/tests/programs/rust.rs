@@ -13,7 +13,7 @@ const TARGET: &str = "riscv32im-unknown-none-elf";
 
 /// The crates that the programs use.
 const DEPENDENCIES: &str = r#"
-curve25519-dalek = { version = "4", default-features = false }
+curve25519-dalek = { version = "4", default-features = false, features = ["precomputed-tables"] }
 k256 = { version = "0.13", default-features = false, features = ["ecdsa"] }
 miniz_oxide = { version = "0.8", default-features = false, features = ["with-alloc"] }
 serde = { version = "1", default-features = false, features = ["alloc", "derive"] }
@@ -22,10 +22,13 @@ sha2 = { version = "0.10", default-features = false }
 "#;
 
 /// The programs.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 9] = [
+    ("curves", include_str!("crates/curves.rs")),
+    ("ecdsa", include_str!("../../../circuits/vm/guests/ecdsa.rs")),
     ("hash", include_str!("crates/hash.rs")),
     ("inflate", include_str!("crates/inflate.rs")),
     ("json", include_str!("crates/json.rs")),
+    ("numbers", include_str!("crates/numbers.rs")),
     ("primes", include_str!("../../../circuits/vm/guests/primes.rs")),
     ("signature", include_str!("crates/signature.rs")),
     ("values", include_str!("crates/values.rs")),
@@ -36,7 +39,9 @@ fn cargo_hekaton(folder: &Path, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-hekaton"));
     // As cargo calls it.
     command.arg("hekaton").args(arguments).current_dir(folder);
-    command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("rust"));
+    // Programs of both packages have the same names.
+    let target = if folder.to_str().unwrap().contains("patched") { "rust-patched" } else { "rust" };
+    command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join(target));
     command.env("CARGO_NET_OFFLINE", "false");
     let output = command.output().unwrap();
     let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
@@ -54,35 +59,53 @@ pub(crate) fn has_target() -> bool {
 /// A package of all programs, once for all tests; `None` where the target or the crates are missing.
 fn package() -> Option<&'static Path> {
     static PACKAGE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PACKAGE.get_or_init(|| new_package(Path::new(&files().path("crates")))).as_deref()
+}
+
+/// The same, with crates that use the calls of the machine.
+fn patched() -> Option<&'static Path> {
+    static PATCHED: OnceLock<Option<PathBuf>> = OnceLock::new();
     let make = || {
-        if !has_target() {
-            println!("SKIPPED: programs in Rust, which need `rustup target add {TARGET}`");
-            return None;
-        }
-        let folder = Path::new(&files().path("crates")).to_owned();
-        let (code, said) = cargo_hekaton(folder.parent().unwrap(), &["new", "crates"]);
+        let place = PathBuf::from(files().path("patched"));
+        std::fs::create_dir(&place).unwrap();
+        let folder = new_package(&place.join("crates"))?;
+        let (code, said) = cargo_hekaton(&folder, &["patch"]);
         assert_eq!(code, 0, "{said}");
-        let manifest = folder.join("Cargo.toml");
-        let text = std::fs::read_to_string(&manifest).unwrap();
-        let own = "hekaton-guest = { path = \"hekaton-guest\" }\n";
-        assert!(text.contains(own), "{text}");
-        std::fs::write(&manifest, text.replace(own, &format!("{own}{DEPENDENCIES}"))).unwrap();
-        std::fs::write(folder.join("Cargo.lock"), include_str!("crates/locked.toml")).unwrap();
-        std::fs::create_dir(folder.join("src/bin")).unwrap();
-        for (name, text) in PROGRAMS {
-            std::fs::write(folder.join("src/bin").join(name).with_extension("rs"), text).unwrap();
-        }
-        let mut fetch = Command::new("cargo");
-        let fetched = fetch.args(["fetch", "--locked"]).current_dir(&folder).output().unwrap();
-        let said = String::from_utf8_lossy(&fetched.stderr);
-        assert!(!said.contains("--locked"), "{said}");
-        if !fetched.status.success() {
-            println!("SKIPPED: programs with crates, which are not to be had: {said}");
-            return None;
+        for line in ["curve25519-dalek 4.1.3: patched in", "k256 0.13.4", "sha2 0.10.9"] {
+            assert!(said.contains(line), "{said}");
         }
         Some(folder)
     };
-    PACKAGE.get_or_init(make).as_deref()
+    PATCHED.get_or_init(make).as_deref()
+}
+
+/// Makes a package of all programs, whose name is in the lock file.
+fn new_package(folder: &Path) -> Option<PathBuf> {
+    if !has_target() {
+        println!("SKIPPED: programs in Rust, which need `rustup target add {TARGET}`");
+        return None;
+    }
+    let (code, said) = cargo_hekaton(folder.parent().unwrap(), &["new", "crates"]);
+    assert_eq!(code, 0, "{said}");
+    let manifest = folder.join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let own = "hekaton-guest = { path = \"hekaton-guest\" }\n";
+    assert!(text.contains(own), "{text}");
+    std::fs::write(&manifest, text.replace(own, &format!("{own}{DEPENDENCIES}"))).unwrap();
+    std::fs::write(folder.join("Cargo.lock"), include_str!("crates/locked.toml")).unwrap();
+    std::fs::create_dir(folder.join("src/bin")).unwrap();
+    for (name, text) in PROGRAMS {
+        std::fs::write(folder.join("src/bin").join(name).with_extension("rs"), text).unwrap();
+    }
+    let mut fetch = Command::new("cargo");
+    let fetched = fetch.args(["fetch", "--locked"]).current_dir(folder).output().unwrap();
+    let said = String::from_utf8_lossy(&fetched.stderr);
+    assert!(!said.contains("--locked"), "{said}");
+    if !fetched.status.success() {
+        println!("SKIPPED: programs with crates, which are not to be had: {said}");
+        return None;
+    }
+    Some(folder.to_owned())
 }
 
 /// Compiles a program, and runs it on a file with these bytes, with more options. Returns the exit code of the command, the
@@ -118,6 +141,17 @@ fn bytes(found: &Value) -> &str {
     found["output_bytes"]["hex"].as_str().unwrap()
 }
 
+/// The input of `signature`: ECDSA with the secret key 1, as Bitcoin's implementations make it; RFC 8032, section 7.1, test 1.
+fn signed() -> Vec<u8> {
+    let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+    let signature = "934b1ea10a4b3c1757e2b0c017d0b6143ce3c9a7e6a4a49860d7a6ab210ee3d8\
+                     2442ce9d2b916064108014783e923ec36b49743e2ffa1c4496f01a512aafd9e5";
+    let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+    let mut input = hex::decode([key, signature, seed].concat()).unwrap();
+    input.extend(b"Satoshi Nakamoto");
+    input
+}
+
 #[test]
 fn well_known_crates_work_unchanged() {
     let Some(folder) = package() else { return };
@@ -138,13 +172,7 @@ fn well_known_crates_work_unchanged() {
     assert_eq!(found["program_exit_code"], 1);
     assert!(said.contains("invalid type: integer `1`, expected a string"), "{said}");
 
-    // ECDSA with the secret key 1, as Bitcoin's implementations make it; RFC 8032, section 7.1, test 1.
-    let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
-    let signature = "934b1ea10a4b3c1757e2b0c017d0b6143ce3c9a7e6a4a49860d7a6ab210ee3d8\
-                     2442ce9d2b916064108014783e923ec36b49743e2ffa1c4496f01a512aafd9e5";
-    let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
-    let mut input = hex::decode([key, signature, seed].concat()).unwrap();
-    input.extend(b"Satoshi Nakamoto");
+    let mut input = signed();
     let (_, found, _) = run(folder, "signature", &input, &[]);
     let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
     assert_eq!((&found["program_exit_code"], bytes(&found)), (&0.into(), public));
@@ -157,6 +185,65 @@ fn well_known_crates_work_unchanged() {
     let (code, found, said) = run(folder, "inflate", text.as_bytes(), &[]);
     assert_eq!((code, &found["program_exit_code"]), (0, &0.into()), "{said}");
     assert!(found["output_bytes"]["bytes"].as_u64().unwrap() > 680, "{found}");
+}
+
+/// Patched crates have the results of others, and cost a tenth.
+#[test]
+fn patched_crates_use_the_calls() {
+    let (Some(folder), Some(patched)) = (package(), patched()) else { return };
+    let both = |program: &str, input: &[u8]| {
+        let [own, other] = [folder, patched].map(|folder| run(folder, program, input, &[]).1);
+        assert_eq!(own["program_exit_code"], other["program_exit_code"], "{program}");
+        assert_eq!(own["output"], other["output"], "{program}");
+        [own, other].map(|it| it["constraints"].as_u64().unwrap())
+    };
+    // Blocks that begin at words and between them.
+    for length in [0, 55, 56, 64, 1000] {
+        both("hash", &vec![7; length]);
+    }
+    let constraints = both("signature", &signed());
+    assert!(constraints[1] < 18_500_000 && constraints[0] > 10 * constraints[1], "{constraints:?}");
+    let mut input = [&signed()[..97], b"Satoshi Nakamoto"].concat();
+    let constraints = both("ecdsa", &input);
+    assert!(constraints[1] < 13_000_000, "{constraints:?}");
+    input[40] ^= 1;
+    both("ecdsa", &input);
+    // 0, 1, 2, the orders of both fields and numbers beside them, little-endian and big-endian, and the largest.
+    let ed: Vec<u8> = [[0xed].as_slice(), &[0xff; 30], &[0x7f]].concat();
+    let secp: Vec<u8> = [[0xff; 27].as_slice(), &[0xfe, 0xff, 0xff, 0xfc, 0x2f]].concat();
+    let mut encodings = vec![vec![0; 32], vec![0xff; 32]];
+    for (list, place) in [(&ed, 0), (&secp, 31)] {
+        for change in [0, 1, 2, 3, 4, 255, 254] {
+            let mut near = list.clone();
+            near[place] = near[place].wrapping_add(change);
+            encodings.push(near);
+        }
+        for value in [1, 2, 3, 9] {
+            let mut small = vec![0; 32];
+            small[place] = value;
+            encodings.push(small);
+        }
+    }
+    both("curves", &encodings.concat());
+}
+
+/// The calls for large numbers, with operands anywhere, and copies of memory.
+#[test]
+fn numbers_are_multiplied_by_calls() {
+    let Some(folder) = package() else { return };
+    // 2 * 3 + 4 = 3 and 2 * 2 + 4 = 1 modulo 7.
+    let words = |words: usize| {
+        [2u32, 3, 4, 7]
+            .map(|n| [n.to_le_bytes().to_vec(), vec![0; 4 * words - 4]].concat())
+            .concat()
+    };
+    let output = folder.join("numbers.output");
+    let options = ["--output", output.to_str().unwrap()];
+    let (_, found, said) = run(folder, "numbers", &[words(8), words(12)].concat(), &options);
+    assert_eq!(found["program_exit_code"], 0, "{said}");
+    let number = |n: u8, bytes: usize| [vec![n], vec![0; bytes - 1]].concat();
+    let expected = [number(3, 32), number(1, 32), number(3, 48), number(1, 48)].concat();
+    assert_eq!(std::fs::read(&output).unwrap(), expected);
 }
 
 /// Words of input and output, as C programs have them.
@@ -289,6 +376,9 @@ fn mistakes_with_packages_are_named() {
     }
     if let Some(package) = package() {
         let (code, said) = cargo_hekaton(package, &["build", "--locked"]);
-        assert!(code == 2 && said.contains("--bin hash or --bin inflate"), "{code}: {said}");
+        assert!(
+            code == 2 && said.contains("--bin curves or --bin ecdsa or --bin hash"),
+            "{code}: {said}"
+        );
     }
 }
