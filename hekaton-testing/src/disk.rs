@@ -48,11 +48,14 @@ impl SmallDisk {
         writeln!(self.orders, "{command} >{out} 2>>'{}' & echo $! >{pid}", errors.display())
             .expect("the shell runs");
         let read = |name: &str| std::fs::read_to_string(self.folder.path().join(name));
+        let has_ended = || read(&pid).is_ok_and(|pid| pid.ends_with('\n') && has_ended(pid.trim()));
         let mut address = None;
         wait("the service has started", || {
             // Until then it is not there, or not complete.
             let said = read(&out).ok().and_then(|line| serde_json::from_str::<Value>(&line).ok());
             address = said.and_then(|said| Some(said["address"].as_str()?.to_owned()));
+            let errors = || std::fs::read_to_string(self.folder.path().join(errors));
+            assert!(address.is_some() || !has_ended(), "the service has ended: {:?}", errors());
             address.is_some()
         });
         let pid = read(&pid).expect("the shell has written it").trim().to_owned();
@@ -107,8 +110,19 @@ impl Drop for OnDisk {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-KILL", &self.pid]).status();
         // Nobody else may hold the lock of its folder when the next one starts.
-        wait("it has ended", || !Path::new("/proc").join(&self.pid).join("exe").exists());
+        wait("it has ended", || has_ended(&self.pid));
     }
+}
+
+/// Reports whether a process has ended and its files are closed, though its parent may not know yet.
+fn has_ended(pid: &str) -> bool {
+    let process = Path::new("/proc").join(pid);
+    let Ok(stat) = std::fs::read_to_string(process.join("stat")) else { return true };
+    let state = stat.rsplit(')').next().map(str::trim_start);
+    // Its memory, and with it the link to its program, goes before its files, which its other threads share: it has
+    // closed them when it is a zombie and has no other threads.
+    state.is_some_and(|state| state.starts_with(['Z', 'X']))
+        && std::fs::read_dir(process.join("task")).map_or(true, |threads| threads.count() <= 1)
 }
 
 /// Waits until this happens.
