@@ -34,8 +34,8 @@ static inline void hekaton_print(const char *text, u32 length) {
     __asm__ volatile("slti x0, a0, 0x481" : : "r"(a0), "r"(a1) : "memory");
 }
 
-// Functions of the machine: calls, each in place of thousands of instructions. Pointers are to words. They read everything
-// before they write, so words may overlap. They return 0 on this machine, and something else on one that does not have them.
+// Functions of the machine: each call does the work of thousands of instructions. Pointers are to words. A call reads
+// everything before it writes, so words may overlap. It returns 0 on this machine, and something else on one that does not have it.
 static inline int hekaton_call(u32 number, void *changed, const void *read) {
     register u32 a0 __asm__("a0") = (u32)changed;
     register u32 a1 __asm__("a1") = (u32)read;

@@ -1,4 +1,4 @@
-// a b + c mod m, twice: of the four numbers of the input, and of the result in place of a. The private input has 0 for numbers
+// a b + c mod m, twice: the second time, a is the first result. The private input has 0 for numbers
 // of 256 bits and 1 for 384, then a, b, c, m. The output is the second result, and the exit code 1 if the input has another
 // length. Linux does not have the calls: there, the program multiplies bit by bit.
 #include "hekaton.h"

@@ -120,7 +120,7 @@ impl MachineCircuit {
         // Rises of the keys of registers are bounded by that, so that a register's digit is that of the
         // program's row. Refreshes raise them, too (spec: machine#registers).
         let refreshes = counts.refresh as u128 * sizes.refreshes() as u128;
-        let operations = program
+        let cycles = program
             .isa()
             .chips()
             .iter()
@@ -129,8 +129,8 @@ impl MachineCircuit {
                 operations * u128::from(chip.cycles())
             })
             .fold(refreshes, u128::saturating_add);
-        if operations > MAX_CYCLES_OF_OPERATIONS {
-            return Err(BoundsError::Operations { found: operations });
+        if cycles > MAX_CYCLES_OF_OPERATIONS {
+            return Err(BoundsError::Operations { found: cycles });
         }
         // A cell of the input at the output's address would be a second cell of that word.
         let cells = counts.input as u128 * sizes.input() as u128;

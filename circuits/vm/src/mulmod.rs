@@ -4,19 +4,19 @@
 use crate::op::{Access, low};
 use num_bigint::{BigInt, BigUint, Sign};
 
-/// The sizes in a proof of r = a b + c mod m.
+/// The sizes of numbers in a proof of r = a b + c mod m.
 ///
 /// With X as the size of a limb, a(X) b(X) + c(X) - q(X) m(X) - r(X) = (X - x) k(x) for polynomials whose coefficients
 /// are the limbs; k has the carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub(crate) struct Numbers {
     /// The number of words of a number; an even number of limbs.
     pub(crate) words: usize,
     /// The number of words of a limb.
     pub(crate) limb: usize,
 }
 
-impl Sizes {
+impl Numbers {
     /// Numbers of 256 bits, in limbs of 64.
     pub(crate) const BITS_256: Self = Self { words: 8, limb: 2 };
     /// Numbers of 384 bits, in limbs of 64.
@@ -82,35 +82,35 @@ pub(crate) fn remainder(words: &[u32]) -> Option<Vec<u32>> {
 /// The values that the rows of a call need beside its accesses, in their order: the halves of the quotient's words; for each
 /// carry its parts, or the carry; whether the lower half of m - 1 - r borrows from the upper one; for both of these, the halves of
 /// words but for the last.
-pub(crate) fn values(sizes: Sizes, accesses: &[Access]) -> Vec<i128> {
-    let given: Vec<u32> = accesses.iter().take(5 * sizes.words).map(|a| a.before).collect();
+pub(crate) fn values(numbers: Numbers, accesses: &[Access]) -> Vec<i128> {
+    let given: Vec<u32> = accesses.iter().take(5 * numbers.words).map(|a| a.before).collect();
     // A call without a result traps. No values satisfy its rows, and these do not.
     let [quotient, remainder] =
-        divide(&given).unwrap_or([vec![0; sizes.words], vec![0; sizes.words]]);
+        divide(&given).unwrap_or([vec![0; numbers.words], vec![0; numbers.words]]);
     let mut values: Vec<i128> = halves(&quotient).collect();
     let limbs = |words: &[u32]| -> Vec<BigInt> {
-        words.chunks(sizes.limb).map(|limb| BigInt::from_slice(Sign::Plus, limb)).collect()
+        words.chunks(numbers.limb).map(|limb| BigInt::from_slice(Sign::Plus, limb)).collect()
     };
     let [a, b, c, m] = [1, 2, 3, 4].map(|which| limbs(operand(&given, which)));
     let (q, r) = (limbs(&quotient), limbs(&remainder));
     let mut carry = BigInt::ZERO;
-    for place in 0..sizes.carries() {
+    for place in 0..numbers.carries() {
         carry += coefficient(&a, &b, place) - coefficient(&q, &m, place);
         if let (Some(c), Some(r)) = (c.get(place), r.get(place)) {
             carry += c - r;
         }
-        carry >>= 32 * sizes.limb;
+        carry >>= 32 * numbers.limb;
         let value = i128::try_from(&carry).expect("carries are below 2^67");
-        if !Sizes::has_range(place) {
+        if !Numbers::has_range(place) {
             values.push(value);
             continue;
         }
-        let bits = 16 * sizes.carry_halves();
+        let bits = 16 * numbers.carry_halves();
         let above = value + (1 << (bits + CARRY_BITS as usize - 1));
-        values.extend((0..sizes.carry_halves()).map(|half| above >> (16 * half) & 0xffff));
+        values.extend((0..numbers.carry_halves()).map(|half| above >> (16 * half) & 0xffff));
         values.push(above >> bits);
     }
-    let middle = sizes.words / 2;
+    let middle = numbers.words / 2;
     let half = |words: &[u32]| BigInt::from_slice(Sign::Plus, words);
     let (m_low, m_high) = operand(&given, 4).split_at(middle);
     let (r_low, r_high) = remainder.split_at(middle);

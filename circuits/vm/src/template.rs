@@ -219,6 +219,12 @@ impl Builder {
         self.commit_access("w", access, |access| access.after.into())
     }
 
+    /// The words that a precompile is given, and those that it makes.
+    pub(crate) fn words(&self) -> [Vec<Form>; 2] {
+        let Template { given, made, .. } = &self.template;
+        [given, made].map(|list| list.iter().copied().map(Form::variable).collect())
+    }
+
     /// A committed value, the inverse of what is not zero.
     pub(crate) fn commit_inverse(&mut self, name: &'static str, of: OfOp) -> Form {
         self.variable(name, Source::Inverse(of))

@@ -168,7 +168,7 @@ fn copy_folder(source: &Path, target: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Cargo.toml with the copy of a crate in place of the crate.
+/// Returns the text of Cargo.toml, changed to use the copy of a crate.
 fn using_copy(manifest: &Path, name: &str) -> Result<String, Failure> {
     let text = std::fs::read_to_string(manifest).map_err(|e| failed(manifest, &e))?;
     let mut document: DocumentMut = text.parse().or_fail(exit::FAILED)?;

@@ -9,16 +9,10 @@ use crate::op::Access;
 use crate::precompile::Call;
 use crate::template::Builder;
 
-/// The words of a call: those that it is given, which are all of them, and those that it makes.
-pub(crate) struct Words {
-    pub(crate) given: Vec<Form>,
-    pub(crate) made: Vec<Form>,
-}
-
 /// An ECALL. a0 becomes 0, which says that the machine has the call. Pointers have ranges of their own, so words
 /// have addresses below 2^31, whatever registers have. Each operand is accessed in a cycle of its own, the one that
 /// changes last: operands may overlap, and all of them are read before anything is written.
-pub(crate) fn call(b: &mut Builder, chip: Chip, call: Call) -> Words {
+pub(crate) fn call(b: &mut Builder, chip: Chip, call: Call) {
     let step = step(b);
     step.next_after(b, &step.after(), call.cycles().into());
     let x = b.commit("x", |op| op.x.into());
@@ -27,15 +21,13 @@ pub(crate) fn call(b: &mut Builder, chip: Chip, call: Call) -> Words {
     step.known_register(b, A0, 0, (&x, &constant(0)));
     let high = b.commit("z1", |op| (op.x >> 16).into());
     let at = word_of(b, &x, &high);
-    let (mut given, mut made) = (Vec::new(), Vec::new());
     for word in 0..call.changed {
         let (before, after) = (b.given(word), b.made(word));
         // All words of an operand have the same time; their addresses differ.
         let last = call.read.len() as i128;
         step.numbered_memory(b, word, last, &nth(&at, word), (&before, &after));
-        given.push(before);
-        made.push(after);
     }
+    let mut next = call.changed;
     for (later, (register, count)) in (A1..).zip(call.read).enumerate() {
         let (pointer, high) = if later == 0 {
             let y = b.commit("y", |op| op.y.into());
@@ -50,17 +42,15 @@ pub(crate) fn call(b: &mut Builder, chip: Chip, call: Call) -> Words {
         };
         let at = word_of(b, &pointer, &high);
         for word in 0..*count {
-            let number = given.len();
-            let value = b.given(number);
-            step.numbered_memory(b, number, later as i128, &nth(&at, word), (&value, &value));
-            given.push(value);
+            let value = b.given(next);
+            step.numbered_memory(b, next, later as i128, &nth(&at, word), (&value, &value));
+            next += 1;
         }
     }
     let number = constant(call.number.into());
     // The program has a row for each call at an ECALL; a7 decides which of them is meant.
     step.known_register(b, A7, 2, (&number, &number));
     step.fetch(b, chip, &constant(0), &Fields::default());
-    Words { given, made }
 }
 
 /// The address of a word, by its number from an address.

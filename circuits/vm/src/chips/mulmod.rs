@@ -1,10 +1,10 @@
 //! Calls for a b + c mod m: products of polynomials whose coefficients are limbs, by their values at points
 //! (spec: machine#precompiles).
 
-use super::calls::{Words, call};
+use super::calls::call;
 use crate::form::{Form, constant};
 use crate::isa::Chip;
-use crate::mulmod::{CARRY_BITS, Sizes, values};
+use crate::mulmod::{CARRY_BITS, Numbers, values};
 use crate::op::low;
 use crate::precompile::Call;
 use crate::template::{Builder, OfAccesses};
@@ -12,23 +12,24 @@ use crate::word::{number, power};
 
 /// The call on numbers of 256 bits.
 pub(super) fn bits_256(b: &mut Builder, chip: Chip, of: Call) {
-    multiply(b, chip, of, Sizes::BITS_256, |accesses| values(Sizes::BITS_256, accesses));
+    multiply(b, chip, of, Numbers::BITS_256, |accesses| values(Numbers::BITS_256, accesses));
 }
 
 /// The call on numbers of 384 bits.
 pub(super) fn bits_384(b: &mut Builder, chip: Chip, of: Call) {
-    multiply(b, chip, of, Sizes::BITS_384, |accesses| values(Sizes::BITS_384, accesses));
+    multiply(b, chip, of, Numbers::BITS_384, |accesses| values(Numbers::BITS_384, accesses));
 }
 
-fn multiply(b: &mut Builder, chip: Chip, of: Call, sizes: Sizes, values: OfAccesses) {
+fn multiply(b: &mut Builder, chip: Chip, of: Call, numbers: Numbers, values: OfAccesses) {
     b.compute(values);
-    let Words { given, made } = call(b, chip, of);
-    let operand = |which: usize| &given[which * sizes.words..][..sizes.words];
-    remainder(b, sizes, [1, 2, 3, 4].map(operand), &made);
+    call(b, chip, of);
+    let [given, made] = b.words();
+    let operand = |which: usize| &given[which * numbers.words..][..numbers.words];
+    remainder(b, numbers, [1, 2, 3, 4].map(operand), &made);
 }
 
 /// r = a b + c mod m, as a b + c = q m + r with r < m.
-pub(crate) fn remainder(b: &mut Builder, sizes: Sizes, operands: [&[Form]; 4], r: &[Form]) {
+pub(crate) fn remainder(b: &mut Builder, numbers: Numbers, operands: [&[Form]; 4], r: &[Form]) {
     let (word, half) = (b.word().0, b.word().limb());
     // Everything that computes with words takes them for words.
     for (number, value) in r.iter().enumerate() {
@@ -37,19 +38,19 @@ pub(crate) fn remainder(b: &mut Builder, sizes: Sizes, operands: [&[Form]; 4], r
         let high = b.rest(value, &low, half);
         b.range("result", half, &high);
     }
-    let q: Vec<Form> = (0..2 * sizes.words).map(|_| b.computed("q")).collect();
+    let q: Vec<Form> = (0..2 * numbers.words).map(|_| b.computed("q")).collect();
     for part in &q {
         b.range("quotient", half, part);
     }
-    let carries: Vec<Form> = (0..sizes.carries()).map(|place| carry(b, sizes, place)).collect();
-    let [a, y, c, m] = operands.map(|words| limbs(words, word, sizes.limb));
-    let (q, r_limbs) = (limbs(&q, half, 2 * sizes.limb), limbs(r, word, sizes.limb));
+    let carries: Vec<Form> = (0..numbers.carries()).map(|place| carry(b, numbers, place)).collect();
+    let [a, y, c, m] = operands.map(|words| limbs(words, word, numbers.limb));
+    let (q, r_limbs) = (limbs(&q, half, 2 * numbers.limb), limbs(r, word, numbers.limb));
     // a b + c - q m - r = (X - x) k for polynomials in x: 2n - 1 coefficients, which as many points determine.
     // At the size X of a limb, both sides are zero, over the integers, since carries are integers and everything is
     // far below the order of the field.
     #[allow(clippy::cast_possible_truncation, reason = "limbs have 64 bits")]
-    let size = power(word * sizes.limb as u32);
-    for point in points(2 * sizes.limbs() - 1) {
+    let size = power(word * numbers.limb as u32);
+    for point in points(2 * numbers.limbs() - 1) {
         let at = |coefficients: &[Form]| value_at(coefficients, point);
         let product = b.product("product", &at(&a), &at(&y));
         let carried = at(&carries) * (size - number(point));
@@ -59,13 +60,13 @@ pub(crate) fn remainder(b: &mut Builder, sizes: Sizes, operands: [&[Form]; 4], r
 }
 
 /// A carry. One with a range is from -2^n to 2^n - 1, with a few bits more than it needs.
-fn carry(b: &mut Builder, sizes: Sizes, place: usize) -> Form {
-    if !Sizes::has_range(place) {
+fn carry(b: &mut Builder, numbers: Numbers, place: usize) -> Form {
+    if !Numbers::has_range(place) {
         return b.computed("carry");
     }
     let half = b.word().limb();
     let mut parts = Vec::new();
-    for _ in 0..sizes.carry_halves() {
+    for _ in 0..numbers.carry_halves() {
         let part = b.computed("digit");
         b.range("carry", half, &part);
         parts.push(part);

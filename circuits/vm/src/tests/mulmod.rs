@@ -6,7 +6,7 @@ use super::instructions::execution;
 use super::search::solutions;
 use crate::chips::remainder;
 use crate::form::Form;
-use crate::mulmod::{CARRY_BITS, Sizes};
+use crate::mulmod::{CARRY_BITS, Numbers};
 use crate::op::{Access, Op};
 use crate::precompile::Precompile;
 use crate::sizes::template_of;
@@ -224,13 +224,13 @@ fn result(run: &mut crate::Run) -> &mut Vec<Access> {
 
 /// The rows of short numbers, in words of two bits.
 struct Short {
-    sizes: Sizes,
+    sizes: Numbers,
     template: Template,
 }
 
 impl Short {
     fn new(words: usize, limb: usize) -> Self {
-        let sizes = Sizes { words, limb };
+        let sizes = Numbers { words, limb };
         let mut builder = Builder::new(Word(2));
         let b = &mut builder;
         let given: Vec<Form> = (0..5 * words).map(|word| b.given(word)).collect();
@@ -314,8 +314,8 @@ fn rows_called(chip: Chip, name: &str) -> Vec<usize> {
     rows.filter(|(_, (it, _))| *it == name).map(|(at, _)| at).collect()
 }
 
-const CALLS: [(Chip, Sizes); 2] =
-    [(Chip::MulMod256, Sizes::BITS_256), (Chip::MulMod384, Sizes::BITS_384)];
+const CALLS: [(Chip, Numbers); 2] =
+    [(Chip::MulMod256, Numbers::BITS_256), (Chip::MulMod384, Numbers::BITS_384)];
 
 /// Without the range of any one part of a carry, a remainder can be forged that is one of a b + c plus a multiple of the
 /// field's order.
@@ -325,7 +325,7 @@ fn parts_of_carries_are_needed() {
         let (count, bits) = (sizes.words, 32 * sizes.limb);
         let m = (BigUint::from(1u32) << (32 * count - 1)) + 12_345u32;
         let [a, b, c] = [3u32, 5, 7].map(|n| BigUint::from(n) << (16 * count));
-        for place in (0..sizes.carries()).filter(|place| Sizes::has_range(*place)) {
+        for place in (0..sizes.carries()).filter(|place| Numbers::has_range(*place)) {
             // All carries below this one are integers, so the sum is a multiple of as many limbs.
             let more = BigUint::from(Fr::MODULUS) << (bits * place.saturating_sub(1));
             let sum = &a * &b + &c + more;
@@ -387,7 +387,7 @@ fn halves(number: &BigUint) -> impl Iterator<Item = Fr> {
 /// have as field elements, all of one of them in one part; and with a borrow.
 fn claimed(
     chip: Chip,
-    sizes: Sizes,
+    sizes: Numbers,
     [a, b, c, m, q, r]: [&BigUint; 6],
     in_one_part: Option<(usize, usize)>,
     borrow: Fr,
@@ -410,7 +410,7 @@ fn claimed(
         carry -= product(&all[4], &all[3], at) + of(&all[5]);
         carry /= size;
         match in_one_part {
-            _ if !Sizes::has_range(at) => computed.push(carry),
+            _ if !Numbers::has_range(at) => computed.push(carry),
             Some((place, part)) if place == at => {
                 let unit = Fr::from(BigUint::from(1u32) << (16 * part));
                 computed.extend((0..=sizes.carry_halves()).map(|number| {
@@ -453,7 +453,7 @@ fn claimed(
 /// Everything between two carries with a range is below the order of the field, so that rows hold for integers.
 #[test]
 fn nothing_wraps_around() {
-    for sizes in [Sizes::BITS_256, Sizes::BITS_384] {
+    for sizes in [Numbers::BITS_256, Numbers::BITS_384] {
         let (n, bits) = (sizes.limbs() as u32, 32 * sizes.limb as u32);
         let order = BigUint::from(Fr::MODULUS);
         let size = BigUint::from(1u32) << bits;
@@ -468,7 +468,9 @@ fn nothing_wraps_around() {
         let most = &size * &size * &carry + &size * &coefficient + &coefficient + &carry;
         assert!(&most * 2u32 < order);
         // The last one is minus the highest coefficient.
-        assert!(Sizes::has_range(sizes.carries() - 2) && !Sizes::has_range(sizes.carries() - 1));
+        assert!(
+            Numbers::has_range(sizes.carries() - 2) && !Numbers::has_range(sizes.carries() - 1)
+        );
         assert!((&size * &coefficient + &coefficient + &carry) * 2u32 < order);
     }
 }

@@ -5,7 +5,7 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use hekaton_guest::{commit_bytes, input, mul_add_mod_256, mul_add_mod_256_raw, mul_add_mod_384, mul_add_mod_384_raw};
+use hekaton_guest::{commit_bytes, input, mul_add_mod_256, mul_add_mod_384};
 
 fn numbers<const N: usize>(bytes: &[u8]) -> [[u32; N]; 4] {
     let word = |at: usize| u32::from_le_bytes(bytes[4 * at..][..4].try_into().unwrap());
@@ -37,14 +37,10 @@ fn main() {
     let (first, second) = input().split_at(128);
     let [mut a, b, c, m] = numbers(first);
     commit(&mul_add_mod_256(&a, &b, &c, &m));
-    let all: *mut [u32; 8] = &mut a;
-    // SAFETY: all of them are 8 words.
-    unsafe { mul_add_mod_256_raw(all, all, all, &c, &m) };
+    a = mul_add_mod_256(&a, &a, &c, &m);
     commit(&a);
     let [mut a, b, c, m] = numbers(second);
     commit(&mul_add_mod_384(&a, &b, &c, &m));
-    let all: *mut [u32; 12] = &mut a;
-    // SAFETY: all of them are 12 words.
-    unsafe { mul_add_mod_384_raw(all, all, all, &c, &m) };
+    a = mul_add_mod_384(&a, &a, &c, &m);
     commit(&a);
 }

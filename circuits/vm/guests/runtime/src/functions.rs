@@ -25,49 +25,50 @@ pub fn keccak_f(state: &mut [u64; 25]) {
     assert!(missing == 0);
 }
 
+/// Words, which a function of C returns through a pointer in a0.
+#[repr(C)]
+struct Words<const N: usize>([u32; N]);
+
 macro_rules! mul_add_mod {
-    ($name:ident, $raw:ident, $words:literal, $call:literal, $bits:literal) => {
+    ($name:ident, $symbol:literal, $words:literal, $call:literal, $bits:literal) => {
+        // A function, because the compiler would copy the results of inline assembly. By the calling convention, all pointers are
+        // in the registers that the call expects.
+        core::arch::global_asm!(
+            concat!(".section .text.", $symbol, ", \"ax\", @progbits"),
+            concat!(".globl ", $symbol),
+            concat!(".type ", $symbol, ", @function"),
+            concat!($symbol, ":"),
+            concat!("li a7, ", $call),
+            "ecall",
+            "bnez a0, 1f",
+            "ret",
+            "1:",
+            // Not this machine.
+            "unimp",
+            concat!(".size ", $symbol, ", . - ", $symbol),
+            ".text",
+        );
+
         #[doc = concat!("a b + c mod m, on numbers of ", $bits, " bits: 32-bit words, the lowest one first.")]
         ///
         /// The result is below m. The run traps if m is zero or if the quotient has more bits than the numbers; it never has if a
         /// or b is below m. Sums are a 1 + c, differences c + a (m - 1), and remainders a 1 + 0.
-        ///
-        /// # Panics
-        /// On a machine that does not have it.
+        #[inline(always)]
         pub fn $name(a: &[u32; $words], b: &[u32; $words], c: &[u32; $words], m: &[u32; $words]) -> [u32; $words] {
-            let mut r = core::mem::MaybeUninit::uninit();
-            // SAFETY: all pointers are to as many words; the call writes all of r.
-            unsafe {
-                $raw(r.as_mut_ptr(), a, b, c, m);
-                r.assume_init()
+            unsafe extern "C" {
+                #[link_name = $symbol]
+                fn call(
+                    a: &[u32; $words],
+                    b: &[u32; $words],
+                    c: &[u32; $words],
+                    m: &[u32; $words],
+                ) -> Words<$words>;
             }
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`], with the result in any words, also in those of operands.")]
-        ///
-        /// # Safety
-        /// All pointers must be aligned; operands must be readable, and the words at `r` writable.
-        ///
-        /// # Panics
-        /// On a machine that does not have it.
-        pub unsafe fn $raw(
-            r: *mut [u32; $words],
-            a: *const [u32; $words],
-            b: *const [u32; $words],
-            c: *const [u32; $words],
-            m: *const [u32; $words],
-        ) {
-            let missing: u32;
-            // SAFETY: the call reads all operands before it writes the result.
-            unsafe {
-                core::arch::asm!(
-                    "ecall", inlateout("a0") r => missing, in("a1") a, in("a2") b, in("a3") c, in("a4") m, in("a7") $call
-                )
-            }
-            assert!(missing == 0);
+            // SAFETY: the call reads four numbers and writes all words of the result.
+            unsafe { call(a, b, c, m).0 }
         }
     };
 }
 
-mul_add_mod!(mul_add_mod_256, mul_add_mod_256_raw, 8, 1003, "256");
-mul_add_mod!(mul_add_mod_384, mul_add_mod_384_raw, 12, 1004, "384");
+mul_add_mod!(mul_add_mod_256, "__hekaton_mul_add_mod_256", 8, "1003", "256");
+mul_add_mod!(mul_add_mod_384, "__hekaton_mul_add_mod_384", 12, "1004", "384");

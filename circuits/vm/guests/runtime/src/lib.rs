@@ -36,9 +36,7 @@ mod text;
 pub mod words;
 
 pub use exit::{Termination, exit};
-pub use functions::{
-    keccak_f, mul_add_mod_256, mul_add_mod_256_raw, mul_add_mod_384, mul_add_mod_384_raw, sha256_compress,
-};
+pub use functions::{keccak_f, mul_add_mod_256, mul_add_mod_384, sha256_compress};
 pub use hekaton_guest_macros::main;
 pub use input::{input, read};
 pub use output::{commit, commit_bytes};
