@@ -119,6 +119,9 @@ pub(crate) fn verifying_key(
     engine: &LocalEngine,
 ) -> Result<VerifyingKey, Failure> {
     let prepared = execution.prepared().or_fail(exit::BAD_FILE)?;
-    let keys = hekaton_core::derive(&family.key, &prepared, &parameters(execution), engine);
-    keys.map(|(_, key)| key).map_err(|e| failed(&e.into()))
+    let OpenedFamily { path, manifest, key } = family;
+    let parameters = parameters(execution);
+    FamilyStore::derive_verifying(path, (manifest, key), &prepared, &parameters, engine)
+        .map(|(_, key)| key)
+        .map_err(|e| failed(&e))
 }

@@ -336,7 +336,7 @@ impl FamilyKey {
         self.header.types.iter().position(|kind| kind.kind.name == name)
     }
 
-    /// Returns the digest of the whole key, byte for byte. Pinning it pins every derived key:
+    /// Returns the digest of the whole key, byte for byte, as it was when it was made or opened. Pinning it pins every derived key:
     /// derivation reads nothing else, and does not check points. A digest without the higher powers, which
     /// follow from the first ones in an honest key, would pin nothing: one of them at infinity makes
     /// the elements of a subcircuit vanish (spec: key-family#digest).
@@ -355,12 +355,15 @@ impl FamilyKey {
         // that: without its digest, other shapes could go with the same points.
         let buses = (self.sections.bytes_of("buses") > 0).then_some("buses");
         for section in Self::SECTIONS.into_iter().chain(buses) {
-            let bytes = self.sections.get::<u8>(section)?;
-            let first = read.iter().find(|(name, _)| *name == section).map_or(&[][..], |(_, b)| b);
-            let mut of_section = blake3::Hasher::new();
-            // `read` has the beginning of a section as it was copied; the rest is read here.
-            of_section.update(first).update(&bytes[first.len()..]);
-            hasher.update(of_section.finalize().as_bytes());
+            let of_section = match read.iter().find(|(name, _)| *name == section) {
+                None => self.sections.digest_of(section)?,
+                // `read` has the beginning of a section as it was copied; the rest is read here.
+                Some((_, first)) => {
+                    let rest = &self.sections.get::<u8>(section)?[first.len()..];
+                    blake3::Hasher::new().update_rayon(first).update_rayon(rest).finalize()
+                }
+            };
+            hasher.update(of_section.as_bytes());
         }
         Ok(*hasher.finalize().as_bytes())
     }

@@ -106,7 +106,13 @@ impl<T: NoUninit + Send + Sync> Plain for Vec<T> {
 
 enum Data {
     Owned(Box<dyn Plain>),
-    Mapped(Arc<Mmap>, usize, usize),
+    Mapped {
+        map: Arc<Mmap>,
+        offset: usize,
+        len: usize,
+        /// The digest of the bytes when the file was opened.
+        digest: blake3::Hash,
+    },
 }
 
 struct Section {
@@ -118,12 +124,19 @@ impl Section {
     fn bytes(&self) -> &[u8] {
         match &self.data {
             Data::Owned(data) => data.bytes(),
-            Data::Mapped(map, offset, len) => &map[*offset..*offset + *len],
+            Data::Mapped { map, offset, len, .. } => &map[*offset..*offset + *len],
+        }
+    }
+
+    fn digest(&self) -> blake3::Hash {
+        match &self.data {
+            Data::Owned(data) => blake3::hash(data.bytes()),
+            Data::Mapped { digest, .. } => *digest,
         }
     }
 
     fn release(&self) {
-        if let Data::Mapped(map, offset, len) = &self.data {
+        if let Data::Mapped { map, offset, len, .. } = &self.data {
             release(map, *offset, *len);
         }
     }
@@ -168,11 +181,20 @@ impl Sections {
     /// # Errors
     /// When it is missing, or its length is not a multiple of an element's.
     pub fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError> {
-        let section = (self.sections.iter().find(|s| s.name == name))
-            .ok_or_else(|| self.damaged(name, "the section is missing".into()))?;
+        let section = self.section(name)?;
         bytemuck::try_cast_slice(section.bytes()).map_err(|e| {
             self.damaged(name, format!("its length is not a whole number of elements ({e})"))
         })
+    }
+
+    fn section(&self, name: &str) -> Result<&Section, KeyFileError> {
+        (self.sections.iter().find(|s| s.name == name))
+            .ok_or_else(|| self.damaged(name, "the section is missing".into()))
+    }
+
+    /// The digest of a section's bytes; of a mapped file, of those that it had when it was opened.
+    pub(crate) fn digest_of(&self, name: &str) -> Result<blake3::Hash, KeyFileError> {
+        Ok(self.section(name)?.digest())
     }
 
     /// Returns the element of a section that has exactly one.
@@ -318,7 +340,8 @@ impl Sections {
         let mut sections = Vec::with_capacity(table.entries.len());
         for entry in table.entries {
             let bytes = &map[entry.offset..entry.offset + entry.len];
-            if blake3::hash(bytes).as_bytes() != &entry.digest {
+            let digest = blake3::hash(bytes);
+            if digest != entry.digest {
                 return Err(KeyFileError::Damaged {
                     path: path.to_owned(),
                     section: format!("section '{}' at byte {}", entry.name, entry.offset),
@@ -327,7 +350,12 @@ impl Sections {
             }
             let section = Section {
                 name: entry.name,
-                data: Data::Mapped(map.clone(), entry.offset, entry.len),
+                data: Data::Mapped {
+                    map: map.clone(),
+                    offset: entry.offset,
+                    len: entry.len,
+                    digest,
+                },
             };
             // Hashing has read the section; drop it, so that opening does not keep a whole key
             // resident.

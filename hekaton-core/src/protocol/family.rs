@@ -329,6 +329,9 @@ fn types_of(family: &FamilyKey, wiring: &Wiring) -> Result<Vec<usize>, DeriveErr
 /// Number of instances whose pairings one thread computes at a time.
 const CHUNK: usize = 64;
 
+/// Number of pairs whose points one thread adds up at a time.
+const PAIRS: usize = 1 << 14;
+
 /// The elements of derived keys, as points.
 struct Derivation<'a> {
     header: &'a FamilyHeader,
@@ -360,7 +363,9 @@ impl<'a> Derivation<'a> {
             let (st, sv) = bus_parts(ic, layout, constants);
             (st_of(ic, layout, slots).add(&st), (sb_of(ic, layout, slots), sv))
         };
-        let (st, (sb, sv)): (Vec<_>, (Vec<_>, Vec<_>)) = instances.par_iter().map(fixed).unzip();
+        // One at a time: an instance of a large table takes as long as thousands of others.
+        let (st, (sb, sv)): (Vec<_>, (Vec<_>, Vec<_>)) =
+            instances.par_iter().with_max_len(1).map(fixed).unzip();
         let per_type = |variable: &dyn Fn(&VariableLayout) -> Option<usize>| {
             let points = ic.iter().zip(&layouts).map(|(ic, layout)| Some(ic[variable(layout)?]));
             points.flatten().collect::<Vec<_>>()
@@ -503,11 +508,13 @@ fn bus_parts(
     let Some([_, b_v]) = layout.bus_challenges() else {
         return (G1Point::msm(&ic[layout.parameters()], parameters), G1Point::IDENTITY);
     };
-    let pair_points = &ic[layout.pairs()];
-    let [keys, values] = [0, 1].map(|at| pairs.iter().map(|p| p[at]).collect::<Vec<Fr>>());
-    let points = [&ic[layout.parameters()], pair_points].concat();
-    let st = G1Point::msm(&points, &[parameters, &keys].concat());
-    (st, ic[b_v].add(&G1Point::msm(pair_points, &values)))
+    let st = G1Point::msm(&ic[layout.parameters()], parameters);
+    let parts =
+        ic[layout.pairs()].par_chunks(PAIRS).zip(pairs.par_chunks(PAIRS)).map(|(ic, pairs)| {
+            [0, 1].map(|at| G1Point::msm(ic, &pairs.iter().map(|p| p[at]).collect::<Vec<Fr>>()))
+        });
+    let (keys, values): (Vec<_>, Vec<_>) = parts.map(|[keys, values]| (keys, values)).unzip();
+    (st.add(&G1Point::sum(&keys)), ic[b_v].add(&G1Point::sum(&values)))
 }
 
 /// `Sb_i = sum a_ij IC_x_j`.
