@@ -742,8 +742,8 @@ fn a_real_proof_is_measured() {
         serde_json::from_slice(&fs::read(stage.path("set/summary.json")).unwrap()).unwrap();
     let columns = &summary["points"][1]["columns"];
     assert_eq!(columns["subcircuits"][0], 4.0);
-    // 42 + 288 (10 + 6 log2 4) + 576
-    assert_eq!(columns["proof_bytes"][0], 6954.0);
+    // 42 + 192 (10 + 6 log2 4) + 576
+    assert_eq!(columns["proof_bytes"][0], 4842.0);
     for name in ["seconds", "cpu_seconds", "verify_ms", "peak_memory_bytes", "key_bytes"] {
         assert!(columns[name][0].as_f64().unwrap() > 0.0, "{name}: {columns}");
     }

@@ -35,9 +35,11 @@ pub enum GtError {
 pub struct Gt(pub(crate) blst_fp12);
 
 impl Gt {
-    /// Length of the compressed encoding in bytes: an element of the torus T2, which is one element
-    /// of Fq6.
-    pub const COMPRESSED: usize = 288;
+    /// Length of the compressed encoding in bytes: two elements of Fq2.
+    pub const COMPRESSED: usize = 192;
+
+    /// Length of the longer encoding in bytes: three elements of Fq2.
+    pub const LONG: usize = 288;
 
     /// The neutral element.
     pub fn identity() -> Self {
@@ -104,43 +106,25 @@ impl Gt {
         }
     }
 
-    /// The index of the first of some nonzero elements of Fq12 whose order is not r.
-    ///
-    /// Checks membership in the cyclotomic subgroup first (f^(q^4) f = f^(q^2)), because the
-    /// squarings that follow are correct only there, and then that f^q = f^u.
-    fn find_outside(elements: &[Self]) -> Option<usize> {
-        let cyclotomic = |f: &Self| {
-            let q2 = portable::fp12_frobenius(&f.0, 2);
-            let q4 = portable::fp12_frobenius(&q2, 2);
-            portable::fp12_mul(&q4, &f.0) == q2
-        };
-        let inside = elements.iter().position(|f| !cyclotomic(f)).unwrap_or(elements.len());
-        let fields: Vec<blst_fp12> = elements[..inside].iter().map(|f| f.0).collect();
+    /// The index of the first of some elements of the cyclotomic subgroup whose order is not r: f^q = f^u for those that
+    /// have it.
+    fn find_of_other_order(elements: &[Self]) -> Option<usize> {
+        let fields: Vec<blst_fp12> = elements.iter().map(|f| f.0).collect();
         // u is negative
         let powers = backend::to_abs_u(&fields);
-        let wrong = fields.iter().zip(&powers).position(|(f, power)| {
+        fields.iter().zip(&powers).position(|(f, power)| {
             portable::fp12_conjugate(power) != portable::fp12_frobenius(f, 1)
-        });
-        wrong.or((inside < elements.len()).then_some(inside))
+        })
     }
 
-    /// Compresses to the torus: f = a + b w becomes (1 + a) / b in Fq6, six coordinates of 48
-    /// big-endian bytes each. The neutral element (b = 0) is encoded as zeros with the top bit set.
+    /// Compresses to the torus T6 ([`Torus`]): the coordinates c1 and c2, 48 big-endian bytes for each coordinate in Fq. The
+    /// neutral element is encoded as zeros with the top bit set.
     pub fn compress_all(elements: &[Self]) -> Vec<[u8; Self::COMPRESSED]> {
-        let fields: Vec<Fq12> = elements.iter().map(|f| to_ark(&f.0)).collect();
-        let mut inverses: Vec<Fq6> = fields.iter().map(|f| f.c1).collect();
-        ark_ff::batch_inversion(&mut inverses);
-        let codes = fields.iter().zip(&inverses).map(|(f, b)| {
-            if f.c1.is_zero() {
-                // In a group of odd order, 1 is the only element with b = 0.
-                let mut code = [0; Self::COMPRESSED];
-                code[0] = IDENTITY_FLAG;
-                code
-            } else {
-                encode_fq6(&((Fq6::ONE + f.c0) * b))
-            }
-        });
-        codes.collect()
+        let code = |y: &Option<Torus>| match y {
+            Some(Torus([_, c1, c2])) => encode([c1.c0, c1.c1, c2.c0, c2.c1]),
+            None => identity_code(),
+        };
+        Torus::of_all(elements).iter().map(code).collect()
     }
 
     /// Compresses one element.
@@ -148,50 +132,127 @@ impl Gt {
         Self::compress_all(&[*self])[0]
     }
 
-    /// Decodes many elements with a single inversion and checks that encodings are canonical and
-    /// elements have order r. The error carries the index of the first bad element.
+    /// Decodes many elements with two inversions and checks that encodings are canonical and elements have order r. The error
+    /// carries the index of the first element that fails the first check that any of them fails.
     pub fn decompress_all(codes: &[[u8; Self::COMPRESSED]]) -> Result<Vec<Self>, (usize, GtError)> {
-        let mut torus = Vec::with_capacity(codes.len());
+        let mut coordinates = Vec::with_capacity(codes.len());
         for (i, code) in codes.iter().enumerate() {
-            torus.push(decode_torus(code).map_err(|e| (i, e))?);
+            let decoded = decode::<4>(code).map_err(|e| (i, e))?;
+            coordinates.push(decoded.map(|[a, b, c, d]| [Fq2::new(a, b), Fq2::new(c, d)]));
         }
-        // f = (y + w) / (y - w) = (y^2 + v + 2 y w) / (y^2 - v); v = w^2 is not the square of any y
-        // in Fq6, so no denominator is zero
-        let v = Fq6::new(Fq2::zero(), Fq2::ONE, Fq2::zero());
-        // `None` is the neutral element. Its place holds 0, whose denominator -v is invertible, too.
-        let square = |y: &Option<Fq6>| y.map_or_else(Fq6::zero, |y| y.square());
-        let squares: Vec<Fq6> = torus.iter().map(square).collect();
-        let mut inverses: Vec<Fq6> = squares.iter().map(|square| *square - v).collect();
+        let mut inverses: Vec<Fq2> =
+            coordinates.iter().map(|y| y.map_or(Fq2::ONE, |[c1, _]| c1)).collect();
+        if let Some(i) = inverses.iter().position(Zero::is_zero) {
+            return Err((i, GtError::NotInGroup));
+        }
         ark_ff::batch_inversion(&mut inverses);
-        let element = |((y, square), inverse): ((&Option<Fq6>, &Fq6), &Fq6)| {
-            let f =
-                y.map_or(Fq12::ONE, |y| Fq12::new((*square + v) * inverse, y.double() * inverse));
-            Self(from_ark(&f))
+        let torus = |(y, inverse): (&Option<[Fq2; 2]>, &Fq2)| {
+            y.map(|[c1, c2]| Torus([Torus::first_product(&c2) * inverse, c1, c2]))
         };
-        let out: Vec<Self> = torus.iter().zip(&squares).zip(&inverses).map(element).collect();
-        match Self::find_outside(&out) {
-            Some(i) => Err((i, GtError::NotInGroup)),
-            None => Ok(out),
-        }
+        let torus: Vec<_> = coordinates.iter().zip(&inverses).map(torus).collect();
+        Torus::to_all(&torus)
     }
 
     /// Decodes one element.
     pub fn decompress(code: &[u8; Self::COMPRESSED]) -> Result<Self, GtError> {
         Self::decompress_all(&[*code]).map(|v| v[0]).map_err(|(_, e)| e)
     }
-}
 
-fn decode_torus(code: &[u8; Gt::COMPRESSED]) -> Result<Option<Fq6>, GtError> {
-    if code[0] & IDENTITY_FLAG == 0 {
-        return decode_fq6(code).map(Some);
+    /// Encodes in the longer form that keys have: all three coordinates in the torus.
+    pub fn to_long_all(elements: &[Self]) -> Vec<[u8; Self::LONG]> {
+        let code = |y: &Option<Torus>| match y {
+            Some(Torus([c0, c1, c2])) => encode([c0.c0, c0.c1, c1.c0, c1.c1, c2.c0, c2.c1]),
+            None => identity_code(),
+        };
+        Torus::of_all(elements).iter().map(code).collect()
     }
-    let rest_is_zero = code[0] == IDENTITY_FLAG && code[1..].iter().all(|b| *b == 0);
-    if rest_is_zero { Ok(None) } else { Err(GtError::Encoding) }
+
+    /// Decodes [`Self::to_long_all`] with the checks of [`Self::decompress_all`].
+    pub fn from_long_all(codes: &[[u8; Self::LONG]]) -> Result<Vec<Self>, (usize, GtError)> {
+        let mut torus = Vec::with_capacity(codes.len());
+        for (i, code) in codes.iter().enumerate() {
+            let y = decode::<6>(code)
+                .map_err(|e| (i, e))?
+                .map(|[a, b, c, d, e, f]| Torus([Fq2::new(a, b), Fq2::new(c, d), Fq2::new(e, f)]));
+            if y.as_ref().is_some_and(|Torus([c0, c1, c2])| *c0 * c1 != Torus::first_product(c2)) {
+                return Err((i, GtError::NotInGroup));
+            }
+            torus.push(y);
+        }
+        Torus::to_all(&torus)
+    }
 }
 
-fn encode_fq6(y: &Fq6) -> [u8; Gt::COMPRESSED] {
-    let mut out = [0; Gt::COMPRESSED];
-    let coordinates = [y.c0.c0, y.c0.c1, y.c1.c0, y.c1.c1, y.c2.c0, y.c2.c1];
+/// An element f = a + b w of the cyclotomic subgroup other than 1, as y = (1 + a)/b = c0 + c1 v + c2 v^2 in Fq6, so that
+/// f = (y + w)/(y - w).
+///
+/// f is in that subgroup if and only if c0 c1 = xi c2^2 + 1/3 with xi = u + 1. Then c1 is not 0: -3 xi is not a square in Fq2. So c1 and
+/// c2 are enough, and all pairs with c1 != 0, of which there are q^4 - q^2, stand for an element: with 1, these are as many as
+/// the subgroup has (spec: verifier#proof-size).
+struct Torus([Fq2; 3]);
+
+impl Torus {
+    /// The product c0 c1 that goes with c2.
+    fn first_product(c2: &Fq2) -> Fq2 {
+        let third = Fq::from(3u64).inverse().expect("q is not 3");
+        let square = c2.square();
+        // xi = u + 1
+        Fq2::new(square.c0 - square.c1 + third, square.c0 + square.c1)
+    }
+
+    /// The torus elements, `None` for the neutral element.
+    fn of_all(elements: &[Gt]) -> Vec<Option<Self>> {
+        let fields: Vec<Fq12> = elements.iter().map(|f| to_ark(&f.0)).collect();
+        let mut inverses: Vec<Fq6> = fields.iter().map(|f| f.c1).collect();
+        ark_ff::batch_inversion(&mut inverses);
+        let torus = |(f, b): (&Fq12, &Fq6)| {
+            // In a group of odd order, 1 is the only element with b = 0.
+            let y = (!f.c1.is_zero()).then(|| (Fq6::ONE + f.c0) * b);
+            y.map(|y| Self([y.c0, y.c1, y.c2]))
+        };
+        fields.iter().zip(&inverses).map(torus).collect()
+    }
+
+    /// The elements, if all have order r; otherwise the index of the first that has not.
+    fn to_all(torus: &[Option<Self>]) -> Result<Vec<Gt>, (usize, GtError)> {
+        // f = (y + w) / (y - w) = (y^2 + v + 2 y w) / (y^2 - v); v = w^2 is not the square of any y
+        // in Fq6, so no denominator is zero
+        let v = Fq6::new(Fq2::zero(), Fq2::ONE, Fq2::zero());
+        // The place of the neutral element holds 0, whose denominator -v is invertible, too.
+        let y: Vec<Fq6> = torus
+            .iter()
+            .map(|y| y.as_ref().map_or(Fq6::zero(), |Self([c0, c1, c2])| Fq6::new(*c0, *c1, *c2)))
+            .collect();
+        let squares: Vec<Fq6> = y.iter().map(Fq6::square).collect();
+        let mut inverses: Vec<Fq6> = squares.iter().map(|square| *square - v).collect();
+        ark_ff::batch_inversion(&mut inverses);
+        let out: Vec<Gt> = (torus.iter().zip(&y).zip(squares.iter().zip(&inverses)))
+            .map(|((present, y), (square, inverse))| match present {
+                None => Gt::identity(),
+                Some(_) => {
+                    let f = Fq12::new((*square + v) * inverse, y.double() * inverse);
+                    Gt(from_ark(&f))
+                }
+            })
+            .collect();
+        match Gt::find_of_other_order(&out) {
+            Some(i) => Err((i, GtError::NotInGroup)),
+            None => Ok(out),
+        }
+    }
+}
+
+/// The encoding of the neutral element.
+fn identity_code<const N: usize>() -> [u8; N] {
+    let mut code = [0; N];
+    code[0] = IDENTITY_FLAG;
+    code
+}
+
+/// Coordinates in Fq, 48 big-endian bytes each.
+fn encode<const C: usize, const N: usize>(coordinates: [Fq; C]) -> [u8; N] {
+    const { assert!(N == 48 * C) };
+    let mut out = [0; N];
     for (chunk, x) in out.chunks_exact_mut(48).zip(coordinates) {
         for (word, limb) in chunk.rchunks_exact_mut(8).zip(x.into_bigint().0) {
             word.copy_from_slice(&limb.to_be_bytes());
@@ -200,16 +261,21 @@ fn encode_fq6(y: &Fq6) -> [u8; Gt::COMPRESSED] {
     out
 }
 
-fn decode_fq6(code: &[u8; Gt::COMPRESSED]) -> Result<Fq6, GtError> {
-    let mut c = [Fq::zero(); 6];
-    for (x, chunk) in c.iter_mut().zip(code.chunks_exact(48)) {
+/// The coordinates of an encoding, `None` for that of the neutral element.
+fn decode<const C: usize>(code: &[u8]) -> Result<Option<[Fq; C]>, GtError> {
+    if code[0] & IDENTITY_FLAG != 0 {
+        let rest_is_zero = code[0] == IDENTITY_FLAG && code[1..].iter().all(|b| *b == 0);
+        return if rest_is_zero { Ok(None) } else { Err(GtError::Encoding) };
+    }
+    let mut coordinates = [Fq::zero(); C];
+    for (x, chunk) in coordinates.iter_mut().zip(code.chunks_exact(48)) {
         let mut limbs = [0u64; 6];
         for (limb, word) in limbs.iter_mut().zip(chunk.rchunks_exact(8)) {
             *limb = word.iter().fold(0, |acc, b| acc << 8 | u64::from(*b));
         }
         *x = Fq::from_bigint(ark_ff::BigInt(limbs)).ok_or(GtError::Encoding)?;
     }
-    Ok(Fq6::new(Fq2::new(c[0], c[1]), Fq2::new(c[2], c[3]), Fq2::new(c[4], c[5])))
+    Ok(Some(coordinates))
 }
 
 fn to_ark(f: &blst_fp12) -> Fq12 {

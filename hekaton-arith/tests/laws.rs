@@ -414,8 +414,8 @@ group_laws!(g1, G1Point, G1Affine, G1Projective);
 group_laws!(g2, G2Point, G2Affine, G2Projective);
 
 fn ark_gt(f: &Gt) -> Fq12 {
-    // by way of the torus encoding: f = (y + w) / (y - w)
-    let code = f.compress();
+    // by way of the longer encoding: f = (y + w) / (y - w)
+    let code = Gt::to_long_all(&[*f])[0];
     if f.is_identity() {
         return Fq12::ONE;
     }
@@ -486,6 +486,11 @@ proptest! {
         let elements: Vec<Gt> = xs.iter().map(|x| g.mul(x)).collect();
         let codes = Gt::compress_all(&elements);
         prop_assert_eq!(Gt::decompress_all(&codes), Ok(elements.clone()));
+        let long = Gt::to_long_all(&elements);
+        prop_assert_eq!(Gt::from_long_all(&long), Ok(elements.clone()));
+        for (code, long) in codes.iter().zip(&long) {
+            prop_assert_eq!(&code[1..], &long[97..]);
+        }
         for e in elements {
             prop_assert!(e.add(&e.neg()).is_identity());
         }
@@ -708,35 +713,92 @@ fn the_smallest_domain_has_room() {
 
 #[test]
 fn gt_decoding_refuses_what_is_not_in_the_group() {
-    // -1 has the torus encoding 0
-    assert_eq!(Gt::decompress(&[0; 288]), Err(GtError::NotInGroup));
-    // the identity, with a nonzero byte after the flag
-    let mut code = Gt::identity().compress();
-    assert_eq!(Gt::decompress(&code), Ok(Gt::identity()));
-    code[287] = 1;
-    assert_eq!(Gt::decompress(&code), Err(GtError::Encoding));
-    // an unreduced coordinate
-    assert_eq!(Gt::decompress(&[0x1f; 288]), Err(GtError::Encoding));
+    let element = pairing(&G1Point::generator(), &G2Point::generator());
+    fn refusals<const N: usize>(
+        decode: impl Fn([u8; N]) -> Result<Gt, GtError>,
+        encode: impl Fn(Gt) -> [u8; N],
+        element: Gt,
+    ) {
+        // -1 has the torus encoding 0
+        assert_eq!(decode([0; N]), Err(GtError::NotInGroup));
+        // the identity, with a nonzero byte after the flag
+        let mut code = encode(Gt::identity());
+        assert_eq!(decode(code), Ok(Gt::identity()));
+        code[N - 1] = 1;
+        assert_eq!(decode(code), Err(GtError::Encoding));
+        // an unreduced coordinate, in each place
+        for place in 0..N / 48 {
+            let mut code = encode(element);
+            code[48 * place..][..48].fill(0x1f);
+            assert_eq!(decode(code), Err(GtError::Encoding));
+        }
+        // other flag bits
+        for bit in [0x20, 0x40, 0x80] {
+            let mut flags = encode(element);
+            flags[0] |= bit;
+            assert_eq!(decode(flags), Err(GtError::Encoding));
+        }
+        // the first bad one is named
+        let mut code = encode(element);
+        code[N - 1] ^= 1;
+        assert_eq!(decode(code), Err(GtError::NotInGroup));
+    }
+    refusals(|code| Gt::decompress(&code), |f| f.compress(), element);
+    let long = |code| Gt::from_long_all(&[code]).map(|f| f[0]).map_err(|(_, e)| e);
+    refusals(long, |f| Gt::to_long_all(&[f])[0], element);
     // in the torus, but not in the cyclotomic subgroup
     let mut torus = [0; 288];
     torus[47] = 5;
-    assert_eq!(Gt::decompress(&torus), Err(GtError::NotInGroup));
-    // other flag bits
-    let mut flags = pairing(&G1Point::generator(), &G2Point::generator()).compress();
-    flags[0] |= 0x40;
-    assert_eq!(Gt::decompress(&flags), Err(GtError::Encoding));
+    assert_eq!(long(torus), Err(GtError::NotInGroup));
+    // c1 = 0 with any c2: c0 c1 would be 0
+    let mut code = element.compress();
+    code[..96].fill(0);
+    assert_eq!(Gt::decompress(&code), Err(GtError::NotInGroup));
+    let codes = [element.compress(), code, Gt::identity().compress(), code];
+    assert_eq!(Gt::decompress_all(&codes), Err((1, GtError::NotInGroup)));
 }
 
-/// An element of the cyclotomic subgroup whose order is not r: (f^(q^6 - 1))^(q^2 + 1) of a random
-/// f.
+/// Every pair (c1, c2) with c1 != 0 stands for one element of the cyclotomic subgroup, and each of its elements but 1 for one
+/// pair: f^(q^4) f = f^(q^2) holds for the f of random pairs, and random f come back.
 #[test]
-fn gt_decoding_refuses_cyclotomic_elements_of_another_order() {
+fn the_short_encoding_is_one_to_one() {
     let mut rng = ark_std_rng();
-    let f = Fq12::rand(&mut rng);
+    let third = Fq::from(3u64).inverse().unwrap();
+    let xi = Fq2::new(Fq::ONE, Fq::ONE);
+    for _ in 0..20 {
+        let (c1, c2) = (Fq2::rand(&mut rng), Fq2::rand(&mut rng));
+        let c0 = (xi * c2.square() + Fq2::new(third, Fq::zero())) * c1.inverse().unwrap();
+        let y = Fq6::new(c0, c1, c2);
+        let f = Fq12::new(y, Fq6::ONE) * Fq12::new(y, -Fq6::ONE).inverse().unwrap();
+        assert_eq!(f.frobenius_map(4) * f, f.frobenius_map(2));
+        let satisfies = |f: Fq12| {
+            let y = (Fq6::ONE + f.c0) * f.c1.inverse().unwrap();
+            y.c0 * y.c1 == xi * y.c2.square() + Fq2::new(third, Fq::zero())
+        };
+        assert!(satisfies(cyclotomic(&mut rng)));
+        // Of norm 1 over Fq6, and not in the subgroup.
+        let f = Fq12::rand(&mut rng);
+        let mut conjugate = f;
+        conjugate.conjugate_in_place();
+        assert!(!satisfies(conjugate * f.inverse().unwrap()));
+    }
+    // c1 is never 0: -3 xi is not a square.
+    assert!((-(xi + xi + xi)).sqrt().is_none());
+}
+
+/// An element of the cyclotomic subgroup: (f^(q^6 - 1))^(q^2 + 1) of a random f.
+fn cyclotomic(rng: &mut ark_std::rand::rngs::StdRng) -> Fq12 {
+    let f = Fq12::rand(rng);
     let mut conjugate = f;
     conjugate.conjugate_in_place();
     let easy = conjugate * f.inverse().unwrap();
-    let cyclotomic = easy.frobenius_map(2) * easy;
+    easy.frobenius_map(2) * easy
+}
+
+/// A random element of the cyclotomic subgroup, whose order is not r.
+#[test]
+fn gt_decoding_refuses_cyclotomic_elements_of_another_order() {
+    let cyclotomic = cyclotomic(&mut ark_std_rng());
     let y = (Fq6::ONE + cyclotomic.c0) * cyclotomic.c1.inverse().unwrap();
     let mut code = [0u8; 288];
     for (chunk, x) in
@@ -747,7 +809,9 @@ fn gt_decoding_refuses_cyclotomic_elements_of_another_order() {
         bytes.reverse();
         chunk.copy_from_slice(&bytes);
     }
-    assert_eq!(Gt::decompress(&code), Err(GtError::NotInGroup));
+    assert_eq!(Gt::from_long_all(&[code]), Err((0, GtError::NotInGroup)));
+    let short = code[96..].try_into().unwrap();
+    assert_eq!(Gt::decompress(short), Err(GtError::NotInGroup));
 }
 
 #[test]

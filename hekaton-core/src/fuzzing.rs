@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Returns the byte range of each field of a proof with `rounds` GIPA rounds; a field has 48, 96 or
-/// 288 bytes.
+/// 192 bytes.
 pub fn fields(rounds: usize) -> Vec<Range<usize>> {
     proof::ranges(rounds)
 }

@@ -79,7 +79,7 @@ const CLAIMS: [(&str, &str, &str, &str); 9] = [
         "C5",
         "proof size and verification time",
         "proof",
-        "42 + 288 (10 + 6 log2 n) + 576 bytes exactly; <= 25 ms",
+        "42 + 192 (10 + 6 log2 n) + 576 bytes exactly; <= 25 ms",
     ),
     ("C6", "memory per prover", "memory", "<= 0.8 kB per constraint, without the key"),
     ("C7", "key directory: updates per second rise with the batch", "fig9", "monotone"),
@@ -270,7 +270,7 @@ fn proof(own: &[&Measured]) -> Judged {
     for m in own {
         let n = m.value("subcircuits").ok_or("no number of subcircuits")?;
         let bytes = m.value("proof_bytes").ok_or("no proof size")?;
-        exact &= bytes == 42.0 + 288.0 * (10.0 + 6.0 * n.log2().ceil()) + 576.0;
+        exact &= bytes == 42.0 + 192.0 * (10.0 + 6.0 * n.log2().ceil()) + 576.0;
         slowest = slowest.max(m.value("verify_ms").ok_or("no verification time")?);
         sizes.push(format!("{bytes} bytes at n = {n}"));
     }

@@ -87,9 +87,9 @@ impl<'a> Program<'a> {
         let new = match (how % 8, code.len()) {
             (0, 48) => moved::<G1Point>(&code, how & 8 == 0),
             (0, 96) => moved::<G2Point>(&code, how & 8 == 0),
-            (0, 288) => moved_gt(&code, how & 8 == 0),
+            (0, 192 | 288) => moved_gt(&code, how & 8 == 0),
             // the identity: 1 in GT, infinity in the others
-            (1, 288) => Some(with_first(288, 0x80)),
+            (1, 192 | 288) => Some(with_first(code.len(), 0x80)),
             (1, len) => Some(with_first(len, 0xc0)),
             (2, len) => Some(vec![0; len]),
             (3, len) => Some(vec![0xff; len]),
@@ -128,9 +128,16 @@ fn moved<G: Group>(code: &[u8], up: bool) -> Option<Vec<u8>> {
 }
 
 fn moved_gt(code: &[u8], up: bool) -> Option<Vec<u8>> {
-    let element = Gt::decompress(code.try_into().ok()?).ok()?;
     let g = hekaton_arith::pairing(&G1Point::generator(), &G2Point::generator());
-    Some(element.add(&if up { g } else { g.neg() }).compress().to_vec())
+    let moved = |element: Gt| element.add(&if up { g } else { g.neg() });
+    // The form of proofs, or the longer one of keys.
+    match <&[u8; Gt::COMPRESSED]>::try_from(code) {
+        Ok(code) => Some(moved(Gt::decompress(code).ok()?).compress().to_vec()),
+        Err(_) => {
+            let element = Gt::from_long_all(&[code.try_into().ok()?]).ok()?[0];
+            Some(Gt::to_long_all(&[moved(element)])[0].to_vec())
+        }
+    }
 }
 
 fn with_first(len: usize, first: u8) -> Vec<u8> {

@@ -93,8 +93,8 @@ fn files_of_programs_are_called_what_they_are() {
 fn proofs_of_other_keys_are_called_that() {
     let (f, own) = (files(), paths());
     let good = std::fs::read(proof()).unwrap();
-    // One round less, as with half the number of subcircuits: six elements of 288 bytes.
-    let shorter = f.write("shorter.proof", &good[..good.len() - 6 * 288]);
+    // One round less, as with half the number of subcircuits: six elements of 192 bytes.
+    let shorter = f.write("shorter.proof", &good[..good.len() - 6 * 192]);
     let says = "bytes, expected 17322: it was made with keys of another family than";
     let says = says.replace("17322", &proof_bytes(&good).to_string());
     fails(3, &says, &verify(&shorter, &own, &[]));

@@ -67,8 +67,8 @@ fn a32_a47_lengths_and_headers() {
         assert!(matches!(refused(&proof[..cut]), ProofError::Element(_)));
     }
     let mut version = proof.clone();
-    version[8] = 2;
-    assert_eq!(refused(&version), ProofError::Version { found: 2 });
+    version[8] = 3;
+    assert_eq!(refused(&version), ProofError::Version { found: 3 });
     let mut magic = proof;
     magic[0] ^= 1;
     assert_eq!(refused(&magic), ProofError::Magic);
@@ -151,12 +151,12 @@ fn a46_target_group_elements() {
             }
             other => panic!("{field:?}: {other:?}"),
         };
-        refused(&[0; 288], "not in the target group"); // -1
-        let mut torus = [0; 288];
+        refused(&[0; 192], "not in the target group"); // -1
+        let mut torus = [0; 192];
         torus[47] = 5;
-        refused(&torus, "not in the target group"); // of norm 1, not cyclotomic
-        refused(&[0x1f; 288], "canonical");
-        let mut one = [0; 288];
+        refused(&torus, "not in the target group"); // cyclotomic, of another order
+        refused(&[0x1f; 192], "canonical");
+        let mut one = [0; 192];
         one[0] = 0x80;
         // 1 is in the group.
         assert!(matches!(verdict(field, &one), Err(VerifyError::Equations { .. })));
@@ -404,7 +404,7 @@ proptest! {
         header in any::<bool>(),
     ) {
         let bench = squares_key();
-        let bytes = if header { [&b"HEKATNPF\x01\x00"[..], &bytes].concat() } else { bytes };
+        let bytes = if header { [&b"HEKATNPF\x02\x00"[..], &bytes].concat() } else { bytes };
         prop_assert!(crate::verify_with_test_keys(bench, &[], &bytes).is_err());
         prop_assert!(VerifyingKey::from_bytes(&bytes).is_err());
         let _ = Proof::key_digest(&bytes);

@@ -6,7 +6,7 @@ use hekaton_arith::{G1Point, G2Point, Group, Gt};
 
 const MAGIC: &[u8; 8] = b"HEKATNPF";
 /// Version of the proof file.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEADER: usize = 8 + 2 + 32;
 /// Number of GT elements outside the GIPA rounds.
 const FIXED_GT: usize = 10;
@@ -130,7 +130,7 @@ impl Field {
 
 /// An aggregate proof in its encoded form.
 ///
-/// `42 + 288 (10 + 6 l) + 4 * 48 + 4 * 96` bytes for l = ceil(log2 n) GIPA rounds: 20.8 kB for
+/// `42 + 192 (10 + 6 l) + 4 * 48 + 4 * 96` bytes for l = ceil(log2 n) GIPA rounds: 14.1 kB for
 /// 1,024 subcircuits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {

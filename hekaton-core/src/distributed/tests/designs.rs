@@ -242,8 +242,9 @@ fn values_travel_only_with_subcircuits_that_move() {
     let execution = circuit.execute().unwrap();
     let values: std::collections::BTreeSet<Vec<u8>> = (bench.layout.instance_ids())
         .flat_map(|id| execution.values.slots(&bench.layout, id))
-        .filter(|value| *value != Fr::default())
         .map(|value| hekaton_arith::fr_to_bytes(&value).to_vec())
+        // Short ones are in messages by chance: the last byte of a coordinate, and zeros behind it.
+        .filter(|bytes| bytes[8..] != [0; 24])
         .collect();
     let carries = |bytes: &[u8]| bytes.windows(32).any(|part| values.contains(part));
     for (design, moves) in
