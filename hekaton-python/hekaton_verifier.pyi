@@ -1,13 +1,15 @@
 """Verifies Hekaton proofs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import final
 
-PublicValues = str | Mapping[str, int | str] | Iterable[int | str]
-"""JSON text, or the values by name, or in the key's order: integers, or decimal or hexadecimal text (with 0x)."""
+# JSON text, or the values by name, or in the key's order: integers, or decimal or hexadecimal text (with 0x).
+_PublicValues = str | Mapping[str, int | str] | list[int | str] | list[int] | list[str] | tuple[int | str, ...]
 
 class Refused(ValueError):
     """A proof does not hold, or a key or public values cannot be read; the text says why."""
 
+@final
 class Key:
     """A verifying key. `circuit` and `parameters` are unverified text of its author; the rest follows from the key."""
 
@@ -38,11 +40,11 @@ class Key:
     def public_names(self) -> list[str]:
         """The names of the public values, in the key's order."""
 
-    def public_values(self, values: PublicValues) -> dict[str, int]:
+    def public_values(self, values: _PublicValues) -> dict[str, int]:
         """The public values as integers by name, in the key's order. Raises Refused unless they are those of this key."""
 
 def verify(
-    key: Key, proof: bytes, public_values: PublicValues, *, key_digest: str | None, accept_test_keys: bool = False
+    key: Key, proof: bytes, public_values: _PublicValues, *, key_digest: str | None, accept_test_keys: bool = False
 ) -> None:
     """Returns if the proof holds, and raises Refused if not.
 

@@ -1,20 +1,16 @@
 """Verifies Hekaton's proofs and derives verifying keys from key families, in plain Python.
 Written from docs/spec and docs/formats.md alone; `spec: PAGE#ANCHOR` and `formats: SECTION` say what is
 followed. G1 and G2 are written additively and, unlike in the specification, GT multiplicatively."""
-import json
-import re
-import struct
-import sys
+import json, re, struct, sys
 from collections import Counter, defaultdict
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple
-
 X = -0xD201000000010000
 Q = (X - 1) ** 2 * (X**4 - X**2 + 1) // 3 + X
 R = X**4 - X**2 + 1
 
-class Refused(Exception):
+class Refused(ValueError):
     """Says what is wrong with a key, a proof, public values or a layout."""
 
 def require(condition, what):
@@ -286,6 +282,8 @@ class Key:
         require(all(multiplicity for _, multiplicity in key.wires), "a multiplicity is 0")
         names = {wire[2:] for wire in key.public}
         require(len(types) == k and len(names) == len(key.public), "a name is there twice")
+        require(all(re.fullmatch("[a-z0-9_-]{1,64}", name) for name in types), "the name of a type")
+        require(all(re.fullmatch(r"[^][]+", name) for name, _ in names), "the name of a public wire")
         # cm_St cm_Sg cm_Sb [cm_ST cm_SV] | cm_gamma cm_delta cm_eta cm_Theta e(alpha,beta) K psi phi
         sizes = [288] * (5 if key.buses else 3) + [288] * 5 + [48, 48, 96]
         key.elements = [decode(reader.take(size)) for size in sizes]
@@ -298,15 +296,17 @@ class Key:
         """Public values from JSON. formats: Public values"""
         count = Counter(name for _, _, name, _ in self.public)
         names = [name if i == 0 and count[name] == 1 else f"{name}[{i}]" for _, _, name, i in self.public]
-        values = json.loads(text, object_pairs_hook=tuple)
+        # -0 becomes a negative number, too, and is refused
+        values = json.loads(text, object_pairs_hook=tuple, parse_int=lambda n: int(n.replace("-", "-1")))
+        require(isinstance(values, (tuple, list)) and len(values) == len(names), "not a list of all values")
         if isinstance(values, tuple):
-            require(sorted(names) == sorted(dict(values)) and len(names) == len(values), "wrong names")
+            require(sorted(names) == sorted(dict(values)), "wrong names")
             values = [dict(values)[name] for name in names]
         return list(map(scalar, values))
 
 def scalar(value):
     """formats: Public values"""
-    if isinstance(value, str) and re.fullmatch("0|[1-9][0-9]{0,77}|0x[0-9a-fA-F]{1,64}", value):
+    if isinstance(value, str) and re.fullmatch("0|[1-9][0-9]{0,77}|0x[0-9a-fA-F]{1,80}", value):
         value = int(value, 0)
     elif type(value) is not int or value >= 2**64:
         raise Refused(f"{value!r:.99} is not a number")
@@ -410,9 +410,9 @@ def derive(family, layout, parameters):
     reader = Reader(header)
     reader.trust()
     trust, circuit, _ = header[:reader.place], reader.text(2**16), reader.text(2**16)
-    largest, masks = reader.number(8, range(1, 2**40 + 1)), encode(reader.number(1, range(2)), 1)
+    largest, masks = reader.number(8, range(1, 2**32 + 1)), encode(reader.number(1, range(2)), 1)
     k = reader.number(4, range(1, 2**20 + 1))
-    types = [(reader.text(), reader.take(32), reader.number(8)) for _ in range(k)]
+    types = [(reader.text(), reader.take(32), reader.number(8, range(2**28))) for _ in range(k)]
     fixed = reader.take(288 + 48 + 48 + 96)
     reader.end()
     numbers = list(struct.iter_unpack("<6Q", buses[0] if buses else bytes(48 * k)))
@@ -485,7 +485,7 @@ def main(arguments):
     match arguments:
         case ["verify", key, proof, public, *options] if options in ([], ["--test-keys"]):
             key, proof, public = Key.read(read(key)), read(proof), read(public)
-            verify(key, key.values(public), proof, bool(options))
+            verify(key, key.values(public.decode()), proof, bool(options))
         case ["derive", family, layout, parameters, output]:
             Path(output).write_bytes(derive(read(family), json.loads(read(layout)), parameters))
         case _:
@@ -495,6 +495,6 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (Refused, ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError,
+    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError,
             ValueError) as error:
         sys.exit(f"refused: {error!r:.300}")

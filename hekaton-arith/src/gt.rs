@@ -133,7 +133,7 @@ impl Gt {
     }
 
     /// Decodes many elements with two inversions and checks that encodings are canonical and elements have order r. The error
-    /// carries the index of the first element that fails the first check that any of them fails.
+    /// carries the index of an element that fails.
     pub fn decompress_all(codes: &[[u8; Self::COMPRESSED]]) -> Result<Vec<Self>, (usize, GtError)> {
         let mut coordinates = Vec::with_capacity(codes.len());
         for (i, code) in codes.iter().enumerate() {
@@ -167,7 +167,7 @@ impl Gt {
         Torus::of_all(elements).iter().map(code).collect()
     }
 
-    /// Decodes [`Self::to_long_all`] with the checks of [`Self::decompress_all`].
+    /// Decodes [`Self::to_long_all`] with the same checks; the error carries the index of an element that fails.
     pub fn from_long_all(codes: &[[u8; Self::LONG]]) -> Result<Vec<Self>, (usize, GtError)> {
         let mut torus = Vec::with_capacity(codes.len());
         for (i, code) in codes.iter().enumerate() {

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 /// A statement and bytes that may prove it.
 struct Claim {
-    key: &'static str,
+    key: PathBuf,
     public: Vec<u64>,
     proof: Vec<u8>,
 }
@@ -27,7 +27,7 @@ fn golden(name: &str) -> PathBuf {
 fn proofs() -> Vec<Claim> {
     let (squarings, histogram) = (vec![3, 81], vec![0, 133, 1, 2, 0]);
     let claim = |key, name, public: &Vec<u64>| Claim {
-        key,
+        key: golden(key),
         public: public.clone(),
         proof: fs::read(golden(name)).unwrap(),
     };
@@ -48,7 +48,7 @@ fn python(script: &str) -> Command {
 /// Which claims each verifier accepts: this crate's, and that in Python.
 fn verdicts(claims: &[Claim]) -> [Vec<bool>; 2] {
     let script = "
-import concurrent.futures, functools, json, sys, verifier
+import functools, json, multiprocessing, sys, verifier
 
 @functools.cache
 def key(path):
@@ -62,19 +62,17 @@ def verdict(line):
     except verifier.Refused:
         return 'refused'
 
-with concurrent.futures.ProcessPoolExecutor() as processes:
-    print(*processes.map(verdict, sys.stdin, chunksize=8), sep='\\n')
+with multiprocessing.get_context('fork').Pool() as processes:
+    print(*processes.imap(verdict, sys.stdin, chunksize=8), sep='\\n')
 ";
     let mut child =
         python(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("needs python3");
     let mut input = child.stdin.take().unwrap();
-    let lines: String = claims
-        .iter()
-        .map(|c| format!("[{:?}, {:?}, {:?}]\n", golden(c.key), c.public, c.proof))
-        .collect();
+    let lines: String =
+        claims.iter().map(|c| format!("[{:?}, {:?}, {:?}]\n", c.key, c.public, c.proof)).collect();
     let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
     let ours = claims.iter().map(|claim| {
-        let key = VerifyingKey::from_bytes(&fs::read(golden(claim.key)).unwrap());
+        let key = VerifyingKey::from_bytes(&fs::read(&claim.key).unwrap());
         let public: Vec<_> = claim.public.iter().map(|&x| Fr::from(x)).collect();
         key.is_ok_and(|key| verify_with_test_keys(&key, &public, &claim.proof).is_ok())
     });
@@ -99,11 +97,113 @@ fn golden_proofs() {
         claims.push(claim);
     }
     // A key and a proof of versions that are no longer read.
-    claims.push(Claim { key: "v1.key", ..proofs().remove(0) });
+    claims.push(Claim { key: golden("v1.key"), ..proofs().remove(0) });
     let proof = fs::read(golden("format-1.proof")).unwrap();
     claims.push(Claim { proof, ..proofs().remove(0) });
     let expected: Vec<_> = (0..claims.len()).map(|i| i < right).collect();
     assert_eq!(verdicts(&claims), [expected.clone(), expected]);
+}
+
+/// Names that no type or public wire may have, in keys that are right otherwise.
+#[test]
+fn names_in_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = fs::read(golden("v2.key")).unwrap();
+    let key = VerifyingKey::from_bytes(&bytes).unwrap();
+    let with_name = |old: &str, new: u8| {
+        let mut bytes = bytes.clone();
+        let text = [&u32::try_from(old.len()).unwrap().to_le_bytes(), old.as_bytes()].concat();
+        let at = bytes.windows(text.len()).position(|part| part == text).unwrap();
+        bytes[at + 4] = new;
+        let end = bytes.len() - 32;
+        let checksum = blake3::hash(&bytes[..end]);
+        bytes[end..].copy_from_slice(checksum.as_bytes());
+        let path = folder.path().join(format!("{old}-{new}.key"));
+        fs::write(&path, &bytes).unwrap();
+        (path, VerifyingKey::from_bytes(&bytes))
+    };
+    let (kind, wire) = (&key.types[0].name, &key.public[0].name);
+    let mut claims = Vec::new();
+    for (name, new) in [(kind, b'A'), (kind, b'/'), (kind, b' '), (wire, b'['), (wire, b']')] {
+        let (path, read) = with_name(name, new);
+        assert!(read.is_err(), "{name} {new}");
+        claims.push(Claim { key: path, ..proofs().remove(0) });
+    }
+    assert_eq!(verdicts(&claims), [vec![false; 5], vec![false; 5]]);
+    // Control: another good name is read, by both.
+    let (path, read) = with_name(kind, b'z');
+    read.unwrap();
+    let output = python("import sys, verifier; verifier.Key.read(open(sys.argv[1], 'rb').read())")
+        .arg(path)
+        .status()
+        .expect("needs python3");
+    assert!(output.success());
+}
+
+/// Texts that are public values, and others.
+#[test]
+fn public_values_as_json() {
+    let key = VerifyingKey::from_bytes(&fs::read(golden("v2.key")).unwrap()).unwrap();
+    let names = key.public_names();
+    let [a, b] = [&names[0], &names[1]];
+    let r = "52435875175126190479447740508185965837690552500527637822603658699938581184513";
+    let long = format!("[3, \"0x{}51\"]", "0".repeat(78));
+    let texts = [
+        "[3, 81]".to_owned(),
+        " [ \"3\" , \"0x51\" ] ".to_owned(),
+        "[3, 18446744073709551615]".to_owned(),
+        format!("{{\"{a}\": 3, \"{b}\": \"0xaB\"}}"),
+        format!("{{\"{b}\": 81, \"{a}\": \"0\"}}"),
+        long.clone(),
+        // and what is none
+        long.replace("0x", "0x0"),
+        String::new(),
+        "\"38\"".to_owned(),
+        "38".to_owned(),
+        "null".to_owned(),
+        "[3]".to_owned(),
+        "[3, 81, 1]".to_owned(),
+        "[3, -0]".to_owned(),
+        "[3, -1]".to_owned(),
+        "[3, 81.0]".to_owned(),
+        "[3, 1e2]".to_owned(),
+        "[3, NaN]".to_owned(),
+        "[3, true]".to_owned(),
+        "[3, [81]]".to_owned(),
+        "[3, \"081\"]".to_owned(),
+        "[3, \"0X51\"]".to_owned(),
+        "[3, \"0x\"]".to_owned(),
+        "[3, \"\"]".to_owned(),
+        "[3, \" 81\"]".to_owned(),
+        "[3, \"8_1\"]".to_owned(),
+        "[3, 18446744073709551616]".to_owned(),
+        format!("[3, \"{r}\"]"),
+        "\u{feff}[3, 81]".to_owned(),
+        "[3, 81] x".to_owned(),
+        format!("{{\"{a}\": 3}}"),
+        format!("{{\"{a}\": 3, \"{b}\": 81, \"c\": 1}}"),
+        format!("{{\"{a}\": 3, \"{b}\": 81, \"{a}\": 3}}"),
+    ];
+    let script = "
+import sys, verifier
+key = verifier.Key.read(open(sys.argv[1], 'rb').read())
+for text in sys.argv[2:]:
+    try:
+        print(*key.values(text))
+    except ValueError:
+        print('refused')
+";
+    let output = python(script).arg(golden("v2.key")).args(&texts).output().expect("needs python3");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let ours = texts.iter().map(|text| match key.values_from_json(text) {
+        Ok(values) => values.iter().map(Fr::to_string).collect::<Vec<_>>().join(" "),
+        Err(_) => "refused".to_owned(),
+    });
+    let ours: Vec<_> = ours.collect();
+    let python: Vec<_> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
+    assert_eq!(ours, python);
+    assert_eq!(ours.iter().position(|line| line == "refused"), Some(6));
+    assert!(ours[6..].iter().all(|line| line == "refused"), "{ours:?}");
 }
 
 /// Bytes that differ in one place, elements that stand elsewhere or have another sign, other lengths, other public values.
@@ -118,7 +218,7 @@ fn mutations(number: usize) -> Vec<Claim> {
     };
     let mutation = |i: usize| {
         let Claim { key, public, proof } = &proofs[i % proofs.len()];
-        let (mut public, mut proof) = (public.clone(), proof.clone());
+        let (key, mut public, mut proof) = (key.clone(), public.clone(), proof.clone());
         let elements = elements(proof.len());
         let (start, size) = elements[below(elements.len())];
         match (i / proofs.len()) % 16 {
@@ -185,7 +285,7 @@ fn agree(number: usize) {
         // A mutation may put an element where an equal one was.
         let unchanged = original
             .iter()
-            .any(|o| (o.key, &o.public, &o.proof) == (claim.key, &claim.public, &claim.proof));
+            .any(|o| (&o.key, &o.public, &o.proof) == (&claim.key, &claim.public, &claim.proof));
         assert_eq!((ours, python), (unchanged, unchanged), "mutation {i}");
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! A refusal is an exception, so a program cannot overlook it.
 
-use hekaton_core::{Fr, Trust, VerifyingKey};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use hekaton_core::{Fr, Trust, VerifyingKey, VerifyingKeyError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyString};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
 use serde_json::{Map, Value};
 
 /// The verifier, for Python 3.10 and later.
@@ -35,53 +35,61 @@ fn refused(why: impl ToString) -> PyErr {
 /// A verifying key: Key(data). Its constructor checks all that can be checked without a proof.
 #[pyclass(frozen, module = "hekaton_verifier")]
 #[derive(Debug)]
-pub struct Key(VerifyingKey);
+pub struct Key {
+    key: VerifyingKey,
+    digest: String,
+}
 
 #[pymethods]
 impl Key {
     #[new]
-    fn new(data: &[u8]) -> PyResult<Self> {
-        VerifyingKey::from_bytes(data).map(Self).map_err(refused)
+    fn new(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        py.detach(|| {
+            let key = VerifyingKey::from_bytes(data)?;
+            let digest = hex::encode(key.digest());
+            Ok(Self { key, digest })
+        })
+        .map_err(|error: VerifyingKeyError| refused(error))
     }
 
     #[getter]
-    fn digest(&self) -> String {
-        hex::encode(self.0.digest())
+    fn digest(&self) -> &str {
+        &self.digest
     }
 
     #[getter]
     fn circuit(&self) -> &str {
-        &self.0.circuit
+        &self.key.circuit
     }
 
     #[getter]
     fn parameters(&self) -> &str {
-        &self.0.parameters
+        &self.key.parameters
     }
 
     #[getter]
     fn subcircuits(&self) -> u64 {
-        self.0.instances
+        self.key.instances
     }
 
     #[getter]
     fn zero_knowledge(&self) -> bool {
-        self.0.zero_knowledge
+        self.key.zero_knowledge
     }
 
     #[getter]
     fn trust(&self) -> std::borrow::Cow<'static, str> {
-        self.0.trust.statement()
+        self.key.trust.statement()
     }
 
     #[getter]
     fn is_test_key(&self) -> bool {
-        self.0.trust == Trust::InsecureSeed
+        self.key.trust == Trust::InsecureSeed
     }
 
     #[getter]
     fn public_names(&self) -> Vec<String> {
-        self.0.public_names()
+        self.key.public_names()
     }
 
     /// The public values as integers by name, in the key's order.
@@ -92,47 +100,67 @@ impl Key {
     ) -> PyResult<Bound<'py, PyDict>> {
         let numbers = py.import("builtins")?.getattr("int")?;
         let by_name = PyDict::new(py);
-        for (name, value) in self.0.public_names().iter().zip(self.values(values)?) {
+        for (name, value) in self.key.public_names().iter().zip(self.values(values)?) {
             by_name.set_item(name, numbers.call1((value.to_string(),))?)?;
         }
         Ok(by_name)
     }
 
     fn __repr__(&self) -> String {
-        format!("<Key of circuit '{}', digest {}>", self.0.circuit, self.digest())
+        format!("<Key of circuit '{}', digest {}>", self.key.circuit, self.digest)
     }
 }
 
 impl Key {
     fn values(&self, values: &Bound<'_, PyAny>) -> PyResult<Vec<Fr>> {
         let text = match values.cast::<PyString>() {
-            Ok(text) => text.to_str()?.to_owned(),
+            Ok(text) => unicode(text)?,
             Err(_) => json(values)?.to_string(),
         };
-        self.0.values_from_json(&text).map_err(refused)
+        self.key.values_from_json(&text).map_err(refused)
     }
 }
 
-/// Values by name, or in the key's order, as JSON.
+/// Values by name, or in the key's order, as JSON. Other iterables are refused: bytes would be numbers, a set has no order.
 fn json(values: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if let Ok(by_name) = values.cast::<PyDict>() {
-        let entries = by_name.iter().map(|(name, value)| Ok((name.extract()?, number(&value)?)));
-        return Ok(Value::Object(entries.collect::<PyResult<Map<_, _>>>()?));
+    if let Ok(by_name) = values.cast::<PyMapping>() {
+        let mut entries = Map::new();
+        for item in by_name.items()?.iter() {
+            let (name, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = item.extract()?;
+            entries.insert(unicode(&name)?, number(&value)?);
+        }
+        return Ok(Value::Object(entries));
+    }
+    if !values.is_instance_of::<PyList>() && !values.is_instance_of::<PyTuple>() {
+        let expected = "public values are JSON text, a mapping, a list or a tuple";
+        return Err(wrong_type(expected, values));
     }
     let list = values.try_iter()?.map(|value| number(&value?));
     Ok(Value::Array(list.collect::<PyResult<_>>()?))
 }
 
-/// A number as text, since Python's integers have any size.
+/// A number as text, since Python's integers have any size; in hexadecimal, which Python writes at any length.
 fn number(value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    let is_number = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
-    if !is_number && !value.is_instance_of::<PyString>() {
-        let kind = value.get_type().name()?.to_string();
-        return Err(PyTypeError::new_err(format!(
-            "a public value is an int or a str, not a {kind}"
-        )));
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Value::String(unicode(text)?));
     }
-    Ok(Value::String(value.str()?.to_str()?.to_owned()))
+    if !value.is_instance_of::<PyInt>() || value.is_instance_of::<PyBool>() {
+        return Err(wrong_type("a public value is an int or a str", value));
+    }
+    let hexadecimal = value.py().import("builtins")?.getattr("hex")?.call1((value,))?;
+    Ok(Value::String(hexadecimal.extract()?))
+}
+
+/// A text, which may have surrogates that no encoding has.
+fn unicode(text: &Bound<'_, PyString>) -> PyResult<String> {
+    text.to_str().map(str::to_owned).map_err(refused)
+}
+
+fn wrong_type(expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    match found.get_type().name() {
+        Ok(name) => PyTypeError::new_err(format!("{expected}, not a {name}")),
+        Err(error) => error,
+    }
 }
 
 /// Verifies a proof: returns None if it holds, and raises Refused if not.
@@ -154,10 +182,10 @@ fn verify(
     if let Some(expected) = key_digest {
         let expected = expected.trim().to_ascii_lowercase();
         if hex::decode(&expected).map(|bytes| bytes.len()) != Ok(32) {
-            return Err(PyValueError::new_err("key_digest: expected 64 hexadecimal digits"));
+            return Err(refused("key_digest is not 64 hexadecimal digits"));
         }
-        let found = key.digest();
-        if expected != found {
+        let found = &key.digest;
+        if expected != *found {
             let why = "the verifying key is not the required one: its digest is";
             return Err(refused(format!("{why} {found}, expected {expected}")));
         }
@@ -167,7 +195,6 @@ fn verify(
         true => hekaton_core::verify_with_test_keys,
         false => hekaton_core::verify,
     };
-    // Other threads run meanwhile. The bytes are a copy: Python's may change.
-    let proof = proof.to_vec();
-    py.detach(|| verify(&key.0, &values, &proof)).map_err(refused)
+    // Other threads run meanwhile.
+    py.detach(|| verify(&key.key, &values, proof)).map_err(refused)
 }

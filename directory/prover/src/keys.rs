@@ -252,6 +252,8 @@ impl EpochKeys {
         }
         let instances = subcircuits as usize + 1;
         let rounds = instances.next_power_of_two().ilog2() as usize;
+        // First the version: another one has other lengths.
+        Proof::key_digest(&proof.proof).map_err(|error| Unverified::Rejected(error.to_string()))?;
         let (found, expected) = (proof.proof.len(), Proof::encoded_len(rounds));
         if found != expected {
             return rejected(format!("it has {found} bytes, expected {expected}"));

@@ -336,7 +336,8 @@ impl FamilyKey {
         self.header.types.iter().position(|kind| kind.kind.name == name)
     }
 
-    /// Returns the digest of the whole key, byte for byte, as it was when it was made or opened. Pinning it pins every derived key:
+    /// Returns the digest of the whole key, byte for byte, as it was when it was made or opened; a mapped file may have changed
+    /// since, and the digest of what [derivation](crate::derive) read is in the derived key. Pinning it pins every derived key:
     /// derivation reads nothing else, and does not check points. A digest without the higher powers, which
     /// follow from the first ones in an honest key, would pin nothing: one of them at infinity makes
     /// the elements of a subcircuit vanish (spec: key-family#digest).

@@ -221,8 +221,8 @@ pub fn setup_family_from(
 /// The circuit must have the constraints of the family: its types are synthesized, without a witness, unless those of the
 /// family are [pinned](PreparedCircuit::with_pinned_types).
 ///
-/// **Points are not checked.** If the family comes from a party you do not trust, compare its
-/// [digest](FamilyKey::digest) first.
+/// **Points are not checked.** If the family comes from a party you do not trust, compare the digest of the points that
+/// were read, `family` of the verifying key, with one that you trust.
 ///
 /// # Errors
 /// When the circuit does not fit the family.
@@ -329,8 +329,8 @@ fn types_of(family: &FamilyKey, wiring: &Wiring) -> Result<Vec<usize>, DeriveErr
 /// Number of instances whose pairings one thread computes at a time.
 const CHUNK: usize = 64;
 
-/// Number of pairs whose points one thread adds up at a time.
-const PAIRS: usize = 1 << 14;
+/// Number of pairs whose points one thread adds up at a time; few in tests, whose tables are short.
+const PAIRS: usize = if cfg!(test) { 4 } else { 1 << 14 };
 
 /// The elements of derived keys, as points.
 struct Derivation<'a> {
@@ -509,6 +509,7 @@ fn bus_parts(
         return (G1Point::msm(&ic[layout.parameters()], parameters), G1Point::IDENTITY);
     };
     let st = G1Point::msm(&ic[layout.parameters()], parameters);
+    assert_eq!(ic[layout.pairs()].len(), pairs.len(), "an IC for each pair");
     let parts =
         ic[layout.pairs()].par_chunks(PAIRS).zip(pairs.par_chunks(PAIRS)).map(|(ic, pairs)| {
             [0, 1].map(|at| G1Point::msm(ic, &pairs.iter().map(|p| p[at]).collect::<Vec<Fr>>()))
