@@ -35,11 +35,11 @@ pub enum GtError {
 pub struct Gt(pub(crate) blst_fp12);
 
 impl Gt {
-    /// Length of the compressed encoding in bytes: two elements of Fq2.
+    /// Length of the compressed encoding in bytes, in the torus T6: two elements of Fq2.
     pub const COMPRESSED: usize = 192;
 
-    /// Length of the longer encoding in bytes: three elements of Fq2.
-    pub const LONG: usize = 288;
+    /// Length of the encoding in the torus T2 in bytes: three elements of Fq2.
+    pub const T2: usize = 288;
 
     /// The neutral element.
     pub fn identity() -> Self {
@@ -108,7 +108,7 @@ impl Gt {
 
     /// The index of the first of some elements of the cyclotomic subgroup whose order is not r: f^q = f^u for those that
     /// have it.
-    fn find_of_other_order(elements: &[Self]) -> Option<usize> {
+    fn find_of_wrong_order(elements: &[Self]) -> Option<usize> {
         let fields: Vec<blst_fp12> = elements.iter().map(|f| f.0).collect();
         // u is negative
         let powers = backend::to_abs_u(&fields);
@@ -141,13 +141,13 @@ impl Gt {
             coordinates.push(decoded.map(|[a, b, c, d]| [Fq2::new(a, b), Fq2::new(c, d)]));
         }
         let mut inverses: Vec<Fq2> =
-            coordinates.iter().map(|y| y.map_or(Fq2::ONE, |[c1, _]| c1)).collect();
+            coordinates.iter().map(|y| y.map_or(Fq2::ONE, |[c1, _]| c1 + c1.double())).collect();
         if let Some(i) = inverses.iter().position(Zero::is_zero) {
             return Err((i, GtError::NotInGroup));
         }
         ark_ff::batch_inversion(&mut inverses);
         let torus = |(y, inverse): (&Option<[Fq2; 2]>, &Fq2)| {
-            y.map(|[c1, c2]| Torus([Torus::first_product(&c2) * inverse, c1, c2]))
+            y.map(|[c1, c2]| Torus([Torus::three_c0_c1(&c2) * inverse, c1, c2]))
         };
         let torus: Vec<_> = coordinates.iter().zip(&inverses).map(torus).collect();
         Torus::to_all(&torus)
@@ -158,8 +158,8 @@ impl Gt {
         Self::decompress_all(&[*code]).map(|v| v[0]).map_err(|(_, e)| e)
     }
 
-    /// Encodes in the longer form that keys have: all three coordinates in the torus.
-    pub fn to_long_all(elements: &[Self]) -> Vec<[u8; Self::LONG]> {
+    /// Compresses to the torus T2, as in keys: all three coordinates.
+    pub fn to_t2_all(elements: &[Self]) -> Vec<[u8; Self::T2]> {
         let code = |y: &Option<Torus>| match y {
             Some(Torus([c0, c1, c2])) => encode([c0.c0, c0.c1, c1.c0, c1.c1, c2.c0, c2.c1]),
             None => identity_code(),
@@ -167,15 +167,18 @@ impl Gt {
         Torus::of_all(elements).iter().map(code).collect()
     }
 
-    /// Decodes [`Self::to_long_all`] with the same checks; the error carries the index of an element that fails.
-    pub fn from_long_all(codes: &[[u8; Self::LONG]]) -> Result<Vec<Self>, (usize, GtError)> {
+    /// Decodes [`Self::to_t2_all`] with the same checks; the error carries the index of an element that fails.
+    pub fn from_t2_all(codes: &[[u8; Self::T2]]) -> Result<Vec<Self>, (usize, GtError)> {
         let mut torus = Vec::with_capacity(codes.len());
         for (i, code) in codes.iter().enumerate() {
             let y = decode::<6>(code)
                 .map_err(|e| (i, e))?
                 .map(|[a, b, c, d, e, f]| Torus([Fq2::new(a, b), Fq2::new(c, d), Fq2::new(e, f)]));
-            if y.as_ref().is_some_and(|Torus([c0, c1, c2])| *c0 * c1 != Torus::first_product(c2)) {
-                return Err((i, GtError::NotInGroup));
+            if let Some(Torus([c0, c1, c2])) = &y {
+                let product = *c0 * c1;
+                if product + product.double() != Torus::three_c0_c1(c2) {
+                    return Err((i, GtError::NotInGroup));
+                }
             }
             torus.push(y);
         }
@@ -192,12 +195,11 @@ impl Gt {
 struct Torus([Fq2; 3]);
 
 impl Torus {
-    /// The product c0 c1 that goes with c2.
-    fn first_product(c2: &Fq2) -> Fq2 {
-        let third = Fq::from(3u64).inverse().expect("q is not 3");
+    /// 3 c0 c1 = 3 xi c2^2 + 1.
+    fn three_c0_c1(c2: &Fq2) -> Fq2 {
         let square = c2.square();
-        // xi = u + 1
-        Fq2::new(square.c0 - square.c1 + third, square.c0 + square.c1)
+        let product = Fq2::new(square.c0 - square.c1, square.c0 + square.c1);
+        product + product.double() + Fq2::ONE
     }
 
     /// The torus elements, `None` for the neutral element.
@@ -235,7 +237,7 @@ impl Torus {
                 }
             })
             .collect();
-        match Gt::find_of_other_order(&out) {
+        match Gt::find_of_wrong_order(&out) {
             Some(i) => Err((i, GtError::NotInGroup)),
             None => Ok(out),
         }

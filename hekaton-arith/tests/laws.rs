@@ -415,7 +415,7 @@ group_laws!(g2, G2Point, G2Affine, G2Projective);
 
 fn ark_gt(f: &Gt) -> Fq12 {
     // by way of the longer encoding: f = (y + w) / (y - w)
-    let code = Gt::to_long_all(&[*f])[0];
+    let code = Gt::to_t2_all(&[*f])[0];
     if f.is_identity() {
         return Fq12::ONE;
     }
@@ -486,8 +486,8 @@ proptest! {
         let elements: Vec<Gt> = xs.iter().map(|x| g.mul(x)).collect();
         let codes = Gt::compress_all(&elements);
         prop_assert_eq!(Gt::decompress_all(&codes), Ok(elements.clone()));
-        let long = Gt::to_long_all(&elements);
-        prop_assert_eq!(Gt::from_long_all(&long), Ok(elements.clone()));
+        let long = Gt::to_t2_all(&elements);
+        prop_assert_eq!(Gt::from_t2_all(&long), Ok(elements.clone()));
         for (code, long) in codes.iter().zip(&long) {
             prop_assert_eq!(&code[1..], &long[97..]);
         }
@@ -744,8 +744,8 @@ fn gt_decoding_refuses_what_is_not_in_the_group() {
         assert_eq!(decode(code), Err(GtError::NotInGroup));
     }
     refusals(|code| Gt::decompress(&code), |f| f.compress(), element);
-    let long = |code| Gt::from_long_all(&[code]).map(|f| f[0]).map_err(|(_, e)| e);
-    refusals(long, |f| Gt::to_long_all(&[f])[0], element);
+    let long = |code| Gt::from_t2_all(&[code]).map(|f| f[0]).map_err(|(_, e)| e);
+    refusals(long, |f| Gt::to_t2_all(&[f])[0], element);
     // in the torus, but not in the cyclotomic subgroup
     let mut torus = [0; 288];
     torus[47] = 5;
@@ -809,7 +809,7 @@ fn gt_decoding_refuses_cyclotomic_elements_of_another_order() {
         bytes.reverse();
         chunk.copy_from_slice(&bytes);
     }
-    assert_eq!(Gt::from_long_all(&[code]), Err((0, GtError::NotInGroup)));
+    assert_eq!(Gt::from_t2_all(&[code]), Err((0, GtError::NotInGroup)));
     let short = code[96..].try_into().unwrap();
     assert_eq!(Gt::decompress(short), Err(GtError::NotInGroup));
 }

@@ -134,8 +134,8 @@ fn moved_gt(code: &[u8], up: bool) -> Option<Vec<u8>> {
     match <&[u8; Gt::COMPRESSED]>::try_from(code) {
         Ok(code) => Some(moved(Gt::decompress(code).ok()?).compress().to_vec()),
         Err(_) => {
-            let element = Gt::from_long_all(&[code.try_into().ok()?]).ok()?[0];
-            Some(Gt::to_long_all(&[moved(element)])[0].to_vec())
+            let element = Gt::from_t2_all(&[code.try_into().ok()?]).ok()?[0];
+            Some(Gt::to_t2_all(&[moved(element)])[0].to_vec())
         }
     }
 }

@@ -86,7 +86,7 @@ impl FamilyHeader {
             out.extend_from_slice(&kind.r1cs);
             out.extend_from_slice(&(*slots as u64).to_le_bytes());
         }
-        out.extend_from_slice(&Gt::to_long_all(&[self.shared.alpha_beta])[0]);
+        out.extend_from_slice(&Gt::to_t2_all(&[self.shared.alpha_beta])[0]);
         out.extend(self.shared.k.encode());
         out.extend(self.shared.psi_1.encode());
         out.extend(self.shared.phi_2.encode());
@@ -115,11 +115,11 @@ impl FamilyHeader {
             Ok(())
         })?;
         let code = reader.array("e(alpha, beta)")?;
-        let alpha_beta = Gt::from_long_all(&[code])
-            .map_err(|(_, e)| reader.invalid("e(alpha, beta)", Gt::LONG, e))?[0];
+        let alpha_beta = Gt::from_t2_all(&[code])
+            .map_err(|(_, e)| reader.invalid("e(alpha, beta)", Gt::T2, e))?[0];
         if alpha_beta.is_identity() {
             let why = "the neutral element is not allowed";
-            return Err(reader.invalid("e(alpha, beta)", Gt::LONG, why));
+            return Err(reader.invalid("e(alpha, beta)", Gt::T2, why));
         }
         let (k, psi_1, phi_2) = VerifyingKey::read_bases(&mut reader)?;
         reader.finish()?;

@@ -505,10 +505,10 @@ fn bus_parts(
     constants: &Preprocessed<'_>,
 ) -> (G1Point, G1Point) {
     let Preprocessed { parameters, pairs, .. } = *constants;
-    let Some([_, b_v]) = layout.bus_challenges() else {
-        return (G1Point::msm(&ic[layout.parameters()], parameters), G1Point::IDENTITY);
-    };
     let st = G1Point::msm(&ic[layout.parameters()], parameters);
+    let Some([_, b_v]) = layout.bus_challenges() else {
+        return (st, G1Point::IDENTITY);
+    };
     assert_eq!(ic[layout.pairs()].len(), pairs.len(), "an IC for each pair");
     let parts =
         ic[layout.pairs()].par_chunks(PAIRS).zip(pairs.par_chunks(PAIRS)).map(|(ic, pairs)| {

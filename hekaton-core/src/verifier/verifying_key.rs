@@ -265,7 +265,7 @@ impl VerifyingKey {
             out.extend_from_slice(&wire.multiplicity.to_le_bytes());
             out.extend_from_slice(&fr_to_bytes(&wire.value));
         }
-        for code in Gt::to_long_all(&self.gt_elements()) {
+        for code in Gt::to_t2_all(&self.gt_elements()) {
             out.extend_from_slice(&code);
         }
         out.extend(self.k.encode());
@@ -521,12 +521,12 @@ impl VerifyingKey {
         reader: &mut Reader<'_>,
         buses: bool,
     ) -> Result<(Vec<Gt>, Option<Box<[Gt; 2]>>), DecodeError> {
-        let mut codes = vec![[0; Gt::LONG]; if buses { 10 } else { 8 }];
+        let mut codes = vec![[0; Gt::T2]; if buses { 10 } else { 8 }];
         for code in &mut codes {
             *code = reader.array("target group element")?;
         }
-        let mut gt = Gt::from_long_all(&codes).map_err(|(i, e)| {
-            reader.invalid("target group element", (codes.len() - i) * Gt::LONG, e)
+        let mut gt = Gt::from_t2_all(&codes).map_err(|(i, e)| {
+            reader.invalid("target group element", (codes.len() - i) * Gt::T2, e)
         })?;
         let of_buses = buses.then(|| Box::new([gt.remove(3), gt.remove(3)]));
         // An identity among the commitments to gamma, delta, eta and Theta, or as e(alpha, beta),
