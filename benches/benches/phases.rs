@@ -36,7 +36,7 @@ fn phases(c: &mut Criterion) {
         engine.each(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round)).unwrap();
     let aggregate = || {
         let committed = coordinator.committed(commitments.clone(), &engine).unwrap();
-        committed.proven(responses.clone()).unwrap().aggregate().unwrap()
+        committed.proven(responses.clone()).unwrap().finish().unwrap()
     };
     group.bench_function("aggregate and verify", |b| b.iter(aggregate));
     let proof = aggregate();

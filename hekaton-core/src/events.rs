@@ -30,12 +30,14 @@ pub enum Phase {
     Prove,
     /// Aggregating the proofs into one, and verifying it.
     Aggregate,
+    /// Putting a direct proof together, and verifying it.
+    Assemble,
 }
 
 impl Phase {
     /// All phases in order.
-    pub const ALL: [Self; 5] =
-        [Self::LoadKeys, Self::Execute, Self::Commit, Self::Prove, Self::Aggregate];
+    pub const ALL: [Self; 6] =
+        [Self::LoadKeys, Self::Execute, Self::Commit, Self::Prove, Self::Aggregate, Self::Assemble];
 
     /// Returns the name of the phase, for people.
     pub fn name(self) -> &'static str {
@@ -45,6 +47,7 @@ impl Phase {
             Self::Commit => "commit round",
             Self::Prove => "prove round",
             Self::Aggregate => "aggregate",
+            Self::Assemble => "assemble",
         }
     }
 }

@@ -120,8 +120,9 @@ pub use encoding::DecodeError;
 pub use hekaton_arith::{Backend, BackendError, Fr};
 pub use hekaton_circuit as circuit;
 pub use verifier::{
-    Equation, KeyType, NamedValue, Proof, ProofError, PublicValuesError, Trust, VerifyError,
-    VerifyingKey, VerifyingKeyError, verify, verify_with_test_keys,
+    DirectKey, DirectKeyError, DirectProof, Equation, KeyType, NamedValue, Proof, ProofError,
+    ProofKind, PublicValuesError, Trust, VerifyError, VerifyingKey, VerifyingKeyError, verify,
+    verify_direct, verify_direct_with_test_keys, verify_with_test_keys,
 };
 
 #[cfg(feature = "prover")]
@@ -153,9 +154,9 @@ pub use {
     keys::{FamilyKey, ProverKeys},
     pool::{LocalEngine, Pool},
     protocol::{
-        Cancellation, DeriveError, KeySink, ProveError, ProveOptions, ProvenRun, SetupError,
-        SetupOptions, WitnessCheck, derive, prove, prove_prepared, setup, setup_family, setup_into,
-        setup_prepared,
+        Cancellation, DeriveError, DirectRun, KeySink, ProveError, ProveOptions, ProvenRun,
+        SetupError, SetupOptions, WitnessCheck, derive, prove, prove_prepared, setup, setup_family,
+        setup_into, setup_prepared,
     },
     randomness::Randomness,
 };

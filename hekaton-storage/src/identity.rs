@@ -1,6 +1,6 @@
 //! The identity of a run: its keys and its input.
 
-use hekaton_core::VerifyingKey;
+use hekaton_core::{DirectRun, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
 /// The keys and the input of a run. Runs with the same identity and the same seed have the same
@@ -27,6 +27,9 @@ pub(crate) struct PublicIdentity {
     pub(crate) subcircuits: u64,
     verifying_key_digest: String,
     layout_digest: String,
+    /// The run digest of a direct run (spec: direct#run); none for an aggregated proof.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    direct_run_digest: Option<String>,
 }
 
 impl RunIdentity {
@@ -40,8 +43,17 @@ impl RunIdentity {
             subcircuits: key.instances,
             verifying_key_digest: hex::encode(key.digest()),
             layout_digest: hex::encode(key.layout),
+            direct_run_digest: None,
         };
         Self { public, input }
+    }
+
+    /// Makes it the identity of a direct run: a run of one kind, or under one key and context, is not
+    /// resumed as another (spec: direct#run).
+    #[must_use]
+    pub fn direct(mut self, run: &DirectRun<'_>) -> Self {
+        self.public.direct_run_digest = Some(hex::encode(run.digest()));
+        self
     }
 
     /// The digest of the input as stored in `run.json`, keyed so that a guess of the input cannot be
@@ -53,9 +65,10 @@ impl RunIdentity {
 }
 
 impl PublicIdentity {
-    /// Reports whether the run is under this key.
-    pub(crate) fn is_for(&self, key: &VerifyingKey) -> bool {
+    /// Reports whether the run is under this key, and a direct one with this digest or an aggregated one.
+    pub(crate) fn is_for(&self, key: &VerifyingKey, direct: Option<[u8; 32]>) -> bool {
         self.verifying_key_digest == hex::encode(key.digest())
+            && self.direct_run_digest == direct.map(hex::encode)
     }
 
     /// The differences from `now`, one clause each.
@@ -77,6 +90,21 @@ impl PublicIdentity {
                 format!("its {what}: {} then, {} now", short(then), short(now))
             })
             .collect();
+        let kind = |run: &Self| match run.direct_run_digest {
+            Some(_) => "a direct proof",
+            None => "an aggregated proof",
+        };
+        match (&self.direct_run_digest, &now.direct_run_digest) {
+            (Some(then), Some(now)) if then != now => out.push(format!(
+                "its direct key or its context: run digest {} then, {} now",
+                short(then),
+                short(now)
+            )),
+            (then, found) if then.is_some() != found.is_some() => {
+                out.push(format!("its kind: {} then, {} now", kind(self), kind(now)));
+            }
+            _ => {}
+        }
         if self.subcircuits != now.subcircuits {
             out.push(format!(
                 "its number of subcircuits: {} then, {} now",

@@ -287,8 +287,8 @@ impl RunDirectory {
 }
 
 impl Journal for RunDirectory {
-    fn is_for(&self, key: &VerifyingKey) -> bool {
-        self.identity.is_for(key)
+    fn is_for(&self, key: &VerifyingKey, direct: Option<[u8; 32]>) -> bool {
+        self.identity.is_for(key, direct)
     }
 
     fn is_resumed(&self) -> bool {

@@ -24,12 +24,14 @@ pub struct Squares {
     /// `true` if there is also an instance of a type without shared wires, which knows a square
     /// root of 49.
     pub lonely: bool,
+    /// The number of additional rows of odd types.
+    pub rows: usize,
 }
 
 impl Squares {
     /// Creates a chain of instances of these types, with public ends.
     pub fn new(kinds: &[usize]) -> Self {
-        Self { kinds: kinds.to_vec(), public: true, lonely: false }
+        Self { kinds: kinds.to_vec(), public: true, lonely: false, rows: 12 }
     }
 
     fn types(&self) -> usize {
@@ -130,7 +132,7 @@ impl Circuit for Squares {
         (square + FpVar::constant(Fr::from(3 + kind as u64))).enforce_equal(subcircuit.slot(1)?)?;
         if kind % 2 == 1 {
             let mut product = input.clone();
-            for _ in 0..12 {
+            for _ in 0..self.rows {
                 product = &product * input;
             }
             let _ = product.value();

@@ -71,7 +71,7 @@ fn measure(options: &Options, engine: &LocalEngine, n: usize) -> Result<Measured
         let responses = engine.each(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round))?;
         let proven = committed.proven(responses)?;
         // includes verification of the result, as in every run
-        let (second, aggregated) = time(|| proven.aggregate());
+        let (second, aggregated) = time(|| proven.finish());
         let proof = aggregated?;
         times.push(first + second);
         bytes = proof.as_bytes().len();

@@ -140,7 +140,7 @@ pub fn rounds(
     if executes == Executes::Ranks {
         executed.values = Values::OnRanks(OnRanks::new(circuit));
     }
-    let coordinator = Coordinator::of(circuit, keys, executed);
+    let coordinator = Coordinator::of(circuit, keys, None, executed);
     let silent = Recorder::silent();
     let recorder = options.recorder.unwrap_or(&silent);
     let randomness = Randomness::seeded_not_zero_knowledge(1);

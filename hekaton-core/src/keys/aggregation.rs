@@ -3,8 +3,9 @@
 
 use super::sections::{KeyFileError, Sections};
 use crate::mirage::MirageVerifier;
-use crate::verifier::verifying_key::VerifyingKey;
-use hekaton_arith::{G1Point, G2Point, Group};
+use crate::pool::Pool;
+use crate::verifier::verifying_key::{Commitments, VerifyingKey};
+use hekaton_arith::{G1Point, G2Point, Group, Gt, MillerLoop, pairing};
 use hekaton_circuit::MemoryChallenges;
 
 /// The aggregation key: 576 N bytes of powers, where N is n rounded up to a power of two, and 196
@@ -185,6 +186,48 @@ impl AggregationKey {
         let sg: Vec<G1Point> = self.type_of()?.iter().map(|kind| by_type[*kind as usize]).collect();
         G1Point::batch_add(&mut out, &sg);
         Ok(out)
+    }
+
+    /// Computes the commitments of a verifying key to the elements of this key
+    /// (spec: aggregation#commitments), on the pool's threads.
+    ///
+    /// # Errors
+    /// When a section is missing or damaged.
+    pub fn commitments(&self, pool: &impl Pool) -> Result<Commitments, KeyFileError> {
+        let (phi, psi, n, type_of) = (self.phi()?, self.psi()?, self.instances, self.type_of()?);
+        let v: Vec<G2Point> = psi.iter().step_by(2).take(n).copied().collect();
+        let w: Vec<G1Point> = phi.iter().step_by(2).take(n).copied().collect();
+        let part = n.div_ceil(pool.threads()).max(1);
+        let commit = |x: &[G1Point]| -> Gt {
+            let parts: Vec<_> = x.chunks(part).zip(v.chunks(part)).collect();
+            MillerLoop::product(pool.map(parts, |(x, v)| MillerLoop::new(x, v))).finish()
+        };
+        // An element that all instances of a type share is paired once, with the sum of their
+        // commitment keys.
+        let mut of_type = vec![(Vec::new(), Vec::new()); self.types];
+        for (kind, (w, v)) in type_of.iter().zip(w.iter().zip(&v)) {
+            of_type[*kind as usize].0.push(*w);
+            of_type[*kind as usize].1.push(*v);
+        }
+        let sums = of_type.iter().map(|(w, v)| (G1Point::sum(w), G2Point::sum(v)));
+        let (w_sums, v_sums): (Vec<G1Point>, Vec<G2Point>) = sums.unzip();
+        let commit_types = |points: &[G1Point]| MillerLoop::new(points, &v_sums).finish();
+        let elements = self.elements()?;
+        let element = |j: usize| {
+            let column: Vec<G2Point> = elements.iter().map(|e| e[j]).collect();
+            MillerLoop::new(&w_sums, &column).finish()
+        };
+        let buses = self.buses()?;
+        Ok(Commitments {
+            st: commit(self.st()?),
+            sg: commit_types(self.sg()?),
+            sb: commit(self.sb()?),
+            buses: buses.map(|buses| [commit_types(buses.tags), commit(buses.values)]),
+            gamma: pairing(&G1Point::sum(&w), self.gamma()?),
+            delta: element(0),
+            eta: element(1),
+            theta: element(2),
+        })
     }
 
     /// Returns the verifier of single proofs.

@@ -3,6 +3,7 @@
 
 mod aggregation;
 mod circuit_match;
+mod direct;
 mod family;
 mod map;
 mod prover_keys;
@@ -12,6 +13,7 @@ mod stored_rows;
 pub use aggregation::{AggregationKey, BusParts};
 pub use circuit_match::{CircuitMismatch, check_circuit, check_family_circuit};
 pub(crate) use circuit_match::{have_wiring, keys_match};
+pub use direct::ExportError;
 pub use family::{FamilyHeader, FamilyKey, FamilyType, SharedPoints};
 pub(crate) use family::{FamilyPoints, MAX_INSTANCES};
 pub use prover_keys::ProverKeys;

@@ -12,7 +12,7 @@ use crate::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
 use crate::protocol::session::{Answers, Session};
 use crate::protocol::worker::{Worker, WorkerError};
 use crate::randomness::Randomness;
-use crate::verifier::proof::Proof;
+use crate::verifier::proof::{Proof, ProofKind};
 use crate::verifier::transcript::Sponge;
 use hekaton_circuit::Masking;
 use std::time::Instant;
@@ -37,8 +37,12 @@ impl<'a, E: Engine> Attempt<'a, E> {
         let (mut responses, proven) = self.prove(&prove, committed, &commitments)?;
 
         self.session.check_cancelled()?;
-        let since = self.session.recorder.phase_start(Phase::Aggregate, 1, 0);
-        let mut proof = proven.aggregate();
+        let phase = match self.coordinator.proof_kind() {
+            ProofKind::Aggregated => Phase::Aggregate,
+            ProofKind::Direct => Phase::Assemble,
+        };
+        let since = self.session.recorder.phase_start(phase, 1, 0);
+        let mut proof = proven.finish();
         // Some Mirage equations fail: replace the wrong proofs, then aggregate with the same
         // challenges (spec: distributed#blame, distributed#repair).
         if let Err(CoordinatorError::BadSubcircuits { instances }) = &proof
@@ -49,7 +53,10 @@ impl<'a, E: Engine> Attempt<'a, E> {
         }
         // Every Mirage equation holds, so either a rank's part of the aggregation is wrong, or the
         // shared values do not balance: then rank 0 fails, too (spec: distributed#repair).
-        if matches!(proof, Err(CoordinatorError::Aggregate(_))) && self.session.engine.ranks() > 1 {
+        if matches!(proof, Err(CoordinatorError::Aggregate(_)))
+            && phase == Phase::Aggregate
+            && self.session.engine.ranks() > 1
+        {
             self.session.notice(
                 "every subcircuit's proof verifies, but the aggregate that the ranks computed does \
                  not: possible hardware fault; rank 0 repeats the aggregation alone",
@@ -68,7 +75,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
         if let Some(journal) = self.session.options.journal {
             journal.finish(&verified)?;
         }
-        self.session.phase_end(Phase::Aggregate, since, verified.as_bytes().len() as u64)?;
+        self.session.phase_end(phase, since, verified.as_bytes().len() as u64)?;
         Ok(verified)
     }
 
@@ -249,7 +256,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
         if Some(committed.prove_round()) != round.challenges {
             return Err(ProveError::WrongChallenges);
         }
-        Ok(committed.proven(responses.to_vec())?.aggregate())
+        Ok(committed.proven(responses.to_vec())?.finish())
     }
 }
 

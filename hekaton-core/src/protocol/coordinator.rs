@@ -13,18 +13,21 @@ use crate::events::TypeSummary;
 use crate::keys::{ProverKeys, have_wiring, keys_match};
 use crate::pool::Pool;
 pub use crate::protocol::coordinator_error::CoordinatorError;
+use crate::protocol::direct::DirectRun;
 use crate::protocol::executed::{
     Executed, InstanceDigest, OnRanks, Values, digest, execution_digest, instance_id,
 };
 use crate::protocol::messages::{Commitment, Job, OwnJob, ProofResponse, ProveRound};
 use crate::protocol::worker::is_synthesized;
 use crate::randomness::{Purpose, Randomness};
-use crate::verifier::proof::Proof;
+use crate::verifier::direct::verify_direct_with_test_keys;
+use crate::verifier::proof::{Proof, ProofKind};
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::{VerifyError, public_sum, verify_with_test_keys};
 use hekaton_arith::{Fr, G1Point, Group};
 use hekaton_circuit::{
-    Counts, Execution, ExecutionError, Layout, LookUps, Masking, PreparedCircuit, PrivateInput,
+    Counts, Execution, ExecutionError, Layout, LookUps, Masking, MemoryChallenges, PreparedCircuit,
+    PrivateInput,
 };
 use std::sync::{Arc, PoisonError};
 
@@ -32,6 +35,8 @@ use std::sync::{Arc, PoisonError};
 pub struct Coordinator<'a> {
     circuit: &'a PreparedCircuit<'a>,
     keys: &'a ProverKeys,
+    direct: Option<DirectRun<'a>>,
+    /// The digest of the verifying key, or that of the direct run.
     key_digest: [u8; 32],
     shared: Shared<'a>,
     layout: &'a Layout,
@@ -83,7 +88,7 @@ impl<'a> Coordinator<'a> {
         provers: usize,
     ) -> Result<Self, CoordinatorError> {
         Self::check(circuit, keys, pool, provers)?;
-        Ok(Self::of(circuit, keys, Executed::here(circuit, pool)?))
+        Ok(Self::of(circuit, keys, None, Executed::here(circuit, pool)?))
     }
 
     /// Checks that keys belong to a circuit's code, as [`new`](Self::new) does, with up to `provers`
@@ -106,16 +111,19 @@ impl<'a> Coordinator<'a> {
     pub(crate) fn of(
         circuit: &'a PreparedCircuit<'a>,
         keys: &'a ProverKeys,
+        direct: Option<DirectRun<'a>>,
         executed: Executed<'a>,
     ) -> Self {
         let (layout, vk) = (circuit.layout(), &keys.verifying);
         let Executed { values, public, digests } = executed;
-        let key_digest = vk.digest();
+        // One seed has other masks in a run of the other kind (spec: direct#run).
+        let key_digest = direct.map_or_else(|| vk.digest(), |run| run.digest());
         #[allow(clippy::cast_possible_truncation, reason = "there are fewer types than 2^32")]
         let type_of = layout.instance_ids().map(|id| layout.type_index(id) as u32).collect();
         Self {
             circuit,
             keys,
+            direct,
             key_digest,
             shared: Shared::new(&keys.aggregation, vk.k),
             layout,
@@ -354,6 +362,22 @@ impl<'a> Coordinator<'a> {
         }
     }
 
+    /// Verifies a proof of this execution, of the kind that the run makes.
+    pub(crate) fn verify(&self, proof: &[u8]) -> Result<(), VerifyError> {
+        let (keys, public) = (self.keys, &self.public_values);
+        match &self.direct {
+            Some(DirectRun { key, context }) => {
+                verify_direct_with_test_keys(key, public, context, proof)
+            }
+            None => verify_with_test_keys(&keys.verifying, public, proof),
+        }
+    }
+
+    /// The kind of proof that the run makes.
+    pub(crate) fn proof_kind(&self) -> ProofKind {
+        self.direct.map_or(ProofKind::Aggregated, |_| ProofKind::Direct)
+    }
+
     /// Returns what all blocks of the aggregation read.
     pub(crate) fn shared(&self) -> &Shared<'a> {
         &self.shared
@@ -386,20 +410,44 @@ impl<'a> Coordinator<'a> {
         // spec: distributed#collect
         let commitments = one_each("commit", self.instances(), commitments, |c| c.instance)?;
         let vk = &self.keys.verifying;
-        // Pads are the identity in every vector (spec: aggregation#padding).
-        let committing = {
-            let d = padded_commitments(&commitments, self.shared.padded());
-            Committing::new(&self.shared, vk, sponge, &self.public_values, &d, blocks)
-                .map_err(Into::into)?
+        let stage = match self.direct {
+            Some(run) => {
+                let memory = run.memory(&self.public_values, &commitments);
+                Stage::Direct(run, memory)
+            }
+            None => {
+                // Pads are the identity in every vector (spec: aggregation#padding).
+                let d = padded_commitments(&commitments, self.shared.padded());
+                let committing =
+                    Committing::new(&self.shared, vk, sponge, &self.public_values, &d, blocks)
+                        .map_err(Into::into)?;
+                Stage::Aggregated(Box::new(committing))
+            }
         };
         // The verifier rejects a pole (zero denominator) in its own sum, so it is found before the
         // prove round (spec: memory-check#pole, verifier#public-sum).
         if let Err(VerifyError::Pole { address }) =
-            public_sum(vk, &self.public_values, &committing.memory())
+            public_sum(vk, &self.public_values, &stage.memory())
         {
             return Err(CoordinatorError::Pole { address });
         }
-        Ok(Committed { coordinator: self, commitments, committing })
+        Ok(Committed { coordinator: self, commitments, stage })
+    }
+}
+
+/// What follows the commitments, by kind of proof.
+enum Stage<'a, B> {
+    Aggregated(Box<Committing<'a, Box<dyn Sponge>, B>>),
+    Direct(DirectRun<'a>, MemoryChallenges),
+}
+
+impl<B: Blocks> Stage<'_, B> {
+    /// The challenges of the memory check.
+    fn memory(&self) -> MemoryChallenges {
+        match self {
+            Self::Aggregated(committing) => committing.memory(),
+            Self::Direct(_, memory) => *memory,
+        }
     }
 }
 
@@ -407,7 +455,7 @@ impl<'a> Coordinator<'a> {
 pub struct Committed<'a, B> {
     coordinator: &'a Coordinator<'a>,
     commitments: Vec<Commitment>,
-    committing: Committing<'a, Box<dyn Sponge>, B>,
+    stage: Stage<'a, B>,
 }
 
 impl<B> std::fmt::Debug for Committed<'_, B> {
@@ -421,7 +469,7 @@ impl<B> std::fmt::Debug for Committed<'_, B> {
 impl<'a, B: Blocks> Committed<'a, B> {
     /// Returns the message that all workers receive in the prove round.
     pub fn prove_round(&self) -> ProveRound {
-        ProveRound { memory: self.committing.memory() }
+        ProveRound { memory: self.stage.memory() }
     }
 
     /// Takes the answers of the prove round.
@@ -429,7 +477,7 @@ impl<'a, B: Blocks> Committed<'a, B> {
     /// # Errors
     /// When there is not exactly one answer per instance.
     pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a, B>, CoordinatorError> {
-        let Self { coordinator, commitments, committing } = self;
+        let Self { coordinator, commitments, stage } = self;
         let responses = one_each("prove", coordinator.instances(), responses, |r| r.instance)?;
         // The proofs are of the values that were committed to before the challenges existed
         // (spec: buses#commit-round).
@@ -441,7 +489,7 @@ impl<'a, B: Blocks> Committed<'a, B> {
             let kind = coordinator.type_name(instance).to_owned();
             return Err(CoordinatorError::Marked { instance, kind });
         }
-        Ok(Proven { coordinator, commitments, committing, responses })
+        Ok(Proven { coordinator, commitments, stage, responses })
     }
 }
 
@@ -449,7 +497,7 @@ impl<'a, B: Blocks> Committed<'a, B> {
 pub struct Proven<'a, B> {
     coordinator: &'a Coordinator<'a>,
     commitments: Vec<Commitment>,
-    committing: Committing<'a, Box<dyn Sponge>, B>,
+    stage: Stage<'a, B>,
     responses: Vec<ProofResponse>,
 }
 
@@ -460,24 +508,24 @@ impl<B> std::fmt::Debug for Proven<'_, B> {
 }
 
 impl<B: Blocks> Proven<'_, B> {
-    /// Aggregates, and returns the proof only if it verifies.
+    /// Aggregates, or puts a direct proof together, and returns the proof only if it verifies.
     ///
     /// # Errors
     /// When the proof does not verify, with the bad subcircuits if there are any.
-    pub fn aggregate(self) -> Result<Proof, CoordinatorError> {
-        let Self { coordinator, commitments, committing, responses } = self;
-        let memory = committing.memory();
-        let proofs = responses.iter().map(|response| (response.instance, &response.proof));
-        let vectors = ProofVectors::new(proofs, coordinator.shared.padded());
-        let proof = committing.finish(&vectors).map_err(Into::into)?;
+    pub fn finish(self) -> Result<Proof, CoordinatorError> {
+        let Self { coordinator, commitments, stage, responses } = self;
+        let memory = stage.memory();
+        let proof = match stage {
+            Stage::Aggregated(committing) => {
+                let proofs = responses.iter().map(|response| (response.instance, &response.proof));
+                let vectors = ProofVectors::new(proofs, coordinator.shared.padded());
+                committing.finish(&vectors).map_err(Into::into)?
+            }
+            Stage::Direct(run, _) => run.proof(&commitments, &responses),
+        };
         // Whatever workers and ranks answered, a wrong proof is never returned
         // (spec: distributed#trust).
-        let verdict = verify_with_test_keys(
-            &coordinator.keys.verifying,
-            &coordinator.public_values,
-            proof.as_bytes(),
-        );
-        let Err(error) = verdict else { return Ok(proof) };
+        let Err(error) = coordinator.verify(proof.as_bytes()) else { return Ok(proof) };
         Err(coordinator.blame(&commitments, &responses, &memory, &proof, error)?)
     }
 }

@@ -57,9 +57,9 @@ pub enum CoordinatorError {
          circuit on this input, which names them; no proof was produced"
     )]
     Buses,
-    /// Every subcircuit's proof verifies, but the aggregate does not.
+    /// Every subcircuit's proof verifies, but the proof as a whole does not.
     #[error(
-        "every subcircuit's proof verifies, but the aggregate does not ({0}); no proof was produced"
+        "every subcircuit's proof verifies, but the proof as a whole does not ({0}); no proof was produced"
     )]
     Aggregate(VerifyError),
     /// The challenges hit a pole (zero denominator) at a public wire or a constant: restart with new

@@ -195,7 +195,7 @@ fn traffic(coordinator: &Coordinator<'_>, phase: Phase, instance: usize) -> u64 
     let bytes = match phase {
         Phase::Commit => 32 * coordinator.slots(instance) + Commitment::LEN,
         Phase::Prove => ProveRound::LEN + ProofResponse::LEN,
-        Phase::LoadKeys | Phase::Execute | Phase::Aggregate => 0,
+        Phase::LoadKeys | Phase::Execute | Phase::Aggregate | Phase::Assemble => 0,
     };
     bytes as u64
 }

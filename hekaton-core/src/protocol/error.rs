@@ -24,6 +24,11 @@ pub enum ProveError {
     /// The journal belongs to other keys.
     #[error("the run directory was opened for another verifying key than the one in use")]
     ForeignJournal,
+    /// The direct key belongs to other keys.
+    #[error(
+        "the direct key is of another verifying key than the one in use: export it from these keys"
+    )]
+    ForeignDirectKey,
     /// A commitment differs when it is recomputed. Proofs were made under its challenges, so
     /// everything restarts with new randomness (spec: distributed#repair).
     #[error("the commitment of subcircuit {instance}{by} was wrong: possible hardware fault")]

@@ -82,8 +82,9 @@ pub type Accept<'a> = dyn FnMut(Vec<&[u8]>) -> usize + 'a;
 
 /// Keeps the answers of a run, so that an interrupted run can be resumed.
 pub trait Journal: std::fmt::Debug + Sync {
-    /// Reports whether the journal was opened for this key.
-    fn is_for(&self, key: &VerifyingKey) -> bool;
+    /// Reports whether the journal was opened for this key, and for a direct run with this digest or an
+    /// aggregated one.
+    fn is_for(&self, key: &VerifyingKey, direct: Option<[u8; 32]>) -> bool;
 
     /// Reports whether an earlier process started the run.
     fn is_resumed(&self) -> bool;

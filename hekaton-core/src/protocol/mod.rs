@@ -10,6 +10,7 @@ mod attempt;
 pub mod coordinator;
 mod coordinator_error;
 mod counting;
+mod direct;
 pub mod engine;
 mod error;
 pub(crate) mod executed;
@@ -26,6 +27,7 @@ mod setup;
 pub mod worker;
 
 pub use crate::mirage::WitnessCheck;
+pub use direct::DirectRun;
 pub use error::ProveError;
 pub use family::{DeriveError, derive, follows_from, setup_family};
 #[cfg(any(test, feature = "testing"))]

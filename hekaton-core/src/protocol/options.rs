@@ -3,6 +3,7 @@
 use crate::events::Recorder;
 use crate::mirage::WitnessCheck;
 use crate::protocol::accelerator::Accelerators;
+use crate::protocol::direct::DirectRun;
 use crate::protocol::journal::Journal;
 use crate::randomness::Randomness;
 use std::num::NonZeroUsize;
@@ -48,6 +49,7 @@ pub struct ProveOptions<'a> {
     pub(crate) recorder: Option<&'a Recorder<'a>>,
     pub(crate) journal: Option<&'a dyn Journal>,
     pub(crate) accelerators: Option<&'a Accelerators>,
+    pub(crate) direct: Option<DirectRun<'a>>,
 }
 
 impl Default for ProveOptions<'_> {
@@ -69,6 +71,7 @@ impl<'a> ProveOptions<'a> {
             recorder: None,
             journal: None,
             accelerators: None,
+            direct: None,
         }
     }
 
@@ -117,6 +120,14 @@ impl<'a> ProveOptions<'a> {
     /// [`Serve`](crate::distributed::Serve). Default: none.
     pub fn accelerators(mut self, accelerators: &'a Accelerators) -> Self {
         self.accelerators = Some(accelerators);
+        self
+    }
+
+    /// Makes the run a direct one, with the proof that [`verify_direct`](crate::verify_direct) takes
+    /// (spec: direct#run). A run is of one kind from before its first commitment: whoever wants both proofs
+    /// makes two runs. Default: an aggregated proof.
+    pub fn direct(mut self, run: DirectRun<'a>) -> Self {
+        self.direct = Some(run);
         self
     }
 

@@ -14,7 +14,6 @@ use crate::randomness::Randomness;
 use crate::verifier::proof::Proof;
 use crate::verifier::public_values::NamedValue;
 use crate::verifier::transcript::{Merlin, Sponge};
-use crate::verifier::verify::verify_with_test_keys;
 use hekaton_arith::Fr;
 use hekaton_circuit::{Circuit, ExecutionError, PreparedCircuit};
 use std::sync::Mutex;
@@ -150,10 +149,15 @@ impl<E: Engine> Session<'_, E> {
 
     /// Executes the circuit, and emits the event that describes the run.
     fn start(&self) -> Result<Coordinator<'_>, ProveError> {
-        let (recorder, journal) = (self.recorder, self.options.journal);
+        let (recorder, journal, direct) =
+            (self.recorder, self.options.journal, self.options.direct);
+        if direct.is_some_and(|run| *run.key.verifying() != self.keys.verifying) {
+            return Err(ProveError::ForeignDirectKey);
+        }
+        let digest = direct.map(|run| run.digest());
         // The journal's answers and its seed are bound to a verifying key
         // (spec: zero-knowledge#resume).
-        if journal.is_some_and(|journal| !journal.is_for(&self.keys.verifying)) {
+        if journal.is_some_and(|journal| !journal.is_for(&self.keys.verifying, digest)) {
             return Err(ProveError::ForeignJournal);
         }
         let since = recorder.phase_start(Phase::Execute, 1, 0);
@@ -162,7 +166,7 @@ impl<E: Engine> Session<'_, E> {
         let own = self.options.provers.map_or(threads, |provers| provers.get().min(threads));
         Coordinator::check(self.circuit, self.keys, self.engine.pool(), own)?;
         let executed = self.engine.execute(self.circuit, self.keys)?;
-        let coordinator = Coordinator::of(self.circuit, self.keys, executed);
+        let coordinator = Coordinator::of(self.circuit, self.keys, direct, executed);
         self.phase_end(Phase::Execute, since, 0)?;
         let vk = &self.keys.verifying;
         // A proof with a known seed is not zero-knowledge, whatever the keys say
@@ -198,8 +202,7 @@ impl<E: Engine> Session<'_, E> {
         else {
             return Ok(None);
         };
-        let public_values = coordinator.public_values();
-        match verify_with_test_keys(&self.keys.verifying, public_values, &bytes) {
+        match coordinator.verify(&bytes) {
             Ok(()) => {
                 self.notice("the run was already finished; its proof verifies");
                 // The process that finished the run may have been killed before it removed the

@@ -48,7 +48,7 @@ fn no_public_values_no_shared_wires_no_masks() {
         accepts(Squares::new(&[0]), zero_knowledge);
     }
     // Nothing is shared at all: the only subcircuit is of the type with s = 0.
-    let lonely = Squares { kinds: vec![], public: false, lonely: true };
+    let lonely = Squares { kinds: vec![], public: false, lonely: true, rows: 0 };
     let bench = Bench::new(lonely, false);
     let cheater = Cheater { values: vec![vec![]], ..Cheater::new(&bench, &Fr::from(5u64)) };
     assert_eq!(bench.verify(&[], &cheater.finish()), Ok(()));

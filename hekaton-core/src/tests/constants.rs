@@ -23,7 +23,7 @@ use hekaton_circuit::{
 
 /// A chain w' = w^2 + c, in which each subcircuit reads its own constant c.
 #[derive(Clone, Debug)]
-struct Chain {
+pub(crate) struct Chain {
     /// The constant of each subcircuit.
     constants: Vec<Fr>,
     /// Constants that nobody reads.
@@ -33,13 +33,13 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(constants: &[Fr]) -> Self {
+    pub(crate) fn new(constants: &[Fr]) -> Self {
         Self { constants: constants.to_vec(), idle: Vec::new(), set: None }
     }
 }
 
 /// The wires of a [`Chain`], and its constants by subcircuit.
-struct Plan {
+pub(crate) struct Plan {
     wires: Vec<WireId>,
     constants: Vec<WireId>,
 }

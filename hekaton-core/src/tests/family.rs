@@ -27,12 +27,12 @@ fn engine() -> LocalEngine {
     LocalEngine::new(None).unwrap()
 }
 
-fn options(seed: u64, zero_knowledge: bool) -> SetupOptions {
+pub(crate) fn options(seed: u64, zero_knowledge: bool) -> SetupOptions {
     SetupOptions::new("test").insecure_seed(seed).zero_knowledge(zero_knowledge)
 }
 
 /// The keys of a family with the types of a circuit.
-fn family(
+pub(crate) fn family(
     circuit: &Squares,
     instances: usize,
     options: &SetupOptions,
@@ -48,7 +48,11 @@ fn family(
 }
 
 /// A circuit with derived keys; it has all types of the family.
-fn derived(circuit: Squares, family: &FamilyKey, types: Vec<ProvingKey>) -> Bench<Squares> {
+pub(crate) fn derived(
+    circuit: Squares,
+    family: &FamilyKey,
+    types: Vec<ProvingKey>,
+) -> Bench<Squares> {
     let prepared = PreparedCircuit::new(&circuit).unwrap();
     let (aggregation, verifying) = derive(family, &prepared, "{}", &engine()).unwrap();
     let layout = prepared.layout().clone();

@@ -362,7 +362,7 @@ fn a13_pole() {
 struct Forgetful(Randomness);
 
 impl Journal for Forgetful {
-    fn is_for(&self, _: &crate::VerifyingKey) -> bool {
+    fn is_for(&self, _: &crate::VerifyingKey, _: Option<[u8; 32]>) -> bool {
         true
     }
 

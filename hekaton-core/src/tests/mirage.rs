@@ -333,7 +333,7 @@ fn a49_bad_answers_are_named() {
         responses.sort_by_key(|r| r.instance);
         spoil(&mut commitments, &mut responses);
         let committed = coordinator.committed(commitments, &bench.engine)?;
-        committed.proven(responses)?.aggregate()
+        committed.proven(responses)?.finish()
     };
     assert!(run(&|_, _| {}).is_ok());
     let named = |result: Result<_, CoordinatorError>| match result {

@@ -12,6 +12,8 @@ pub(crate) mod binding;
 mod buses;
 mod completeness;
 mod constants;
+mod direct;
+mod direct_runs;
 mod family;
 mod leaks;
 mod library;

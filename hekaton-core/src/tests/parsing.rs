@@ -68,7 +68,7 @@ fn a32_a47_lengths_and_headers() {
     }
     let mut version = proof.clone();
     version[8] = 3;
-    assert_eq!(refused(&version), ProofError::Version { found: 3 });
+    assert_eq!(refused(&version), ProofError::Version { found: 3, expected: 2 });
     let mut magic = proof;
     magic[0] ^= 1;
     assert_eq!(refused(&magic), ProofError::Magic);

@@ -4,6 +4,7 @@
 //! Prover and verifier draw their challenges from the same [`FiatShamir`](transcript::FiatShamir),
 //! so neither can draw a challenge before it has absorbed everything that the challenge must bind.
 
+pub mod direct;
 pub(crate) mod polynomials;
 pub(crate) mod proof;
 pub(crate) mod public_values;
@@ -11,7 +12,12 @@ pub(crate) mod transcript;
 pub(crate) mod verify;
 pub(crate) mod verifying_key;
 
-pub use proof::{Proof, ProofError};
+pub use direct::{
+    DirectKey, DirectKeyError, DirectProof, verify_direct, verify_direct_with_test_keys,
+};
+pub use proof::{Proof, ProofError, ProofKind};
 pub use public_values::{NamedValue, PublicValuesError, values_to_json};
 pub use verify::{Equation, VerifyError, verify, verify_with_test_keys};
-pub use verifying_key::{FixedElements, KeyType, Trust, VerifyingKey, VerifyingKeyError};
+pub use verifying_key::{
+    Commitments, FixedElements, KeyType, Trust, VerifyingKey, VerifyingKeyError,
+};

@@ -5,11 +5,69 @@ use crate::verifier::verifying_key::VerifyingKey;
 use hekaton_arith::{G1Point, G2Point, Group, Gt};
 
 const MAGIC: &[u8; 8] = b"HEKATNPF";
+const DIRECT_MAGIC: &[u8; 8] = b"HEKATNDP";
 /// Version of the proof file.
 const VERSION: u16 = 2;
+/// Version of the file of a direct proof.
+const DIRECT_VERSION: u16 = 1;
 const HEADER: usize = 8 + 2 + 32;
 /// Number of GT elements outside the GIPA rounds.
 const FIXED_GT: usize = 10;
+
+/// The kind of a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProofKind {
+    /// One small proof for all subcircuits (spec: aggregation).
+    Aggregated,
+    /// The proofs of all subcircuits, for few of them (spec: direct).
+    Direct,
+}
+
+impl ProofKind {
+    /// Reads the kind of a proof from its first bytes.
+    ///
+    /// # Errors
+    /// When they are those of no kind.
+    pub fn of(bytes: &[u8]) -> Result<Self, ProofError> {
+        match bytes.get(..8) {
+            Some(magic) if magic == MAGIC => Ok(Self::Aggregated),
+            Some(magic) if magic == DIRECT_MAGIC => Ok(Self::Direct),
+            _ => Err(ProofError::Magic),
+        }
+    }
+
+    fn version(self) -> u16 {
+        match self {
+            Self::Aggregated => VERSION,
+            Self::Direct => DIRECT_VERSION,
+        }
+    }
+
+    /// The start of a file, up to and with the digest of the key.
+    #[cfg(any(feature = "prover", test))]
+    pub(crate) fn header(self, key_digest: &[u8; 32]) -> Vec<u8> {
+        let magic = match self {
+            Self::Aggregated => MAGIC,
+            Self::Direct => DIRECT_MAGIC,
+        };
+        [&magic[..], &self.version().to_le_bytes(), key_digest].concat()
+    }
+}
+
+/// Reads the digest of the key that a proof was made for, from the header alone.
+pub(crate) fn key_digest_of_kind(bytes: &[u8], kind: ProofKind) -> Result<[u8; 32], ProofError> {
+    let found = ProofKind::of(bytes)?;
+    if found != kind {
+        return Err(ProofError::OtherKind { found });
+    }
+    let mut reader = Reader::new(bytes);
+    reader.take(8, "magic")?;
+    let (found, expected) = (reader.u16("format version")?, kind.version());
+    if found != expected {
+        return Err(ProofError::Version { found, expected });
+    }
+    Ok(reader.array("digest of the key")?)
+}
 
 /// Why bytes are not a proof under a verifying key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,12 +78,20 @@ pub enum ProofError {
     Magic,
     /// Another version.
     #[error(
-        "the proof has format version {found}, but this program reads version {VERSION}: \
+        "the proof has format version {found}, but this program reads version {expected}: \
          verify it with the program that made it"
     )]
     Version {
         /// The version in the file.
         found: u16,
+        /// The version that this program reads.
+        expected: u16,
+    },
+    /// The proof is of the other kind.
+    #[error("{}", other_kind(*.found))]
+    OtherKind {
+        /// The kind of the proof.
+        found: ProofKind,
     },
     /// The proof was made for another verifying key.
     #[error(
@@ -50,6 +116,19 @@ pub enum ProofError {
     /// An element does not decode.
     #[error("{0}")]
     Element(#[from] DecodeError),
+}
+
+fn other_kind(found: ProofKind) -> &'static str {
+    match found {
+        ProofKind::Direct => {
+            "this is a direct proof, and the key is for aggregated ones: verify it under a direct key, \
+             which `hekaton export verifier` writes"
+        }
+        ProofKind::Aggregated => {
+            "this is an aggregated proof, and the key is for direct ones: verify it under its \
+             verifying key"
+        }
+    }
 }
 
 /// A field of the proof. The order of the encodings is the order of the transcript.
@@ -128,9 +207,9 @@ impl Field {
     }
 }
 
-/// An aggregate proof in its encoded form.
+/// A proof in its encoded form, of either kind.
 ///
-/// `42 + 192 (10 + 6 l) + 4 * 48 + 4 * 96` bytes for l = ceil(log2 n) GIPA rounds: 14.1 kB for
+/// An aggregated one has `42 + 192 (10 + 6 l) + 4 * 48 + 4 * 96` bytes for l = ceil(log2 n) GIPA rounds: 14.1 kB for
 /// 1,024 subcircuits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
@@ -138,7 +217,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Returns the length in bytes of every proof under a key with `rounds` GIPA rounds.
+    /// Returns the length in bytes of every aggregated proof under a key with `rounds` GIPA rounds.
     pub fn encoded_len(rounds: usize) -> usize {
         HEADER
             + (FIXED_GT + 6 * rounds) * Gt::COMPRESSED
@@ -150,28 +229,24 @@ impl Proof {
         &self.bytes
     }
 
-    /// Reads the digest of the verifying key that a proof was made for, from its header alone.
+    /// Reads the digest of the verifying key that an aggregated proof was made for, from its header
+    /// alone.
     ///
     /// # Errors
-    /// When the bytes are not a proof of this version, or too short.
+    /// When the bytes are not such a proof of this version, or too short.
     pub fn key_digest(bytes: &[u8]) -> Result<[u8; 32], ProofError> {
-        let mut reader = Reader::new(bytes);
-        if reader.take(8, "magic").ok() != Some(MAGIC) {
-            return Err(ProofError::Magic);
-        }
-        let found = reader.u16("format version")?;
-        if found != VERSION {
-            return Err(ProofError::Version { found });
-        }
-        Ok(reader.array("digest of the verifying key")?)
+        key_digest_of_kind(bytes, ProofKind::Aggregated)
     }
 
     /// Starts a proof without fields; the prover appends them in order.
     #[cfg(feature = "prover")]
     pub(crate) fn begin(vk_digest: &[u8; 32]) -> Self {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(vk_digest);
+        Self { bytes: ProofKind::Aggregated.header(vk_digest) }
+    }
+
+    /// A direct proof in its encoded form.
+    #[cfg(feature = "prover")]
+    pub(crate) fn of_direct(bytes: Vec<u8>) -> Self {
         Self { bytes }
     }
 

@@ -29,6 +29,10 @@ pub enum Equation {
     KeyV,
     /// The folded key w_f and the ledger key W_r follow from the challenges.
     KeyW,
+    /// The memory check of a direct proof (spec: direct#checks).
+    Ledger,
+    /// The subcircuits' equations of a direct proof.
+    Pairings,
 }
 
 impl std::fmt::Display for Equation {
@@ -39,6 +43,8 @@ impl std::fmt::Display for Equation {
             Self::Z => "Z (the subcircuits' proofs and the memory check)",
             Self::KeyV => "KZG for v (folded commitment key in G2)",
             Self::KeyW => "KZG for w (folded commitment key in G1)",
+            Self::Ledger => "of the ledger sum (the memory check)",
+            Self::Pairings => "of pairings (the subcircuits' proofs)",
         })
     }
 }

@@ -159,26 +159,34 @@ pub struct VerifyingKey {
     pub(crate) phi_2: G2Point,
 }
 
+/// The commitments of a verifying key (spec: aggregation#commitments).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Commitments {
+    /// Commitment to St, the part of each instance's public sum S that no challenge multiplies.
+    pub st: Gt,
+    /// Commitment to Sg, the part of S that g multiplies.
+    pub sg: Gt,
+    /// Commitment to Sb, the part of S that b multiplies.
+    pub sb: Gt,
+    /// In circuits with buses: commitments to ST and SV, the parts of S that b_T and b_V multiply.
+    pub buses: Option<[Gt; 2]>,
+    /// Commitment to the vector of gamma, once per instance.
+    pub gamma: Gt,
+    /// Commitment to each instance's delta.
+    pub delta: Gt,
+    /// Commitment to each instance's eta.
+    pub eta: Gt,
+    /// Commitment to each instance's Theta.
+    pub theta: Gt,
+}
+
 /// The fixed elements of a verifying key, for a closer look at keys.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FixedElements {
-    /// Commitment to St, the part of each instance's public sum S that no challenge multiplies.
-    pub cm_st: Gt,
-    /// Commitment to Sg, the part of S that g multiplies.
-    pub cm_sg: Gt,
-    /// Commitment to Sb, the part of S that b multiplies.
-    pub cm_sb: Gt,
-    /// In circuits with buses: commitments to ST and SV, the parts of S that b_T and b_V multiply.
-    pub buses: Option<[Gt; 2]>,
-    /// Commitment to the vector of gamma, once per instance.
-    pub cm_gamma: Gt,
-    /// Commitment to each instance's delta.
-    pub cm_delta: Gt,
-    /// Commitment to each instance's eta.
-    pub cm_eta: Gt,
-    /// Commitment to each instance's Theta.
-    pub cm_theta: Gt,
+    /// The commitments.
+    pub commitments: Commitments,
     /// The pairing `e(alpha, beta)`.
     pub alpha_beta: Gt,
     /// The base K of the terms of the ledger sum (spec: mirage#kappa).
@@ -190,18 +198,25 @@ pub struct FixedElements {
 }
 
 impl VerifyingKey {
+    /// Copies of the commitments.
+    pub fn commitments(&self) -> Commitments {
+        Commitments {
+            st: self.cm_st,
+            sg: self.cm_sg,
+            sb: self.cm_sb,
+            buses: self.buses.as_deref().copied(),
+            gamma: self.cm_gamma,
+            delta: self.cm_delta,
+            eta: self.cm_eta,
+            theta: self.cm_theta,
+        }
+    }
+
     /// Copies of the fixed elements. They cannot be changed in a key: [`Self::from_bytes`] has
     /// checked them.
     pub fn fixed_elements(&self) -> FixedElements {
         FixedElements {
-            cm_st: self.cm_st,
-            cm_sg: self.cm_sg,
-            cm_sb: self.cm_sb,
-            buses: self.buses.as_deref().copied(),
-            cm_gamma: self.cm_gamma,
-            cm_delta: self.cm_delta,
-            cm_eta: self.cm_eta,
-            cm_theta: self.cm_theta,
+            commitments: self.commitments(),
             alpha_beta: self.alpha_beta,
             k: self.k,
             psi_1: self.psi_1,

@@ -5,7 +5,7 @@ use super::public::PublicSums;
 use super::relation::Relation;
 use super::report::KeyCheckError;
 use super::shared::Shared;
-use hekaton_arith::{G1Point, G2Point, Group, Gt, MillerLoop, pairing};
+use hekaton_arith::{G1Point, G2Point, Group};
 use hekaton_circuit::Masking;
 use hekaton_circuit::prover::Wiring;
 use hekaton_core::{Pool, ProverKeys};
@@ -46,52 +46,28 @@ impl<P: Pool> Checker<'_, P> {
     /// Checks that the verifying key commits to the elements of the aggregation key
     /// (spec: aggregation#commitments, verifier#key).
     pub(super) fn commitments(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
-        let (key, vk) = (&keys.aggregation, keys.verifying.fixed_elements());
-        let (phi, psi, n, k) = (key.phi()?, key.psi()?, key.instances(), key.types());
-        let type_of = key.type_of()?;
+        let (key, expected) = (&keys.aggregation, keys.verifying.commitments());
+        let type_of = key.type_of()?.to_vec();
         // Only the map of types is compared, which masks do not change.
-        let wiring = Wiring { type_of: type_of.to_vec(), ..Wiring::empty(Masking::Unmasked) };
+        let wiring = Wiring { type_of, ..Wiring::empty(Masking::Unmasked) };
         self.relation(Relation::TypeMap, wiring.type_map_digest() == keys.verifying.type_map)?;
-        let v: Vec<G2Point> = psi.iter().step_by(2).take(n).copied().collect();
-        let w: Vec<G1Point> = phi.iter().step_by(2).take(n).copied().collect();
-        let part = n.div_ceil(self.pool.threads()).max(1);
-        let commit = |x: &[G1Point]| -> Gt {
-            let parts: Vec<_> = x.chunks(part).zip(v.chunks(part)).collect();
-            MillerLoop::product(self.pool.map(parts, |(x, v)| MillerLoop::new(x, v))).finish()
-        };
-        let (cm_st, cm_sb) = (commit(key.st()?), commit(key.sb()?));
-        let buses = key.buses()?;
-        let cm_sv = buses.map(|buses| commit(buses.values));
-        self.relation(Relation::CmSt, cm_st == vk.cm_st)?;
-        self.relation(Relation::CmSb, cm_sb == vk.cm_sb)?;
-        // An element that all instances of a type share is paired once, with the sum of their
-        // commitment keys.
-        let mut of_type: Vec<(Vec<G1Point>, Vec<G2Point>)> = vec![(Vec::new(), Vec::new()); k];
-        for (i, kind) in type_of.iter().enumerate() {
-            of_type[*kind as usize].0.push(w[i]);
-            of_type[*kind as usize].1.push(v[i]);
+        let found = key.commitments(self.pool)?;
+        self.relation(Relation::Buses, found.buses.is_some() == expected.buses.is_some())?;
+        if let (Some(found), Some(expected)) = (found.buses, expected.buses) {
+            self.relation(Relation::CmTags, found[0] == expected[0])?;
+            self.relation(Relation::CmValues, found[1] == expected[1])?;
         }
-        let sums: Vec<(G1Point, G2Point)> =
-            of_type.iter().map(|(w, v)| (G1Point::sum(w), G2Point::sum(v))).collect();
-        let v_sums: Vec<G2Point> = sums.iter().map(|s| s.1).collect();
-        let commit_types = |points: &[G1Point]| MillerLoop::new(points, &v_sums).finish();
-        self.relation(Relation::CmSg, commit_types(key.sg()?) == vk.cm_sg)?;
-        self.relation(Relation::Buses, buses.is_some() == vk.buses.is_some())?;
-        if let (Some(buses), Some([cm_tags, cm_values]), Some(cm_sv)) = (buses, vk.buses, cm_sv) {
-            self.relation(Relation::CmTags, commit_types(buses.tags) == cm_tags)?;
-            self.relation(Relation::CmValues, cm_sv == cm_values)?;
-        }
-        let cm_gamma = pairing(&G1Point::sum(&w), key.gamma()?);
-        self.relation(Relation::CmGamma, cm_gamma == vk.cm_gamma)?;
-        let w_sums: Vec<G1Point> = sums.iter().map(|s| s.0).collect();
         let commitments = [
-            (Relation::CmDelta, vk.cm_delta),
-            (Relation::CmEta, vk.cm_eta),
-            (Relation::CmTheta, vk.cm_theta),
+            (Relation::CmSt, found.st, expected.st),
+            (Relation::CmSg, found.sg, expected.sg),
+            (Relation::CmSb, found.sb, expected.sb),
+            (Relation::CmGamma, found.gamma, expected.gamma),
+            (Relation::CmDelta, found.delta, expected.delta),
+            (Relation::CmEta, found.eta, expected.eta),
+            (Relation::CmTheta, found.theta, expected.theta),
         ];
-        for (j, (relation, cm)) in commitments.into_iter().enumerate() {
-            let column: Vec<G2Point> = key.elements()?.iter().map(|e| e[j]).collect();
-            self.relation(relation, MillerLoop::new(&w_sums, &column).finish() == cm)?;
+        for (relation, found, expected) in commitments {
+            self.relation(relation, found == expected)?;
         }
         Ok(())
     }

@@ -424,7 +424,7 @@ fn rank_0_compares_what_it_executes_again() {
     let Executed { public, mut digests, .. } = Executed::here(&circuit, &bench.engine).unwrap();
     digests[2] = [5; 32];
     let executed = Executed { values: Values::OnRanks(OnRanks::new(&circuit)), public, digests };
-    let coordinator = Coordinator::of(&circuit, &bench.keys, executed);
+    let coordinator = Coordinator::of(&circuit, &bench.keys, None, executed);
     let randomness = Randomness::seeded_not_zero_knowledge(3);
     assert!(coordinator.prove_job(1, &randomness).is_ok());
     let error = coordinator.commit_job(2, &randomness).map(drop).unwrap_err();

@@ -28,7 +28,7 @@ impl RoundLog for MemoryLog<'_> {
 }
 
 impl Journal for Memory {
-    fn is_for(&self, _: &crate::VerifyingKey) -> bool {
+    fn is_for(&self, _: &crate::VerifyingKey, _: Option<[u8; 32]>) -> bool {
         true
     }
 
