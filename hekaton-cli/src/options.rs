@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// Derive, verify and list keys
     #[command(subcommand)]
     Keys(Keys),
+    /// Export verifiers of direct proofs, and proofs for them: also as contract and calldata for the EVM
+    #[command(subcommand)]
+    Export(Export),
     /// Print completions for a shell
     Completions(Completions),
     /// Write the man pages into a directory
@@ -203,7 +206,8 @@ pub(crate) struct Verify {
     /// The proof
     pub(crate) proof: PathBuf,
     /// The verifying key, verifying.key in the key store; or the directory of a key family (verifiers
-    /// need its family.json and family.key), with the open parameters
+    /// need its family.json and family.key), with the open parameters. For a direct proof: the direct
+    /// key, which `hekaton export verifier` writes
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
     #[command(flatten)]
@@ -216,6 +220,9 @@ pub(crate) struct Verify {
     /// without leading zeros, or hexadecimal with 0x
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,
+    /// With a direct proof: the 32 bytes that it must be bound to, as hexadecimal digits [default: zeros]
+    #[arg(long, value_name = "HEX", value_parser = shared::context)]
+    pub(crate) context: Option<[u8; 32]>,
     /// Refuse any verifying key, or any key family, without this digest, which setup printed. Compare
     /// digests, because a key's circuit name and parameters are unverified
     #[arg(long, value_name = "HEX", value_parser = key_digest)]
@@ -352,6 +359,79 @@ pub(crate) struct KeysDerive {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  hekaton export verifier FILE.keys --out direct.key
+  hekaton export verifier direct.key --evm --out Verifier.sol
+  hekaton export proof FILE.proof --evm --key direct.key --public @FILE.public.json
+
+docs/guide/evm.md explains all steps.")]
+pub(crate) enum Export {
+    /// Write the direct key, with which direct proofs are verified; or with --evm the contract
+    Verifier(ExportVerifier),
+    /// Write a direct proof as the calldata of the contract, after verifying it
+    Proof(ExportProof),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton export verifier FILE.keys --out direct.key
+  hekaton export verifier merkle.keys --for FILE --evm --out Verifier.sol
+  hekaton export verifier direct.key --evm --check Verifier.sol
+
+The contract is compiled with solc --via-ir --optimize --evm-version prague. Its public KEY
+is the digest of the direct key. From a key family, the contract can cost less gas.")]
+pub(crate) struct ExportVerifier {
+    /// The key store, the key family with the open parameters, or a direct key
+    pub(crate) keys: PathBuf,
+    #[command(flatten)]
+    pub(crate) parameters: Parameters,
+    /// With a key family: take open parameters from this input
+    #[arg(long = "for", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The contract in Solidity, for chains with the precompiles of EIP-2537
+    #[arg(long)]
+    pub(crate) evm: bool,
+    /// The file to write. Large contracts have further files beside it, for the contracts of their data
+    #[arg(long, value_name = "FILE", required_unless_present = "check")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write nothing: compare this file with the one that would be written
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    pub(crate) check: Option<PathBuf>,
+    /// Accept keys made for tests, under which anyone can forge proofs
+    // Hidden: a user who looks for a way around a refusal must not find this one in --help.
+    #[arg(long, hide = true)]
+    pub(crate) accept_test_keys: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton export proof FILE.proof --evm --key direct.key --public @FILE.public.json \\
+      --out calldata.hex
+  cast call CONTRACT --data $(cat calldata.hex)")]
+pub(crate) struct ExportProof {
+    /// The direct proof
+    pub(crate) proof: PathBuf,
+    /// For the EVM: the calldata of the contract's function verify
+    #[arg(long, required = true)]
+    pub(crate) evm: bool,
+    /// The direct key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// The public values, as for `verify`
+    #[arg(long, value_name = "VALUES")]
+    pub(crate) public: String,
+    /// The 32 bytes that the proof is bound to, as hexadecimal digits [default: zeros]
+    #[arg(long, value_name = "HEX", value_parser = shared::context)]
+    pub(crate) context: Option<[u8; 32]>,
+    /// The file to write, with hexadecimal digits [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Accept keys made for tests, under which anyone can forge proofs
+    #[arg(long, hide = true)]
+    pub(crate) accept_test_keys: bool,
 }
 
 #[derive(Debug, Args)]

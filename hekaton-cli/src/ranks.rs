@@ -66,13 +66,20 @@ fn hello(
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     provers: usize,
+    command: &Prove,
     input: Option<[u8; 32]>,
 ) -> Result<Hello, Failure> {
+    // A run is of one kind, and under one context, from before its first commitment (spec: direct#run).
+    let kind = match command.direct_context() {
+        Some(context) => format!("direct, context {}", hex::encode(context)),
+        None => "aggregated".to_owned(),
+    };
     let hello = Hello::new(circuit, &keys.keys, provers, &*keys.engine)
         .map_err(|e| Failure::new(exit::BAD_FILE, e))?
         // Two builds may compute different values for one wire, and the bad proof would be blamed on a rank.
         .fact("build", build())
         .fact("proving keys", &keys.digest)
+        .fact("kind of proof", kind)
         // Another processor can make a rank slow, but not wrong.
         .note("processor", processor());
     Ok(match input {
@@ -228,7 +235,7 @@ pub(crate) fn coordinate<R>(
     let executes = executes(options, circuit, keys, endpoint.size());
     // Only ranks that execute the circuit have read the input and can compare it.
     let compared = input.filter(|_| executes == Executes::Ranks);
-    let own = hello(circuit, keys, gpus.all(keys), compared)?;
+    let own = hello(circuit, keys, gpus.all(keys), command, compared)?;
     let accelerators = gpus.accelerators.as_ref();
     let (endpoint, worker) = if role == RootRole::Proves {
         let (endpoint, worker) = endpoint.with_own_worker();
@@ -303,7 +310,7 @@ fn work_on(
 ) -> Result<(), Failure> {
     let say = |message| output::say(format_args!("rank {}: {message}", rank.endpoint.rank()));
     let gpus = gpu::open(command, circuit, keys, rank.provers, Some(rank.on_node), &say)?;
-    let hello = hello(circuit, keys, gpus.all(keys), input)?;
+    let hello = hello(circuit, keys, gpus.all(keys), command, input)?;
     let accelerators = gpus.accelerators.as_ref();
     // A failed rank ends all others at once, because nothing waits for the jobs in progress.
     let fail = &rank.fail;

@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::command_line::command_line;
 use crate::commands::{
-    ceremony, check, circuits, doctor, estimate, hash, import, inspect, keys, manual, programs,
-    prove, setup, verify, vm,
+    ceremony, check, circuits, doctor, estimate, export, hash, import, inspect, keys, manual,
+    programs, prove, setup, verify, vm,
 };
 use crate::options::{Command, Directory, Options};
 use crate::report;
@@ -62,6 +62,7 @@ fn run(app: &App) -> ExitCode {
         Command::Completions(command) => manual::completions(command.shell, app),
         Command::Man(command) => manual::man(&command.directory, app, json),
         Command::Keys(command) => keys::run(command, app, json),
+        Command::Export(command) => export::run(command, app, json),
         Command::Ceremony(command) => ceremony::run(command, app, json),
         Command::Report(command) => report::run(command, json),
         Command::Doctor(command) => doctor::run(command, json),

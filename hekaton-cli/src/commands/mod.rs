@@ -11,6 +11,7 @@ pub(crate) mod check;
 pub(crate) mod circuits;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
+pub(crate) mod export;
 pub(crate) mod family;
 mod gpu_estimate;
 pub(crate) mod hash;

@@ -1,5 +1,6 @@
 //! `hekaton prove`.
 
+use crate::commands::export;
 use crate::event_files::EventFiles;
 use crate::gpu;
 use crate::hints::{CHECK, explain};
@@ -18,8 +19,8 @@ use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::protocol::journal::JournalErrorKind;
 use hekaton_core::protocol::worker::WorkerError;
 use hekaton_core::{
-    Cancellation, ProveError, ProveOptions, ProvenRun, ProverKeys, Randomness, WitnessCheck,
-    prove_prepared,
+    Cancellation, DirectRun, ProveError, ProveOptions, ProvenRun, ProverKeys, Randomness,
+    WitnessCheck, prove_prepared,
 };
 use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
 use hekaton_terminal::exit::{self, Failure, OrFail};
@@ -148,6 +149,10 @@ impl Session<'_> {
     fn prove(&self, rank: Option<RankContext>) -> Result<(), Failure> {
         let command = self.command;
         gpu::check(command)?;
+        if command.direct && self.subject.wraps() {
+            let why = "--direct is for circuits: runs of programs have too many subcircuits";
+            return Err(Failure::new(exit::USAGE, why));
+        }
         let input = self.subject.input(&command.file)?;
         let proof = self.proof_path()?;
         let opened = self.open(rank.as_ref(), &input)?;
@@ -157,10 +162,19 @@ impl Session<'_> {
             let digest = (input.digest())
                 .map_err(|e| format!("{}: {e}", command.file.display()))
                 .or_fail(exit::BAD_FILE)?;
-            let directory = open_run(command, &opened.keys, digest)?.map(Arc::new);
+            let direct_key = match command.direct {
+                true => Some(export::direct_key(&opened.keys, &*opened.engine)?),
+                false => None,
+            };
+            let direct = direct_key
+                .as_ref()
+                .zip(command.direct_context())
+                .map(|(key, context)| DirectRun::new(key, context));
+            let directory = open_run(command, &opened.keys, direct, digest)?.map(Arc::new);
             let cancellation = self.attach(directory.as_ref())?;
             let reading = rank.map(|rank| RankContext { input: Some(digest), ..rank });
-            let run = self.run(circuit, &opened, directory.as_deref(), &cancellation, reading)?;
+            let parts = (directory.as_deref(), direct);
+            let run = self.run(circuit, &opened, parts, &cancellation, reading)?;
             exit::finish();
             self.write(proof, directory.as_deref(), &opened, &run)
         });
@@ -285,7 +299,7 @@ impl Session<'_> {
         &self,
         circuit: &PreparedCircuit<'_>,
         opened: &OpenedKeys,
-        directory: Option<&RunDirectory>,
+        (directory, direct): (Option<&RunDirectory>, Option<DirectRun<'_>>),
         cancellation: &Cancellation,
         rank: Option<RankContext>,
     ) -> Result<ProvenRun, Failure> {
@@ -303,6 +317,9 @@ impl Session<'_> {
             .recorder(self.recorder);
         if let Some(accelerators) = &accelerators {
             options = options.accelerators(accelerators);
+        }
+        if let Some(run) = direct {
+            options = options.direct(run);
         }
         options = match (directory, command.insecure_seed) {
             (Some(run), _) => options.journal(run),
@@ -356,8 +373,21 @@ impl Session<'_> {
         }
         let of_file = |file: &PathBuf| format!("@{}", file.display());
         let argument = file.as_ref().map_or_else(|| public.clone(), of_file);
-        let key = opened.key.clone();
-        let verify = self.subject.verify_command(&written, &key, &argument);
+        let (key, options) = match self.command.direct_context() {
+            None => (opened.key.clone(), String::new()),
+            Some(context) => {
+                let export = export::verifier_command(&self.command.keys, &opened.key);
+                let message =
+                    format!("verifiers need the direct key: `hekaton {export}` writes it");
+                self.recorder.emit(Event::Notice { message });
+                let options = match self.command.context {
+                    None => String::new(),
+                    Some(_) => format!(" --context {}", hex::encode(context)),
+                };
+                ("direct.key".to_owned(), options)
+            }
+        };
+        let verify = self.subject.verify_command(&written, &key, &argument) + &options;
         let bytes = run.proof.as_bytes().len() as u64;
         let (path, values) = (written.display().to_string(), &run.public_values);
         let of_key = || opened.keys.verifying.public_names();
@@ -372,10 +402,14 @@ impl Session<'_> {
 fn open_run(
     command: &Prove,
     keys: &ProverKeys,
+    direct: Option<DirectRun<'_>>,
     input_digest: [u8; 32],
 ) -> Result<Option<RunDirectory>, Failure> {
     let Some(path) = &command.run else { return Ok(None) };
-    let identity = RunIdentity::new(&keys.verifying, input_digest);
+    let mut identity = RunIdentity::new(&keys.verifying, input_digest);
+    if let Some(run) = &direct {
+        identity = identity.direct(run);
+    }
     let mut options = RunDirectoryOptions::new().lease_deadline(Duration::from_secs(command.lease));
     if let Some(seed) = command.insecure_seed {
         options = options.insecure_seed(seed);

@@ -1,6 +1,7 @@
 //! `hekaton verify`.
 
 use crate::app::App;
+use crate::commands::export;
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
@@ -19,6 +20,13 @@ use std::time::Instant;
 
 // Above 60 lines, half of which are the verdict: as JSON and as text, with the same facts side by side.
 pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure> {
+    if export::is_direct_key(&command.key) {
+        return export::verify(command, app, json);
+    }
+    if command.context.is_some() {
+        let why = "--context is for direct proofs, which have a direct key";
+        return Err(Failure::new(exit::USAGE, why));
+    }
     let key = read_key(command, app)?;
     // Before the proof is looked at: whoever knows the seed can forge any proof, so even a verdict
     // would mislead.
@@ -32,7 +40,7 @@ pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure
     }
     // A proof comes from the other side: without a limit, a huge file would exhaust the verifier's memory.
     let proof = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
-    let public = read_public(command, app, &key)?;
+    let public = read_public(&command.public, &command.key, app, &key)?;
     let start = Instant::now();
     verdict(&key, &public, &proof, command.accept_test_keys).map_err(|e| {
         if let VerifyError::PublicValues { .. } = &e {
@@ -65,7 +73,7 @@ pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure
         false => transcripts::of_stored_key_if_readable(&command.key, &key),
     };
     let object = json!({
-        "ok": true, "circuit": key.circuit, "parameters": parameters(&key),
+        "ok": true, "kind": "aggregated", "circuit": key.circuit, "parameters": parameters(&key),
         "public": text, "public_values": by_name, "subcircuits": key.instances,
         "zero_knowledge": key.zero_knowledge, "trust": key.trust.statement(),
         "ceremony": ceremony, "key_digest": hex::encode(key.digest()), "key_digest_pinned": pinned && !derived,
@@ -77,7 +85,7 @@ pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure
         _ => ("key digest", key.digest(), "unverified claim of the key:"),
     };
     let lines = format!(
-        "the proof holds ({})\npublic values: {shown}\n{what}: {}{}\n\
+        "the aggregated proof holds ({})\npublic values: {shown}\n{what}: {}{}\n\
          {of_itself} {}{}, {} subcircuits\nzero knowledge: {}\ntrust: {}{contributors}",
         output::seconds(elapsed),
         hex::encode(digest),
@@ -125,7 +133,7 @@ pub(crate) fn refusal(error: &VerifyError) -> Failure {
 }
 
 /// Refuses keys with another digest than `--key-digest`.
-fn check_digest(command: &Verify, found: [u8; 32]) -> Result<(), Failure> {
+pub(crate) fn check_digest(command: &Verify, found: [u8; 32]) -> Result<(), Failure> {
     match command.key_digest {
         Some(expected) if expected != found => {
             let (expected, found) = (hex::encode(expected), hex::encode(found));
@@ -161,16 +169,21 @@ fn read_key(command: &Verify, app: &App) -> Result<VerifyingKey, Failure> {
 }
 
 /// The public values: a JSON object by name, or the text form of the key's circuit.
-fn read_public(command: &Verify, app: &App, key: &VerifyingKey) -> Result<Vec<Fr>, Failure> {
-    let text = match command.public.strip_prefix('@') {
-        None => command.public.clone(),
+pub(crate) fn read_public(
+    public: &str,
+    path: &Path,
+    app: &App,
+    key: &VerifyingKey,
+) -> Result<Vec<Fr>, Failure> {
+    let text = match public.strip_prefix('@') {
+        None => public.to_owned(),
         Some(path) => {
             let bytes = exit::read_at_most(Path::new(path), exit::KEY_LIMIT)?;
             String::from_utf8(bytes).map_err(|_| wrong_public(&format!("{path} is not text")))?
         }
     };
     if text.trim_start().starts_with(['{', '[']) {
-        let names = imported::names_beside(&command.key, key);
+        let names = imported::names_beside(path, key);
         let read = match names.is_empty() {
             true => key.values_from_json(&text),
             // By the names in the circuit's source, or by those in the key: `hash` prints the former only where it finds
@@ -183,8 +196,8 @@ fn read_public(command: &Verify, app: &App, key: &VerifyingKey) -> Result<Vec<Fr
     }
     // To forget the `@` is an easy mistake, and the error about a path that is not a public value
     // would not point to it.
-    if !command.public.starts_with('@') && Path::new(&command.public).is_file() {
-        let file = shell::word(&command.public);
+    if !public.starts_with('@') && Path::new(public).is_file() {
+        let file = shell::word(public);
         return Err(wrong_public(&format!("to read the values from that file, write @{file}")));
     }
     let own = app.get(&key.circuit).and_then(|application| application.read_public(&text));
@@ -196,7 +209,7 @@ fn read_public(command: &Verify, app: &App, key: &VerifyingKey) -> Result<Vec<Fr
 }
 
 /// The failure for public values that cannot be read, or of the wrong number.
-fn wrong_public(error: &dyn std::fmt::Display) -> Failure {
+pub(crate) fn wrong_public(error: &dyn std::fmt::Display) -> Failure {
     let hint = "`hekaton hash FILE --keys KEYS` prints the public values of a file";
     Failure::new(exit::USAGE, format!("--public: {error}; {hint}"))
 }

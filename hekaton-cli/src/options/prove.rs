@@ -43,6 +43,14 @@ pub(crate) struct Prove {
         requires = "run"
     )]
     pub(crate) lease: u64,
+    /// Make a direct proof: that of each subcircuit, for up to about 200 of them, which a contract on the
+    /// EVM can verify. It cannot be made into an aggregated proof later, nor the other way round
+    #[arg(long)]
+    pub(crate) direct: bool,
+    /// With --direct: 32 bytes that the proof is bound to, as hexadecimal digits, for example the hash of
+    /// a chain, a contract and a recipient [default: zeros]
+    #[arg(long, value_name = "HEX", value_parser = super::shared::context, requires = "direct")]
+    pub(crate) context: Option<[u8; 32]>,
     /// Write events to this file as JSON lines; docs/guide/events.md has the schema. An existing
     /// file is replaced, or appended to with --resume. With --run DIR, the same events also go to
     /// DIR/events.jsonl
@@ -71,6 +79,13 @@ pub(crate) struct Prove {
     pub(crate) insecure_seed: Option<u64>,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+impl Prove {
+    /// The context of a direct run; none for an aggregated proof.
+    pub(crate) fn direct_context(&self) -> Option<[u8; 32]> {
+        self.direct.then(|| self.context.unwrap_or([0; 32]))
+    }
 }
 
 /// The GPUs of a run; see [`Prove::gpu`].

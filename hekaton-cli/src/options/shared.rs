@@ -27,6 +27,12 @@ pub(super) fn parameter(text: &str) -> Result<(String, Value), String> {
     Ok((name.to_owned(), parameter_value(value)))
 }
 
+pub(super) fn context(text: &str) -> Result<[u8; 32], String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let bytes = hex::decode(digits).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "expected 32 bytes as 64 hexadecimal digits".to_owned())
+}
+
 pub(super) fn key_digest(text: &str) -> Result<[u8; 32], String> {
     let bytes = hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| "expected a digest of 64 hexadecimal digits".to_owned())

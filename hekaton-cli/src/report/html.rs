@@ -97,7 +97,7 @@ fn class(phase: Phase) -> &'static str {
         Phase::Execute => "execute",
         Phase::Commit => "commit",
         Phase::Prove => "prove",
-        Phase::Aggregate => "aggregate",
+        Phase::Aggregate | Phase::Assemble => "aggregate",
     }
 }
 

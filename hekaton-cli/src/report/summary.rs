@@ -143,12 +143,20 @@ impl Summary {
         self.processes.iter().map(|p| p.end).sum()
     }
 
+    /// The phase that ends with a proof.
+    fn last_phase(&self) -> Phase {
+        match self.phase(Phase::Assemble).complete {
+            true => Phase::Assemble,
+            false => Phase::Aggregate,
+        }
+    }
+
     /// Constraints per core-second, from execution to the verified proof.
     pub(crate) fn rate(&self) -> Option<f64> {
         let parameters = self.parameters.as_ref()?;
         // Loading keys is left out: it depends on the file system and the page cache.
         let work =
-            [Phase::Execute, Phase::Commit, Phase::Prove, Phase::Aggregate].map(|p| self.phase(p));
+            [Phase::Execute, Phase::Commit, Phase::Prove, self.last_phase()].map(|p| self.phase(p));
         let seconds: f64 = work.iter().map(|p| p.seconds).sum();
         let complete = work[3].complete && seconds > 0.0;
         complete.then(|| parameters.constraints as f64 / seconds / parameters.cores() as f64)
@@ -164,7 +172,7 @@ impl Summary {
     pub(crate) fn cpu_rate(&self) -> Option<f64> {
         let constraints = self.parameters.as_ref()?.constraints as f64;
         let cpu = self.cpu_seconds() - self.phase(Phase::LoadKeys).cpu_seconds;
-        let complete = self.phase(Phase::Aggregate).complete && cpu > 0.0;
+        let complete = self.phase(self.last_phase()).complete && cpu > 0.0;
         complete.then(|| constraints / cpu)
     }
 

@@ -7,7 +7,6 @@ use crate::verifier::verifying_key::{VerifyingKey, VerifyingKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, pairing};
 use std::collections::HashSet;
 
-const MAGIC: &[u8; 8] = b"HEKATNDK";
 /// Version of the file.
 const VERSION: u16 = 1;
 const TAG: [u8; 32] = tag(b"hekaton direct key v1");
@@ -98,6 +97,8 @@ pub struct DirectKey {
 }
 
 impl DirectKey {
+    /// The first bytes of a file.
+    pub const MAGIC: &[u8; 8] = b"HEKATNDK";
     /// The largest number of subcircuits of a direct proof, of 1.1 MB.
     pub const MAX_INSTANCES: u64 = 1 << 12;
 
@@ -234,7 +235,7 @@ impl DirectKey {
     )]
     pub fn to_bytes(&self) -> Vec<u8> {
         let verifying = self.verifying.to_bytes();
-        let mut out = MAGIC.to_vec();
+        let mut out = Self::MAGIC.to_vec();
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&(verifying.len() as u32).to_le_bytes());
         out.extend_from_slice(&verifying);
@@ -262,7 +263,7 @@ impl DirectKey {
     /// See [`DirectKeyError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DirectKeyError> {
         let mut reader = Reader::new(bytes);
-        if reader.take(8, "magic").ok() != Some(MAGIC) {
+        if reader.take(8, "magic").ok() != Some(Self::MAGIC) {
             return Err(DirectKeyError::Magic);
         }
         let found = reader.u16("format version")?;

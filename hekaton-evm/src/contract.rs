@@ -1,0 +1,368 @@
+//! The Solidity contract of a direct key: a template, and the data of the key in the places that the
+//! template reads.
+
+use crate::columns::Columns;
+use crate::gas::{self, Gas};
+use hekaton_arith::{G1Point, G2Point, Group};
+use hekaton_core::keys::KeyFileError;
+use hekaton_core::verifier::DirectKey;
+use hekaton_core::verifier::direct::encoding::{put_point, put_scalar};
+use sha3::{Digest, Keccak256};
+use std::collections::HashMap;
+use std::fmt::Write;
+
+const TEMPLATE: &str = include_str!("verifier.sol");
+
+/// The most bytes of data in the contract's own code, which the EVM limits to 24,576 bytes: the program takes about 5,000, and a
+/// word of data up to 40 bytes.
+const MOST_DATA: usize = 14_000;
+
+/// The most bytes of data in a contract of its own, behind a byte that keeps it from being executed.
+const MOST_IN_CONTRACT: usize = 24_575;
+
+/// Why a key has no contract.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContractError {
+    /// The family is not the one that the key was derived from.
+    #[error("the family's columns are not those of the direct key: export both from the same keys")]
+    Columns,
+    /// Verifying takes more gas than a transaction may.
+    #[error(
+        "a proof of {instances} subcircuits takes about {gas} gas, but a transaction may take {}: \
+         prove with fewer and larger subcircuits",
+        gas::LIMIT
+    )]
+    Gas {
+        /// The number of subcircuits.
+        instances: usize,
+        /// The estimate.
+        gas: u64,
+    },
+    /// A key is damaged.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+}
+
+/// Code that holds a part of the key's data. The contract reads it, and checks its hash when it is
+/// created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataContract {
+    /// The code that creates it.
+    pub creation: Vec<u8>,
+    /// The keccak-256 of its code.
+    pub code_hash: [u8; 32],
+}
+
+/// The contract of a direct key.
+#[derive(Clone, Debug)]
+pub struct Contract {
+    source: String,
+    data: Vec<DataContract>,
+    gas: Gas,
+}
+
+impl Contract {
+    /// Writes the contract of a key. With the columns of its family, types whose public parts cost less by
+    /// columns have those.
+    ///
+    /// # Errors
+    /// When verifying would take more gas than [`LIMIT`](crate::LIMIT).
+    pub fn new(key: &DirectKey, columns: Option<&Columns>) -> Result<Self, ContractError> {
+        let data = Data::new(key, columns);
+        let gas = Gas::estimate(key, &data);
+        if gas.total() > gas::LIMIT {
+            let (instances, gas) = (key.instances(), gas.total());
+            return Err(ContractError::Gas { instances, gas });
+        }
+        let bytes = data.bytes();
+        let parts: Vec<DataContract> = match bytes.len() <= MOST_DATA {
+            true => Vec::new(),
+            false => bytes.chunks(MOST_IN_CONTRACT).map(data_contract).collect(),
+        };
+        let source = source(key, &data, &bytes, &parts);
+        Ok(Self { source, data: parts, gas })
+    }
+
+    /// The file in Solidity.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The contracts whose addresses the constructor takes, in order; none for small keys, which are in
+    /// the contract itself.
+    pub fn data(&self) -> &[DataContract] {
+        &self.data
+    }
+
+    /// The estimated gas of a transaction that verifies a proof.
+    pub fn gas(&self) -> &Gas {
+        &self.gas
+    }
+}
+
+/// A contract of data: its code is 00, which stops, and the data.
+fn data_contract(bytes: &[u8]) -> DataContract {
+    let code = [&[0], bytes].concat();
+    let size = u16::try_from(code.len()).expect("a chunk has at most 24,575 bytes").to_be_bytes();
+    // PUSH2 size, DUP1, PUSH1 10, PUSH0, CODECOPY, PUSH0, RETURN
+    let mut creation = vec![0x61, size[0], size[1], 0x80, 0x60, 10, 0x5f, 0x39, 0x5f, 0xf3];
+    let code_hash = Keccak256::digest(&code).into();
+    creation.extend(code);
+    DataContract { creation, code_hash }
+}
+
+/// The data of a key, as the template reads it.
+pub(crate) struct Data {
+    wires: Vec<u8>,
+    types: Vec<u8>,
+    instances: Vec<u8>,
+    slots: Vec<u8>,
+    /// The points alpha and K, then those of S.
+    g1: Vec<G1Point>,
+    /// The negated points beta, gamma, delta and eta of each type, Theta.
+    g2: Vec<G2Point>,
+    pub(crate) thetas: usize,
+}
+
+/// Points with their numbers, equal ones once.
+#[derive(Default)]
+struct Distinct {
+    points: Vec<G1Point>,
+    numbers: HashMap<Vec<u8>, u16>,
+}
+
+impl Distinct {
+    /// The number of a point.
+    fn number(&mut self, point: &G1Point) -> u16 {
+        let next = u16::try_from(self.points.len()).expect("the gas limit is below 2^16 points");
+        *self.numbers.entry(point.to_compressed()).or_insert_with(|| {
+            self.points.push(*point);
+            next
+        })
+    }
+
+    /// The number of the first of some points that follow each other.
+    fn list(&mut self, points: &[G1Point]) -> u16 {
+        let next = u16::try_from(self.points.len()).expect("the gas limit is below 2^16 points");
+        self.points.extend(points);
+        next
+    }
+}
+
+/// The bytes of an access: address u64, multiplicity i64.
+fn access(address: u64, multiplicity: i64) -> [u8; 16] {
+    let mut out = [0; 16];
+    out[..8].copy_from_slice(&address.to_be_bytes());
+    out[8..].copy_from_slice(&multiplicity.to_be_bytes());
+    out
+}
+
+impl Data {
+    fn new(key: &DirectKey, columns: Option<&Columns>) -> Self {
+        let vk = key.verifying();
+        let mut wires = Vec::new();
+        let word = |address, multiplicity| [[0; 16], access(address, multiplicity)].concat();
+        vk.public.iter().for_each(|wire| wires.extend(word(wire.address, wire.multiplicity)));
+        vk.constants.iter().for_each(|wire| wires.extend(word(wire.address, wire.multiplicity)));
+        vk.constants.iter().for_each(|wire| put_scalar(&mut wires, &wire.value));
+
+        let mut distinct = Distinct::default();
+        let (beta, gamma) = (key.beta_and_gamma()[0], key.beta_and_gamma()[1]);
+        let mut g2 = vec![beta.neg(), gamma.neg()];
+        let mut thetas: Vec<G2Point> = Vec::new();
+        // The columns of the types that take them, by their first point.
+        let mut of_columns = Vec::new();
+        let mut types = Vec::new();
+        for (kind, of_type) in key.types().iter().enumerate() {
+            let [delta, eta, theta] = of_type.elements;
+            g2.extend([delta.neg(), eta.neg()]);
+            let at = thetas.iter().position(|other| *other == theta).unwrap_or_else(|| {
+                thetas.push(theta);
+                thetas.len() - 1
+            });
+            let chosen = columns.and_then(|columns| columns.types[kind].as_deref());
+            let chosen =
+                chosen.filter(|points| points.len() > 1 && by_columns(key, kind, points.len()));
+            let first = chosen.map(|points| distinct.list(points));
+            let slots = chosen.map_or(0, |points| points.len() / 2);
+            let sg = distinct.number(&of_type.sg);
+            let tags = of_type.st.map_or(0, |point| distinct.number(&point));
+            for number in [usize::from(sg), usize::from(tags), at, slots, 0, 0, 0, 0] {
+                let number = u16::try_from(number).expect("small numbers");
+                types.extend_from_slice(&number.to_be_bytes());
+            }
+            of_columns.push(first);
+        }
+        g2.extend(thetas.iter().map(Group::neg));
+
+        let (mut instances, mut slots) = (Vec::new(), Vec::new());
+        for (i, (kind, part)) in key.type_of().iter().zip(key.parts()).enumerate() {
+            let [st, sb] = match (of_columns[*kind as usize], columns) {
+                (Some(first), Some(columns)) => {
+                    for slot in &columns.slots[i] {
+                        slots.extend(access(slot.address, slot.multiplicity));
+                    }
+                    [first, first + 1]
+                }
+                _ => [distinct.number(&part.st), distinct.number(&part.sb)],
+            };
+            let sv = part.sv.map_or(0, |point| distinct.number(&point));
+            let kind = u16::try_from(*kind).expect("fewer types than instances");
+            [kind, st, sb, sv].iter().for_each(|n| instances.extend_from_slice(&n.to_be_bytes()));
+        }
+        let g1 = [&[*key.alpha(), vk.fixed_elements().k], &distinct.points[..]].concat();
+        Self { wires, types, instances, slots, g1, g2, thetas: thetas.len() }
+    }
+
+    /// The number of points of S.
+    pub(crate) fn points(&self) -> usize {
+        self.g1.len() - 2
+    }
+
+    /// The number of accesses by columns.
+    pub(crate) fn accesses(&self) -> usize {
+        self.slots.len() / 16
+    }
+
+    /// The lengths of the parts before the points.
+    fn tables(&self) -> [&[u8]; 4] {
+        [&self.wires, &self.types, &self.instances, &self.slots]
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut out = self.tables().concat();
+        self.g1.iter().for_each(|point| put_point(&mut out, point));
+        self.g2.iter().for_each(|point| put_point(&mut out, point));
+        out
+    }
+}
+
+/// Reports whether the instances of a type cost less gas by this number of columns than by their points.
+fn by_columns(key: &DirectKey, kind: usize, columns: usize) -> bool {
+    let instances: Vec<usize> = key.instances_of(kind).collect();
+    let mut own = Distinct::default();
+    for i in &instances {
+        own.number(&key.parts()[*i].st);
+        own.number(&key.parts()[*i].sb);
+    }
+    let accesses = instances.len() * (columns / 2);
+    gas::of_public_part(columns, accesses) < gas::of_public_part(own.points.len(), 0)
+}
+
+/// Fills the template.
+fn source(key: &DirectKey, data: &Data, bytes: &[u8], parts: &[DataContract]) -> String {
+    let vk = key.verifying();
+    let tables = data.tables();
+    let mut ends = tables.iter().scan(0, |at, table| {
+        *at += table.len();
+        Some(*at)
+    });
+    let mut end = || ends.next().expect("four tables").to_string();
+    let (of_types, of_instances, of_slots, of_points) = (end(), end(), end(), end());
+    let of_bases = bytes.len() - 256 * data.g2.len();
+    let values = [
+        ("KEY", format!("0x{}", hex::encode(key.digest()))),
+        ("INSTANCES", key.instances().to_string()),
+        ("TYPES", key.types().len().to_string()),
+        ("THETAS", data.thetas.to_string()),
+        ("PUBLIC", vk.public.len().to_string()),
+        ("CONSTANTS", vk.constants.len().to_string()),
+        ("POINTS", data.points().to_string()),
+        ("BUSES", key.has_buses().to_string()),
+        ("OF_TYPES", of_types),
+        ("OF_INSTANCES", of_instances),
+        ("OF_SLOTS", of_slots),
+        ("OF_POINTS", of_points),
+        ("OF_BASES", of_bases.to_string()),
+    ];
+    let mut out = TEMPLATE.to_owned();
+    for (name, value) in values {
+        for place in ["0", "false"] {
+            out = out.replace(&format!("/*@{name}*/ {place};"), &format!("{value};"));
+        }
+    }
+    let (errors, code) = match parts {
+        [] => (String::new(), own_data(bytes)),
+        parts => (
+            "/// A data contract is not that of the key.\n    error WrongData();".to_owned(),
+            other_data(parts, bytes),
+        ),
+    };
+    let header = header(key);
+    out = out.replace("//@HEADER\n", &header).replace("//@DATA", &code);
+    match errors.is_empty() {
+        true => out.replace("    //@ERRORS\n", ""),
+        false => out.replace("//@ERRORS", &errors),
+    }
+}
+
+/// What a reader of the file must know about its key.
+fn header(key: &DirectKey) -> String {
+    let vk = key.verifying();
+    let mut out =
+        format!("//\n// Digest of the verifying key (BLAKE3): {}\n", hex::encode(vk.digest()));
+    let mut line = |text: &str| writeln!(out, "// {text}").expect("strings take all text");
+    line(&format!("{} subcircuits of {} types", vk.instances, vk.types.len()));
+    line(&format!("Trust: {}", vk.trust.statement()));
+    if !vk.zero_knowledge {
+        line("THESE PROOFS ARE NOT ZERO-KNOWLEDGE: anybody confirms a guess of the witness.");
+    }
+    out
+}
+
+/// The function that returns the data of a small key.
+fn own_data(bytes: &[u8]) -> String {
+    let mut out = String::from("bytes private constant DATA =\n");
+    for line in bytes.chunks(48) {
+        writeln!(out, "        hex\"{}\"", hex::encode(line)).expect("strings take all text");
+    }
+    out.truncate(out.len() - 1);
+    out.push_str(
+        ";
+
+    /// The data of the key, in memory.
+    function keyData() private pure returns (uint256 data) {
+        bytes memory all = DATA;
+        assembly (\"memory-safe\") {
+            data := add(all, 32)
+        }
+    }",
+    );
+    out
+}
+
+/// The constructor that takes the addresses of data contracts, and the function that reads them.
+fn other_data(parts: &[DataContract], bytes: &[u8]) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| writeln!(out, "    {text}").expect("strings take all text");
+    for (i, _) in parts.iter().enumerate() {
+        line(format!("address private immutable data{i};"));
+    }
+    line(String::new());
+    line("/// Takes the addresses of the data contracts, in order.".into());
+    line(format!("constructor(address[{}] memory addresses) {{", parts.len()));
+    for (i, part) in parts.iter().enumerate() {
+        let hash = hex::encode(part.code_hash);
+        line(format!("    if (addresses[{i}].codehash != 0x{hash}) revert WrongData();"));
+        line(format!("    data{i} = addresses[{i}];"));
+    }
+    line("}".into());
+    line(String::new());
+    line("/// The data of the key, in memory.".into());
+    line("function keyData() private view returns (uint256 data) {".into());
+    for (i, _) in parts.iter().enumerate() {
+        line(format!("    address from{i} = data{i};"));
+    }
+    line("    assembly (\"memory-safe\") {".into());
+    line("        data := mload(0x40)".into());
+    let end = bytes.len().next_multiple_of(32);
+    line(format!("        mstore(0x40, add(data, {end}))"));
+    for (i, chunk) in bytes.chunks(MOST_IN_CONTRACT).enumerate() {
+        let at = i * MOST_IN_CONTRACT;
+        line(format!("        extcodecopy(from{i}, add(data, {at}), 1, {})", chunk.len()));
+    }
+    line("    }".into());
+    line("}".into());
+    out.trim().to_owned()
+}
