@@ -2,6 +2,8 @@
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 mod common;
+#[path = "command_line/direct.rs"]
+mod direct;
 
 use common::{fails, hekaton, ok};
 use serde_json::Value;

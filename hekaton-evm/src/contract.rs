@@ -44,8 +44,7 @@ pub enum ContractError {
     Key(#[from] KeyFileError),
 }
 
-/// Code that holds a part of the key's data. The contract reads it, and checks its hash when it is
-/// created.
+/// Code that holds a part of the key's data. The contract reads it, and compares its hash, in each call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataContract {
     /// The code that creates it.
@@ -69,11 +68,17 @@ impl Contract {
     /// # Errors
     /// When verifying would take more gas than [`LIMIT`](crate::LIMIT).
     pub fn new(key: &DirectKey, columns: Option<&Columns>) -> Result<Self, ContractError> {
+        let instances = key.instances();
+        let refused = |gas| Err(ContractError::Gas { instances, gas });
+        // First, so that the numbers of points below fit into their two bytes.
+        let least = gas::at_least(key);
+        if least > gas::LIMIT {
+            return refused(least);
+        }
         let data = Data::new(key, columns);
         let gas = Gas::estimate(key, &data);
         if gas.total() > gas::LIMIT {
-            let (instances, gas) = (key.instances(), gas.total());
-            return Err(ContractError::Gas { instances, gas });
+            return refused(gas.total());
         }
         let bytes = data.bytes();
         let parts: Vec<DataContract> = match bytes.len() <= MOST_DATA {
@@ -135,7 +140,7 @@ struct Distinct {
 impl Distinct {
     /// The number of a point.
     fn number(&mut self, point: &G1Point) -> u16 {
-        let next = u16::try_from(self.points.len()).expect("the gas limit is below 2^16 points");
+        let next = u16::try_from(self.points.len()).expect("at_least bounds the instances");
         *self.numbers.entry(point.to_compressed()).or_insert_with(|| {
             self.points.push(*point);
             next
@@ -144,7 +149,7 @@ impl Distinct {
 
     /// The number of the first of some points that follow each other.
     fn list(&mut self, points: &[G1Point]) -> u16 {
-        let next = u16::try_from(self.points.len()).expect("the gas limit is below 2^16 points");
+        let next = u16::try_from(self.points.len()).expect("fewer columns than points");
         self.points.extend(points);
         next
     }
@@ -297,7 +302,7 @@ fn source(key: &DirectKey, data: &Data, bytes: &[u8], parts: &[DataContract]) ->
     }
 }
 
-/// What a reader of the file must know about its key.
+/// The comment with what a reader of the file must know about its key.
 fn header(key: &DirectKey) -> String {
     let vk = key.verifying();
     let mut out =
@@ -342,17 +347,19 @@ fn other_data(parts: &[DataContract], bytes: &[u8]) -> String {
     line(String::new());
     line("/// Takes the addresses of the data contracts, in order.".into());
     line(format!("constructor(address[{}] memory addresses) {{", parts.len()));
-    for (i, part) in parts.iter().enumerate() {
-        let hash = hex::encode(part.code_hash);
-        line(format!("    if (addresses[{i}].codehash != 0x{hash}) revert WrongData();"));
+    for (i, _) in parts.iter().enumerate() {
         line(format!("    data{i} = addresses[{i}];"));
     }
+    line("    keyData();".into());
     line("}".into());
     line(String::new());
-    line("/// The data of the key, in memory.".into());
+    line("/// The data of the key, in memory. The hashes are compared in each call: an account whose code deletes itself".into());
+    line("/// in the transaction that creates it can have other code later.".into());
     line("function keyData() private view returns (uint256 data) {".into());
-    for (i, _) in parts.iter().enumerate() {
+    for (i, part) in parts.iter().enumerate() {
+        let hash = hex::encode(part.code_hash);
         line(format!("    address from{i} = data{i};"));
+        line(format!("    if (from{i}.codehash != 0x{hash}) revert WrongData();"));
     }
     line("    assembly (\"memory-safe\") {".into());
     line("        data := mload(0x40)".into());

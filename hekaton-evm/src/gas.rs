@@ -1,4 +1,4 @@
-//! What verifying costs: the prices of EIP-2537 and of calldata, and what the contract's own code was
+//! The gas of verifying: the prices of EIP-2537 and of calldata, and what the contract's own code was
 //! measured to take.
 
 use crate::contract::Data;
@@ -50,6 +50,12 @@ const PER_ACCESS: u64 = 480;
 /// The gas of the public part S with this many points, and accesses by columns.
 pub(crate) fn of_public_part(points: usize, accesses: usize) -> u64 {
     msm(points) + PER_POINT * points as u64 + PER_ACCESS * accesses as u64
+}
+
+/// The gas of pairings and wires, below which no proof of a key is.
+pub(crate) fn at_least(key: &DirectKey) -> u64 {
+    let vk = key.verifying();
+    pairings(key.instances()) + PER_WIRE * (vk.public.len() + vk.constants.len()) as u64
 }
 
 /// The estimated gas of a transaction that verifies a proof.

@@ -160,10 +160,12 @@ contract HekatonVerifier {
                         store(list + 160 * count + 128, word(factors + 32 * i));
                         count++;
                     }
-                    sum(list, count, pair);
-                    copy(pair + 128, bases, 256);
+                    if (count != 0) {
+                        sum(list, count, pair);
+                        copy(pair + 128, bases, 256);
+                        pair += 384;
+                    }
                     bases += 256;
-                    pair += 384;
                 }
             }
             for (uint256 theta = 0; theta < THETAS; theta++) {

@@ -3,8 +3,8 @@
 
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::{
-    Cancellation, Fr, LocalEngine, ProveError, ProveOptions, ProverKeys, SetupOptions, prove,
-    setup, verify_with_test_keys,
+    Cancellation, DirectRun, Fr, LocalEngine, ProveError, ProveOptions, ProverKeys, SetupOptions,
+    prove, setup, verify_direct_with_test_keys, verify_with_test_keys,
 };
 use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
 use hekaton_testing::{Digits, Doublings, Histogram};
@@ -481,4 +481,63 @@ fn a_run_with_tables_resumes_to_the_same_bytes() {
         let (second, rest) = process(&path, usize::MAX);
         assert_eq!((second.unwrap(), done + rest), (expected.clone(), all), "{cancel_after}");
     }
+}
+
+/// Adversarial test D14: a run of one kind is not resumed as the other, nor under another context, and one
+/// that was opened for another kind is not used. A direct run resumes to the same bytes.
+#[test]
+fn a_run_of_one_kind_is_not_resumed_as_the_other() {
+    let bench = Bench::new();
+    let key = bench.keys.direct_key(&bench.engine).unwrap();
+    let run = |context| DirectRun::new(&key, context);
+    let open = |path: &Path, identity: &RunIdentity| {
+        RunDirectoryOptions::new().insecure_seed(5).resume(path, identity)
+    };
+    // Cancelled in the prove round.
+    let prove_in = |path: &Path, direct: DirectRun<'_>, after: usize| {
+        let (stop, done) = (Cancellation::new(), Mutex::new(0));
+        let recorder = Recorder::new("test", |record| {
+            if let Event::Subcircuit { .. } = &record.event {
+                let mut done = done.lock().unwrap();
+                *done += 1;
+                if *done >= after {
+                    stop.cancel();
+                }
+            }
+        });
+        let directory = open(path, &bench.identity().direct(&direct)).unwrap();
+        let options = ProveOptions::new()
+            .recorder(&recorder)
+            .journal(&directory)
+            .cancellation(&stop)
+            .provers(1)
+            .direct(direct);
+        let result = prove(&CIRCUIT, &Fr::from(3u64), &bench.keys, &bench.engine, &options);
+        result.map(|run| (run.proof.as_bytes().to_vec(), run.public_values))
+    };
+    let (whole, cut) = (bench.path("whole"), bench.path("cut"));
+    let (expected, public) = prove_in(&whole, run([1; 32]), usize::MAX).unwrap();
+    assert_eq!(verify_direct_with_test_keys(&key, &public, &[1; 32], &expected), Ok(()));
+    let stopped = prove_in(&cut, run([1; 32]), N + 3);
+    assert!(matches!(stopped, Err(ProveError::Cancelled)), "{stopped:?}");
+
+    let differences = |identity: &RunIdentity| match open(&cut, identity) {
+        Err(RunError::Different { differences, .. }) => differences.join("; "),
+        other => panic!("{other:?}"),
+    };
+    let kind = differences(&bench.identity());
+    assert!(kind.contains("a direct proof then, an aggregated proof now"), "{kind}");
+    let context = differences(&bench.identity().direct(&run([2; 32])));
+    assert!(context.contains("its context"), "{context}");
+    // Opened for the direct run, used for the aggregated one.
+    let directory = open(&cut, &bench.identity().direct(&run([1; 32]))).unwrap();
+    let options = ProveOptions::new().journal(&directory);
+    let other = prove(&CIRCUIT, &Fr::from(3u64), &bench.keys, &bench.engine, &options);
+    assert!(matches!(other, Err(ProveError::ForeignJournal)), "{other:?}");
+    drop(directory);
+
+    let (resumed, _) = prove_in(&cut, run([1; 32]), usize::MAX).unwrap();
+    assert!(resumed == expected, "the same bytes");
+    // And a finished one returns its proof again.
+    assert!(prove_in(&cut, run([1; 32]), usize::MAX).unwrap().0 == expected);
 }

@@ -228,7 +228,7 @@ pub(crate) fn verify(command: &Verify, app: &App, json: bool) -> Result<(), Fail
         "key_digest": digest, "key_digest_pinned": pinned, "seconds": elapsed.as_secs_f64(),
     });
     let lines = format!(
-        "the direct proof holds ({})\npublic values: {shown}\ndirect key digest: {digest}{}\n\
+        "the proof holds (direct, {})\npublic values: {shown}\ndirect key digest: {digest}{}\n\
          unverified claim of the key: {}{}, {} subcircuits\nzero knowledge: {}\ntrust: {}",
         output::seconds(elapsed),
         match pinned {

@@ -1,13 +1,14 @@
 //! `hekaton inspect`: shows what any Hekaton file contains.
 
 use crate::app::App;
+use crate::commands::export::read_direct_key;
 use crate::commands::family;
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Inspect;
 use crate::transcripts;
 use hekaton_core::keys::inspect_sections;
-use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
+use hekaton_core::{DirectKey, DirectProof, Proof, VerifyingKey, VerifyingKeyError};
 use hekaton_files::open_regular;
 use hekaton_r1cs::CircuitBundle;
 use hekaton_storage::{FamilyStore, KeyStore};
@@ -120,6 +121,8 @@ fn file(path: &Path, app: &App) -> Result<(Value, String), Failure> {
     }
     match &magic[..] {
         b"HEKATNPF" => proof(path),
+        b"HEKATNDP" => direct_proof(path),
+        magic if magic == DirectKey::MAGIC => direct_key(path),
         b"HEKATNVK" => verifying_key(path, app),
         b"HEKATNKY" => key_file(path),
         _ => Err(Failure::new(
@@ -169,6 +172,50 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
         }),
         lines,
     ))
+}
+
+fn direct_proof(path: &Path) -> Result<(Value, String), Failure> {
+    let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
+    let digest = DirectProof::key_digest(&bytes)
+        .map_err(|e| format!("{}: {e}", path.display()))
+        .or_fail(BAD_FILE)?;
+    let digest = hex::encode(digest);
+    let instances = (1..=1 << 12).find(|n| DirectProof::encoded_len(*n) == bytes.len());
+    let Some(instances) = instances else {
+        let why = "no direct proof has this length, so it is cut off or has trailing data";
+        let found = bytes.len();
+        return Err(Failure::new(BAD_FILE, format!("{}: {found} bytes: {why}", path.display())));
+    };
+    let lines = format!(
+        "direct proof of {}\ndirect key      {digest}\nsize            {instances} subcircuits\n\
+         Group elements were not checked: `hekaton verify` does that.",
+        output::bytes(bytes.len() as u64)
+    );
+    let object = json!({
+        "ok": true, "kind": "direct proof", "bytes": bytes.len(), "key_digest": digest,
+        "subcircuits": instances,
+    });
+    Ok((object, lines))
+}
+
+fn direct_key(path: &Path) -> Result<(Value, String), Failure> {
+    let key = read_direct_key(path)?;
+    let (vk, digest) = (key.verifying(), hex::encode(key.digest()));
+    let lines = format!(
+        "direct key\ndigest          {digest}\nverifying key   {}\ncircuit         {}\nsubcircuits     {} of {} types\n\
+         zero knowledge  {}\ncircuit and parameters are unchecked claims of the key's author: compare the digest\ntrust: {}",
+        hex::encode(vk.digest()),
+        imported::describe(&vk.circuit, &crate::commands::verify::parameters(vk)),
+        vk.instances,
+        vk.types.len(),
+        if vk.zero_knowledge { "yes" } else { "NO" },
+        vk.trust.statement(),
+    );
+    let object = json!({
+        "ok": true, "kind": "direct key", "key_digest": digest, "verifying_key_digest": hex::encode(vk.digest()),
+        "subcircuits": vk.instances, "trust": vk.trust.statement(),
+    });
+    Ok((object, lines))
 }
 
 fn verifying_key(path: &Path, app: &App) -> Result<(Value, String), Failure> {

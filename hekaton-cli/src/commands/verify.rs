@@ -85,7 +85,7 @@ pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure
         _ => ("key digest", key.digest(), "unverified claim of the key:"),
     };
     let lines = format!(
-        "the aggregated proof holds ({})\npublic values: {shown}\n{what}: {}{}\n\
+        "the proof holds (aggregated, {})\npublic values: {shown}\n{what}: {}{}\n\
          {of_itself} {}{}, {} subcircuits\nzero knowledge: {}\ntrust: {}{contributors}",
         output::seconds(elapsed),
         hex::encode(digest),

@@ -435,7 +435,7 @@ impl<'a> Coordinator<'a> {
     }
 }
 
-/// What follows the commitments, by kind of proof.
+/// The state after the commitments, by kind of proof.
 enum Stage<'a, B> {
     Aggregated(Box<Committing<'a, Box<dyn Sponge>, B>>),
     Direct(DirectRun<'a>, MemoryChallenges),

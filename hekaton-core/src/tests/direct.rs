@@ -6,7 +6,7 @@ use super::bench::{Bench, Cheater, Squares};
 use super::constants::Chain;
 use super::family::{derived, family, options};
 use crate::mirage::{self, WitnessCheck};
-use crate::verifier::direct::encoding::put_scalar;
+use crate::verifier::direct::encoding::{put_point, put_scalar};
 use crate::verifier::direct::transcript::{self, TAG, keccak};
 use crate::verifier::direct::verify::{ledger_holds, pairings_hold, public_part};
 use crate::verifier::direct::{Context, DirectKey, DirectProof, verify_direct_with_test_keys};
@@ -56,17 +56,25 @@ fn committed(without: Without, key: &DirectKey, public: &[Fr], d: &[G1Point]) ->
 
 /// The factor r of T1.
 fn factor(without: Without, committed: &[u8; 32], proof: &DirectProof) -> Fr {
-    // What is left out has the same bytes in all proofs.
-    let mut seen = proof.clone();
-    match without {
-        Without::Factors => return Fr::ONE,
-        Without::A => seen.ab.iter_mut().for_each(|(a, _)| *a = G1Point::IDENTITY),
-        Without::B => seen.ab.iter_mut().for_each(|(_, b)| *b = G2Point::IDENTITY),
-        Without::C => seen.c.fill(G1Point::IDENTITY),
-        Without::E => seen.e.fill(Fr::zero()),
-        _ => {}
+    if without == Without::Factors {
+        return Fr::ONE;
     }
-    transcript::factor(&transcript::proven(committed, &seen))
+    let mut seen = Vec::new();
+    for (a, b) in &proof.ab {
+        if without != Without::A {
+            put_point(&mut seen, a);
+        }
+        if without != Without::B {
+            put_point(&mut seen, b);
+        }
+    }
+    if without != Without::C {
+        proof.c.iter().for_each(|c| put_point(&mut seen, c));
+    }
+    if without != Without::E {
+        proof.e.iter().for_each(|e| put_scalar(&mut seen, e));
+    }
+    transcript::factor(&keccak(&[committed, &seen]))
 }
 
 /// Reports whether a verifier without a part accepts a proof.
@@ -93,6 +101,35 @@ fn assert_forged(without: Without, key: &DirectKey, public: &[Fr], proof: &Direc
     assert!(!accepts(Without::Nothing, key, public, proof), "{without:?}");
     let verdict = verify(key, public, proof);
     assert!(matches!(verdict, Err(VerifyError::Equations { .. })), "{without:?}: {verdict:?}");
+    let name = format!("{without:?}").to_lowercase();
+    keep(&name, key, public, proof, &MemoryChallenges::new(Fr::zero(), Fr::zero()));
+}
+
+/// Compares a forgery with a golden file, for the tests of the contract. `HEKATON_WRITE_GOLDEN=1` writes it.
+#[track_caller]
+fn keep(
+    name: &str,
+    key: &DirectKey,
+    public: &[Fr],
+    proof: &DirectProof,
+    frozen: &MemoryChallenges,
+) {
+    let number = |x: &Fr| x.into_bigint().to_string();
+    let text = serde_json::json!({
+        "key": hex::encode(key.to_bytes()),
+        "public_values": public.iter().map(number).collect::<Vec<_>>(),
+        "context": hex::encode(CONTEXT),
+        "proof": hex::encode(proof.to_bytes(&key.digest())),
+        "g": number(&frozen.g), "b": number(&frozen.b),
+    });
+    let text = serde_json::to_string_pretty(&text).unwrap() + "\n";
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/forgeries");
+    let path = std::path::Path::new(folder).join(format!("{name}.json"));
+    if std::env::var_os("HEKATON_WRITE_GOLDEN").is_some() {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    assert!(std::fs::read_to_string(&path).unwrap() == text, "{name}");
 }
 
 /// A prover of direct proofs that may lie.
@@ -498,6 +535,7 @@ fn d9_no_sum() {
     let t0 = committed(Without::Nothing, &forger.key, &forger.cheater.public, &proof.d);
     let r = factor(Without::Nothing, &t0, &proof);
     assert!(pairings_hold(&forger.key, &memory, &r, &proof), "all else holds");
+    keep("pole", &forger.key, &forger.cheater.public, &proof, &memory);
 }
 
 /// Adversarial test D10: a term plus r is the same term.
@@ -542,6 +580,10 @@ fn d13_another_type() {
     let public = &forger.cheater.public;
     assert_ne!(*public, Cheater::new(&bench, &Fr::from(INPUT)).public, "a false output");
     assert_eq!(verify(&forger.key, public, &proof), Ok(()), "control: types of the prover");
+    // Two keys: the second one has the types of the proof, in its verifying key, too.
+    let frozen = MemoryChallenges::new(Fr::zero(), Fr::zero());
+    keep("type", &key, public, &proof, &frozen);
+    keep("type-of-proof", &direct_key(&lying), public, &proof, &frozen);
     let verdict = verify(&key, public, &proof);
     assert_eq!(verdict, Err(VerifyError::Equations { failing: vec![Equation::Pairings] }));
     assert!(forger.key.checked().is_err(), "readers compare the types with the verifying key");

@@ -17,9 +17,9 @@ const FIXED_GT: usize = 10;
 /// The kind of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProofKind {
-    /// One small proof for all subcircuits (spec: aggregation).
+    /// One small proof for all subcircuits (spec: aggregation#folding).
     Aggregated,
-    /// The proofs of all subcircuits, for few of them (spec: direct).
+    /// The proofs of all subcircuits, for few of them (spec: direct#proof).
     Direct,
 }
 

@@ -1,5 +1,5 @@
 //! Direct proofs: the proofs of all subcircuits with their commitments, checked by one product of
-//! pairings and no aggregation (spec: direct). A contract on the EVM verifies the same statement from
+//! pairings and no aggregation (spec: direct#checks). A contract on the EVM verifies the same statement from
 //! the same bytes, expanded.
 
 pub mod encoding;

@@ -31,13 +31,21 @@ impl DirectProof {
         HEADER + PER_INSTANCE * instances
     }
 
+    /// Reads the digest of the direct key that a proof was made for, from the header alone.
+    ///
+    /// # Errors
+    /// When the bytes are not a direct proof of this version, or too short.
+    pub fn key_digest(bytes: &[u8]) -> Result<[u8; 32], ProofError> {
+        key_digest_of_kind(bytes, ProofKind::Direct)
+    }
+
     /// Decodes the file of a proof under a key, whose number of subcircuits fixes the length. All points
     /// are checked: encoding, curve and subgroup; scalars are below r.
     ///
     /// # Errors
     /// See [`ProofError`].
     pub fn from_bytes(bytes: &[u8], key: &DirectKey) -> Result<Self, ProofError> {
-        let (found, expected) = (key_digest_of_kind(bytes, ProofKind::Direct)?, key.digest());
+        let (found, expected) = (Self::key_digest(bytes)?, key.digest());
         if found != expected {
             return Err(ProofError::ForeignKey { expected, found });
         }
