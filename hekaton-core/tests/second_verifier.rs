@@ -1,9 +1,10 @@
-//! `docs/spec/verifier.py`, which was written from the specification alone, and the verifier of this crate have the same
+//! `docs/spec/verifier.py` and `direct.py`, which were written from the specification alone, and the verifier of this crate have the same
 //! verdicts, and derive the same keys from families.
 
 use hekaton_core::circuit::{Circuit, Masking, PreparedCircuit, prover::Wiring};
 use hekaton_core::{
-    Fr, LocalEngine, SetupOptions, VerifyingKey, derive, setup_family, verify_with_test_keys,
+    DirectKey, Fr, LocalEngine, SetupOptions, VerifyingKey, derive, setup_family,
+    verify_direct_with_test_keys, verify_with_test_keys,
 };
 use hekaton_testing::{Histogram, Squarings};
 use std::convert::Infallible;
@@ -399,4 +400,99 @@ fn command_line() {
     assert_eq!(code, Some(1));
     assert!(says.contains("the merged equation does not hold"), "{says}");
     assert_eq!(run("[3, 81]", &["--other"]).0, Some(2));
+}
+
+/// Direct proofs in `docs/spec/direct.py`: the test vectors, all values on the way, forgeries, and changed proofs.
+#[test]
+fn direct_proofs() {
+    let script = "
+import json, sys, direct, verifier
+key = direct.DirectKey.read(open(sys.argv[1], 'rb').read())
+for line in sys.stdin:
+    public, context, proof = json.loads(line)
+    arguments = key, public, bytes.fromhex(context), bytes.fromhex(proof)
+    try:
+        direct.verify(*arguments, test_keys=True)
+        print('accepted')
+    except verifier.Refused:
+        print('refused')
+    if len(sys.argv) == 3:
+        values = direct.challenges(*arguments)
+        values['words'] = direct.keccak256(direct.words(key, arguments[3])).hex()
+        values['key_digest'] = key.digest.hex()
+        for name, value in json.load(open(sys.argv[2])).items():
+            if name in values:
+                assert str(values[name]) == value, name
+";
+    // Lines with public values, a context and a proof; the verdict of each verifier.
+    let verdicts =
+        |key: &Path, vector: Option<&Path>, claims: &[(Vec<String>, String, Vec<u8>)]| {
+            let lines = claims.iter().map(|(public, context, proof)| {
+                format!("[[{}], {context:?}, {:?}]\n", public.join(", "), hex::encode(proof))
+            });
+            let lines: String = lines.collect();
+            let mut child = python(script)
+                .arg(key)
+                .args(vector)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("needs python3");
+            child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "direct.py failed with {}", key.display());
+            let key = DirectKey::from_bytes(&fs::read(key).unwrap()).unwrap();
+            let ours = claims.iter().map(|(public, context, proof)| {
+                let public: Vec<Fr> = public.iter().map(|x| x.parse().unwrap()).collect();
+                let context = hex::decode(context).unwrap().try_into().unwrap();
+                verify_direct_with_test_keys(&key, &public, &context, proof).is_ok()
+            });
+            let text = String::from_utf8(output.stdout).unwrap();
+            let theirs: Vec<bool> = text.lines().map(|line| line == "accepted").collect();
+            [ours.collect(), theirs]
+        };
+    let claim = |vector: &Path, proof: Vec<u8>| {
+        let json: serde_json::Value = serde_json::from_slice(&fs::read(vector).unwrap()).unwrap();
+        let texts = json["public_values"].as_array().unwrap().iter();
+        let public = texts.map(|x| x.as_str().unwrap().to_owned()).collect();
+        (public, json["context"].as_str().unwrap().to_owned(), proof)
+    };
+    for name in ["direct-1", "direct-2", "direct-5", "direct-buses"] {
+        let [key, proof, vector] =
+            ["key", "proof", "json"].map(|what| golden(&format!("{name}.{what}")));
+        let claim = claim(&vector, fs::read(proof).unwrap());
+        assert_eq!(verdicts(&key, Some(&vector), &[claim]), [[true], [true]], "{name}");
+    }
+    // Changed proofs: each part of the file, its length, the statement.
+    let (key, vector) = (golden("direct-2.key"), golden("direct-2.json"));
+    let proof = fs::read(golden("direct-2.proof")).unwrap();
+    let mut claims = vec![claim(&vector, proof.clone())];
+    for at in [0, 8, 10, 42, 90, 140, 186, 240, 330, 380, 430, 480, 522, 560, proof.len() - 1] {
+        let mut changed = proof.clone();
+        changed[at] ^= 1;
+        claims.push(claim(&vector, changed));
+    }
+    claims.push(claim(&vector, proof[..proof.len() - 1].to_vec()));
+    let mut other = claim(&vector, proof.clone());
+    other.0.swap(0, 1);
+    claims.push(other);
+    let mut other = claim(&vector, proof);
+    other.1 = "00".repeat(32);
+    claims.push(other);
+    let expected: Vec<bool> = (0..claims.len()).map(|i| i == 0).collect();
+    assert_eq!(verdicts(&key, None, &claims), [expected.clone(), expected]);
+    // The forgeries, under keys of their own.
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c", "d", "e", "factors", "key", "public", "sum"] {
+        let path = golden(&format!("forgeries/{name}.json"));
+        let json: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        let bytes = |what: &str| hex::decode(json[what].as_str().unwrap()).unwrap();
+        let key = folder.path().join(name);
+        fs::write(&key, bytes("key")).unwrap();
+        assert_eq!(
+            verdicts(&key, None, &[claim(&path, bytes("proof"))]),
+            [[false], [false]],
+            "{name}"
+        );
+    }
 }

@@ -23,25 +23,30 @@ use std::convert::Infallible;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Compiles a contract with solc, which `scripts/demo-evm` has installed in the folder that SOLC names.
+/// Compiles Hekaton's contract: [`compile_named`].
+pub fn compile(source: &str) -> Vec<u8> {
+    compile_named(source, "HekatonVerifier")
+}
+
+/// Compiles the contract with this name with solc, which `scripts/demo-evm` has installed in the folder that SOLC names.
 /// Returns its creation code.
 ///
 /// # Panics
 /// With the compiler's errors.
-pub fn compile(source: &str) -> Vec<u8> {
+pub fn compile_named(source: &str, name: &str) -> Vec<u8> {
     let folder = std::env::var("SOLC").expect("SOLC is the folder with solc's npm package");
     let script = "
 const solc = require('solc');
 const content = require('fs').readFileSync(0, 'utf8');
 const settings = { evmVersion: 'prague', viaIR: true, optimizer: { enabled: true, runs: 1000000 },
-    outputSelection: { '*': { HekatonVerifier: ['evm.bytecode.object'] } } };
+    outputSelection: { '*': { '*': ['evm.bytecode.object'] } } };
 const input = { language: 'Solidity', sources: { 'verifier.sol': { content } }, settings };
 const output = JSON.parse(solc.compile(JSON.stringify(input)));
 const errors = (output.errors || []).map(error => error.formattedMessage);
 if (errors.length) { console.error(errors.join('\\n')); process.exit(1); }
-process.stdout.write(output.contracts['verifier.sol'].HekatonVerifier.evm.bytecode.object);";
+process.stdout.write(output.contracts['verifier.sol'][process.argv[1]].evm.bytecode.object);";
     let mut child = Command::new("node")
-        .args(["-e", script])
+        .args(["-e", script, name])
         .current_dir(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
