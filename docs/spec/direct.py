@@ -3,7 +3,7 @@ alone, on the curve, the hashes and the verifying keys of verifier.py; `spec: #A
 import argparse, sys
 from collections import defaultdict
 from pathlib import Path
-from verifier import Key, ONE, R, Reader, blake3, combine, decode, encode, keccak, pairing, require
+from verifier import H, Key, ONE, R, Reader, blake3, combine, decode, encode, keccak, pairing, require
 
 def keccak256(data):
     """With the padding of the original Keccak, not that of SHA-3."""
@@ -57,6 +57,7 @@ class DirectKey:
         thetas = [kind[2] for kind in key.types]
         require(None not in [key.alpha, key.beta, key.K, *vectors, *thetas], "an element is infinity")
         require(len({*vectors}) == len(vectors), "two of gamma and all delta and eta are equal")
+        require(H not in vectors[1:], "a delta or eta is the generator")
         require(pairing([(key.alpha, key.beta)]) == of_alpha_beta, "alpha or beta is not the verifying key's")
         key.digest = keccak256(key.words())
         return key

@@ -379,10 +379,11 @@ pub(crate) enum Export {
 #[command(after_help = "Examples:
   hekaton export verifier FILE.keys --out direct.key
   hekaton export verifier merkle.keys --for FILE --evm --out Verifier.sol
-  hekaton export verifier direct.key --evm --check Verifier.sol
+  hekaton export verifier merkle.keys --for FILE --evm --check Verifier.sol
 
 The contract is compiled with solc --via-ir --optimize --evm-version prague. Its public KEY
-is the digest of the direct key. From a key family, the contract can cost less gas.")]
+is the digest of the direct key. From a key family, the contract can cost less gas:
+compare it with that family.")]
 pub(crate) struct ExportVerifier {
     /// The key store, the key family with the open parameters, or a direct key
     pub(crate) keys: PathBuf,

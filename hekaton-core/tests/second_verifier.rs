@@ -1,6 +1,7 @@
 //! `docs/spec/verifier.py` and `direct.py`, which were written from the specification alone, and the verifier of this crate have the same
 //! verdicts, and derive the same keys from families.
 
+use hekaton_arith::{G2Point, Group};
 use hekaton_core::circuit::{Circuit, Masking, PreparedCircuit, prover::Wiring};
 use hekaton_core::{
     DirectKey, Fr, LocalEngine, SetupOptions, VerifyingKey, derive, setup_family,
@@ -481,8 +482,25 @@ for line in sys.stdin:
     claims.push(other);
     let expected: Vec<bool> = (0..claims.len()).map(|i| i == 0).collect();
     assert_eq!(verdicts(&key, None, &claims), [expected.clone(), expected]);
-    // The forgeries, under keys of their own.
+    // A key with a delta that has no secret.
+    let mut bytes = fs::read(golden("direct-1.key")).unwrap();
+    let key = DirectKey::from_bytes(&bytes).unwrap();
+    let delta = key.types()[0].elements[0].to_compressed();
+    let at = bytes.windows(96).position(|part| part == delta).unwrap();
+    bytes[at..at + 96].copy_from_slice(&G2Point::generator().to_compressed());
+    let end = bytes.len() - 32;
+    let checksum = blake3::hash(&bytes[..end]);
+    bytes[end..].copy_from_slice(checksum.as_bytes());
     let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("generator.key");
+    fs::write(&path, &bytes).unwrap();
+    assert!(DirectKey::from_bytes(&bytes).unwrap_err().to_string().contains("delta or eta is 1"));
+    let read = python("import sys, direct; direct.DirectKey.read(open(sys.argv[1], 'rb').read())")
+        .arg(&path)
+        .output()
+        .expect("needs python3");
+    assert!(String::from_utf8_lossy(&read.stderr).contains("a delta or eta is the generator"));
+    // The forgeries, under keys of their own.
     for name in ["a", "b", "c", "d", "e", "factors", "key", "public", "sum"] {
         let path = golden(&format!("forgeries/{name}.json"));
         let json: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();

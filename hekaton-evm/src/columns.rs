@@ -11,6 +11,8 @@ use hekaton_core::verifier::DirectKey;
 /// The columns of the types of a family in a layout.
 #[derive(Clone, Debug)]
 pub struct Columns {
+    /// The digest of the direct key that is made of them.
+    pub(crate) key: [u8; 32],
     /// For each type of the direct key IC_one, then IC of the multiplicities and of the addresses of its
     /// slots; none for types that have other public variables.
     pub(crate) types: Vec<Option<Vec<G1Point>>>,
@@ -42,7 +44,7 @@ impl Columns {
         let types = key.verifying().types.iter().map(|kind| columns(&kind.name));
         let types = types.collect::<Result<Vec<_>, _>>()?;
         let slots: Vec<_> = wiring.by_instance().map(|(_, slots)| slots.to_vec()).collect();
-        let made = Self { types, slots };
+        let made = Self { key: key.digest(), types, slots };
         match wiring.type_of == key.type_of() && made.are_those_of(key) {
             true => Ok(made),
             false => Err(ContractError::Columns),

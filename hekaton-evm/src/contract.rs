@@ -66,8 +66,12 @@ impl Contract {
     /// columns have those.
     ///
     /// # Errors
-    /// When verifying would take more gas than [`LIMIT`](crate::LIMIT).
+    /// When the columns are those of another key, or verifying would take more gas than
+    /// [`LIMIT`](crate::LIMIT), as estimated.
     pub fn new(key: &DirectKey, columns: Option<&Columns>) -> Result<Self, ContractError> {
+        if columns.is_some_and(|columns| columns.key != key.digest()) {
+            return Err(ContractError::Columns);
+        }
         let instances = key.instances();
         let refused = |gas| Err(ContractError::Gas { instances, gas });
         // First, so that the numbers of points below fit into their two bytes.

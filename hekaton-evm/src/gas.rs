@@ -63,6 +63,8 @@ pub(crate) fn at_least(key: &DirectKey) -> u64 {
 pub struct Gas {
     /// The transaction itself, with its calldata.
     pub transaction: u64,
+    /// The least that a transaction with this calldata takes (EIP-7623).
+    pub floor: u64,
     /// The product of pairings.
     pub pairings: u64,
     /// Multiplications in G1.
@@ -77,8 +79,9 @@ impl Gas {
         let (n, k) = (key.instances(), key.types().len());
         let (public, wires) = (key.verifying().public.len(), key.verifying().constants.len());
         let (instances, wires) = (n as u64, (public + wires) as u64);
-        // Of the 672 bytes of a subcircuit, 352 are not zero: 48 of each 64 bytes of a coordinate, and e.
+        // Of the 672 bytes of a subcircuit, 160 are zero: 16 of each 64 bytes of a coordinate.
         let transaction = 21_000 + instances * (512 * 16 + 160 * 4) + 16 * 32 * public as u64;
+        let floor = 21_000 + 10 * (instances * (512 * 4 + 160) + 4 * 32 * public as u64);
         let own = (0..k).map(|kind| 2 * msm(key.instances_of(kind).count())).sum::<u64>();
         // alpha, and all A but the first, which has the factor 1.
         let single = msm(1) * instances;
@@ -100,11 +103,12 @@ impl Gas {
             + memory
             + hashes;
         let pairings = pairings(n + 2 + 2 * k + data.thetas);
-        Self { transaction, pairings, multiplications, code }
+        Self { transaction, floor, pairings, multiplications, code }
     }
 
     /// All of it.
     pub fn total(&self) -> u64 {
-        self.transaction + self.pairings + self.multiplications + self.code
+        let used = self.transaction + self.pairings + self.multiplications + self.code;
+        used.max(self.floor)
     }
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Verifies direct proofs of Hekaton under one key (docs/spec/14-direct.md). Written by `hekaton export verifier --evm`:
-// the same bytes for the same key and version, so `--check` compares a file with a key.
+// the same bytes for the same keys and version, so `--check` compares a file with the keys it was exported from.
 //
 // - Compile for Prague or later: `solc --optimize --via-ir --evm-version prague`. On chains without the precompiles of
 //   EIP-2537, all proofs are refused.
 // - A proof is not unique: anybody can change it into others of the same statement. Do not use its bytes as an identifier.
 // - The contract keeps no state and does not prevent repetition. What a payment depends on (recipient, nonce, chain) must
 //   be a public value or in `context`, for example keccak256(abi.encode(block.chainid, contract, caller)).
-// - A point that is not in its group burns the gas that the call of a precompile was given.
+// - A point that is not in its group burns the gas that the call of a precompile was given. A revert is not evidence that a
+//   proof is wrong: with too little gas, any call reverts.
+// - `verify` returns nothing, and a low-level call of an address without code succeeds. Call it by its type, and compare KEY.
 //@HEADER
-pragma solidity ^0.8.25;
+pragma solidity ^0.8.27;
 
 contract HekatonVerifier {
     /// The number of public values is not that of the key.
@@ -22,7 +24,7 @@ contract HekatonVerifier {
     error Pole();
     /// The memory check does not hold.
     error WrongSum();
-    /// A point is not in its group, or the chain has no such precompile.
+    /// A point is not in its group, the call had too little gas, or the chain has no such precompile.
     error PrecompileFailed();
     /// The equations of the subcircuits do not hold.
     error WrongProof();

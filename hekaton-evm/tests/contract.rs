@@ -94,6 +94,9 @@ fn columns_are_those_of_the_keys_family() {
         (Contract::new(&key, None).unwrap(), Contract::new(&key, Some(&columns)).unwrap());
     assert!(by_columns.gas().total() < points.gas().total());
     assert!(by_columns.data().len() < points.data().len().max(1));
+    // Another layout of the same family, and another family.
+    let (shorter, _, _) = of_family(&Doublings { links: 39, extra: 0 }, 1);
+    assert!(matches!(Contract::new(&shorter, Some(&columns)), Err(ContractError::Columns)));
     let (_, columns, _) = of_family(&circuit, 2);
     assert!(matches!(columns, Err(ContractError::Columns)));
 }

@@ -30,6 +30,11 @@ pub(crate) fn run(command: &Export, app: &App, json: bool) -> Result<(), Failure
     }
 }
 
+/// The most bytes that are read of a direct proof.
+pub(crate) const PROOF_LIMIT: u64 = 2 << 20;
+const _: () =
+    assert!(DirectProof::encoded_len(DirectKey::MAX_INSTANCES as usize) as u64 <= PROOF_LIMIT);
+
 /// The direct key of keys.
 pub(crate) fn direct_key(keys: &ProverKeys, pool: &impl Pool) -> Result<DirectKey, Failure> {
     keys.direct_key(pool).map_err(|e| match e {
@@ -114,9 +119,9 @@ fn data_path(path: &Path, number: usize) -> PathBuf {
 
 fn verifier(command: &ExportVerifier, app: &App, json: bool) -> Result<(), Failure> {
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
+    let keys = Some(command.keys.as_path()).filter(|keys| keys.is_dir());
+    let inputs = Inputs { files: &[&command.keys], keys, run: None };
     if let Some(out) = &command.out {
-        let keys = Some(command.keys.as_path()).filter(|keys| keys.is_dir());
-        let inputs = Inputs { files: &[&command.keys], keys, run: None };
         output::check_output(out, "--out", &inputs)?;
     }
     let (key, columns) = opened(command, app, &engine)?;
@@ -135,21 +140,31 @@ fn verifier(command: &ExportVerifier, app: &App, json: bool) -> Result<(), Failu
     if let Some(path) = &command.check {
         let found = exit::read_at_most(path, exit::KEY_LIMIT)?;
         if found != bytes {
-            let why = "not the file that this version exports from these keys";
+            let why = match (command.evm, columns.is_some()) {
+                (true, false) => {
+                    "not the file that this version exports from these keys; compare a contract that was \
+                     exported from a key family with the family"
+                }
+                _ => "not the file that this version exports from these keys",
+            };
             return Err(Failure::new(exit::REFUSED, format!("{}: {why}", path.display())));
         }
     }
-    let mut written = Vec::new();
+    let mut files = Vec::new();
     if let Some(out) = &command.out {
-        output::write(out, &bytes)?;
-        written.push(out.clone());
+        files.push((out.clone(), bytes));
         let data = contract.iter().flat_map(|contract| contract.data()).enumerate();
-        for (number, part) in data {
-            let path = data_path(out, number);
-            output::write(&path, (hex::encode(&part.creation) + "\n").as_bytes())?;
-            written.push(path);
-        }
+        files.extend(data.map(|(number, part)| {
+            (data_path(out, number), (hex::encode(&part.creation) + "\n").into_bytes())
+        }));
     }
+    for (path, _) in &files {
+        output::check_output(path, "--out", &inputs)?;
+    }
+    for (path, bytes) in &files {
+        output::write(path, bytes)?;
+    }
+    let written: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
     let gas = contract.as_ref().map(|contract| contract.gas().total());
     let (digest, n) = (hex::encode(key.digest()), key.instances());
     let object = json!({
@@ -206,7 +221,7 @@ pub(crate) fn verify(command: &Verify, app: &App, json: bool) -> Result<(), Fail
     let key = read_direct_key(path)?;
     check_digest(command, key.digest())?;
     check_trust(&key, path, command.accept_test_keys)?;
-    let bytes = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
+    let bytes = exit::read_at_most(&command.proof, PROOF_LIMIT)?;
     let vk = key.verifying();
     let public = read_public(&command.public, path, app, vk)?;
     let start = Instant::now();
@@ -248,10 +263,12 @@ fn proof(command: &ExportProof, app: &App, json: bool) -> Result<(), Failure> {
     let key = read_direct_key(&command.key)?;
     check_trust(&key, &command.key, command.accept_test_keys)?;
     if let Some(out) = &command.out {
-        let inputs = Inputs { files: &[&command.proof, &command.key], keys: None, run: None };
+        let mut files = vec![command.proof.as_path(), &command.key];
+        files.extend(command.public.strip_prefix('@').map(Path::new));
+        let inputs = Inputs { files: &files, keys: None, run: None };
         output::check_output(out, "--out", &inputs)?;
     }
-    let bytes = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
+    let bytes = exit::read_at_most(&command.proof, PROOF_LIMIT)?;
     let public = read_public(&command.public, &command.key, app, key.verifying())?;
     // A call that reverts costs its sender gas.
     verdict(&key, &public, command.context, &bytes, command.accept_test_keys)

@@ -1,7 +1,7 @@
 //! `hekaton inspect`: shows what any Hekaton file contains.
 
 use crate::app::App;
-use crate::commands::export::read_direct_key;
+use crate::commands::export::{self, read_direct_key};
 use crate::commands::family;
 use crate::hints::explain;
 use crate::imported;
@@ -175,12 +175,13 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
 }
 
 fn direct_proof(path: &Path) -> Result<(Value, String), Failure> {
-    let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
+    let bytes = exit::read_at_most(path, export::PROOF_LIMIT)?;
     let digest = DirectProof::key_digest(&bytes)
         .map_err(|e| format!("{}: {e}", path.display()))
         .or_fail(BAD_FILE)?;
     let digest = hex::encode(digest);
-    let instances = (1..=1 << 12).find(|n| DirectProof::encoded_len(*n) == bytes.len());
+    let instances = (1..=DirectKey::MAX_INSTANCES as usize)
+        .find(|n| DirectProof::encoded_len(*n) == bytes.len());
     let Some(instances) = instances else {
         let why = "no direct proof has this length, so it is cut off or has trailing data";
         let found = bytes.len();

@@ -26,6 +26,7 @@ fn direct_proofs_are_verified_by_their_key() {
     let digest = exported["key_digest"].as_str().unwrap();
     ok(&["export", "verifier", &keys, "--check", &key]);
     ok(&["export", "verifier", &key, "--check", &key]);
+    fails(3, "that is the input", &["export", "verifier", &key, "--out", &key]);
     fails(1, "not the file that", &["export", "verifier", &keys, "--evm", "--check", &key]);
     fails(
         3,
@@ -45,10 +46,9 @@ fn direct_proofs_are_verified_by_their_key() {
     assert_eq!((&verified["kind"], &verified["subcircuits"]), (&"direct".into(), &3.into()));
     assert!(ok(&verify).contains("the proof holds (direct"));
     // Another context, another digest, another kind of key or proof.
-    let with = |context: &[&str]| [&verify[..6], context].concat();
-    fails(1, "does not hold", &with(&["--context", OTHER]));
-    fails(1, "does not hold", &with(&[]));
-    fails(2, "64 hexadecimal digits", &with(&["--context", "c0"]));
+    fails(1, "does not hold", &[&verify[..6], &["--context", OTHER]].concat());
+    fails(1, "does not hold", &verify[..6]);
+    fails(2, "64 hexadecimal digits", &[&verify[..6], &["--context", "c0"]].concat());
     fails(1, "--key-digest requires", &[&verify[..], &["--key-digest", OTHER]].concat());
     let verifying = path("keys/verifying.key");
     let of_kind = |proof, key| ["verify", proof, "--key", key, "--public", &public];
