@@ -55,6 +55,9 @@ fn run(app: &App) -> ExitCode {
             let purpose = "`hekaton directory` is";
             programs::run("hekaton-directory", "hekaton-directory-cli", purpose, arguments, json)
         }
+        Command::Verify(command) if export::is_direct_key(&command.key) => {
+            export::verify(command, app, json)
+        }
         Command::Verify(command) => verify::run(command, app, json),
         Command::Check(command) => check::run(command, app, json),
         Command::Hash(command) => hash::run(command, app, json),

@@ -1,7 +1,7 @@
 //! The public parts S by columns: the points that all instances of a type share, and the numbers of the
 //! layout with which each instance multiplies them (spec: direct#contract).
 
-use crate::ContractError;
+use crate::error::ContractError;
 use hekaton_arith::{Fr, G1Point, Group};
 use hekaton_circuit::SlotAccess;
 use hekaton_circuit::prover::{BusShape, VariableLayout, Wiring};

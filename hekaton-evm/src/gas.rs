@@ -1,7 +1,6 @@
 //! The gas of verifying: the prices of EIP-2537 and of calldata, and what the contract's own code was
 //! measured to take.
 
-use crate::contract::Data;
 use hekaton_core::verifier::DirectKey;
 
 /// The most gas that a transaction may take (EIP-7825).
@@ -52,6 +51,18 @@ pub(crate) fn of_public_part(points: usize, accesses: usize) -> u64 {
     msm(points) + PER_POINT * points as u64 + PER_ACCESS * accesses as u64
 }
 
+/// The sizes of a key's data that the gas depends on.
+pub(crate) struct Sizes {
+    /// The number of points of S.
+    pub(crate) points: usize,
+    /// The number of accesses by columns.
+    pub(crate) accesses: usize,
+    /// The number of different Theta.
+    pub(crate) thetas: usize,
+    /// The length of the data.
+    pub(crate) bytes: usize,
+}
+
 /// The gas of pairings and wires, below which no proof of a key is.
 pub(crate) fn at_least(key: &DirectKey) -> u64 {
     let vk = key.verifying();
@@ -75,7 +86,7 @@ pub struct Gas {
 
 impl Gas {
     /// Estimates.
-    pub(crate) fn estimate(key: &DirectKey, data: &Data) -> Self {
+    pub(crate) fn estimate(key: &DirectKey, sizes: &Sizes) -> Self {
         let (n, k) = (key.instances(), key.types().len());
         let (public, wires) = (key.verifying().public.len(), key.verifying().constants.len());
         let (instances, wires) = (n as u64, (public + wires) as u64);
@@ -87,11 +98,11 @@ impl Gas {
         let single = msm(1) * instances;
         let own = if n == 1 { 0 } else { own + single };
         let multiplications =
-            own + of_public_part(data.points(), data.accesses()) + msm(1) * data.thetas as u64;
-        let bytes = data.bytes().len() as u64;
+            own + of_public_part(sizes.points, sizes.accesses) + msm(1) * sizes.thetas as u64;
+        let bytes = sizes.bytes as u64;
         // The pairs, the list of an MSM, the hashed answers, and the data of the key.
         let words =
-            (384 * (n + 2 + 2 * k + data.thetas) + 160 * data.points().max(n) + 32 * n) as u64 / 32
+            (384 * (n + 2 + 2 * k + sizes.thetas) + 160 * sizes.points.max(n) + 32 * n) as u64 / 32
                 + bytes / 32;
         let memory = 3 * words + words * words / 512;
         let hashes = 6 * 672 * instances / 32;
@@ -102,7 +113,7 @@ impl Gas {
             + 12 * bytes / 32
             + memory
             + hashes;
-        let pairings = pairings(n + 2 + 2 * k + data.thetas);
+        let pairings = pairings(n + 2 + 2 * k + sizes.thetas);
         Self { transaction, floor, pairings, multiplications, code }
     }
 

@@ -17,9 +17,12 @@
 mod calldata;
 mod columns;
 mod contract;
+mod data;
+mod error;
 mod gas;
 
 pub use calldata::calldata;
 pub use columns::Columns;
-pub use contract::{Contract, ContractError, DataContract};
+pub use contract::{Contract, DataContract};
+pub use error::ContractError;
 pub use gas::{Gas, LIMIT};

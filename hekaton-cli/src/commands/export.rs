@@ -32,8 +32,7 @@ pub(crate) fn run(command: &Export, app: &App, json: bool) -> Result<(), Failure
 
 /// The most bytes that are read of a direct proof.
 pub(crate) const PROOF_LIMIT: u64 = 2 << 20;
-const _: () =
-    assert!(DirectProof::encoded_len(DirectKey::MAX_INSTANCES as usize) as u64 <= PROOF_LIMIT);
+const _: () = assert!(DirectProof::encoded_len(DirectKey::MAX_INSTANCES) as u64 <= PROOF_LIMIT);
 
 /// The direct key of keys.
 pub(crate) fn direct_key(keys: &ProverKeys, pool: &impl Pool) -> Result<DirectKey, Failure> {

@@ -180,8 +180,8 @@ fn direct_proof(path: &Path) -> Result<(Value, String), Failure> {
         .map_err(|e| format!("{}: {e}", path.display()))
         .or_fail(BAD_FILE)?;
     let digest = hex::encode(digest);
-    let instances = (1..=DirectKey::MAX_INSTANCES as usize)
-        .find(|n| DirectProof::encoded_len(*n) == bytes.len());
+    let instances =
+        (1..=DirectKey::MAX_INSTANCES).find(|n| DirectProof::encoded_len(*n) == bytes.len());
     let Some(instances) = instances else {
         let why = "no direct proof has this length, so it is cut off or has trailing data";
         let found = bytes.len();

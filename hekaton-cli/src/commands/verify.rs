@@ -1,7 +1,6 @@
 //! `hekaton verify`.
 
 use crate::app::App;
-use crate::commands::export;
 use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
@@ -20,9 +19,6 @@ use std::time::Instant;
 
 // Above 60 lines, half of which are the verdict: as JSON and as text, with the same facts side by side.
 pub(crate) fn run(command: &Verify, app: &App, json: bool) -> Result<(), Failure> {
-    if export::is_direct_key(&command.key) {
-        return export::verify(command, app, json);
-    }
     if command.context.is_some() {
         let why = "--context is for direct proofs, which have a direct key";
         return Err(Failure::new(exit::USAGE, why));

@@ -4,7 +4,7 @@ use super::aggregation::BusParts;
 use super::prover_keys::ProverKeys;
 use super::sections::KeyFileError;
 use crate::pool::Pool;
-use crate::verifier::direct::key::{DirectInstance, DirectType};
+use crate::verifier::direct::key::{DirectInstance, DirectType, instances_of};
 use crate::verifier::direct::{DirectKey, DirectKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, pairing};
 
@@ -32,10 +32,7 @@ impl ProverKeys {
     pub fn direct_key(&self, pool: &impl Pool) -> Result<DirectKey, ExportError> {
         let (key, vk) = (&self.aggregation, &self.verifying);
         let unusable = |why: &str| Err(DirectKeyError::Unusable(why.to_owned()).into());
-        let found = vk.instances;
-        if found > DirectKey::MAX_INSTANCES {
-            return Err(DirectKeyError::TooMany { found }.into());
-        }
+        instances_of(vk)?;
         // Any proving key has alpha and beta; e(alpha, beta) is compared below.
         let Some(first) = self.types.first() else {
             return unusable("there is no proving key");
@@ -89,7 +86,7 @@ impl ProverKeys {
         beta: G2Point,
     ) -> Result<bool, KeyFileError> {
         let key = &self.aggregation;
-        let mut g1 = vec![&[alpha][..], key.phi()?, key.st()?, key.sb()?, key.sg()?].concat();
+        let mut g1 = [&[alpha][..], key.phi()?, key.st()?, key.sb()?, key.sg()?].concat();
         if let Some(BusParts { tags, values }) = key.buses()? {
             g1.extend([tags, values].concat());
         }

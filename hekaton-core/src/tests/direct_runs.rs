@@ -5,6 +5,7 @@ use super::bench::{Bench, Cheater, Squares, outside_the_subgroup, squares};
 use super::direct::{Forger, direct_key};
 use crate::protocol::{DirectRun, ProveError, ProveOptions, Secrets, prove};
 use crate::randomness::{Purpose, Randomness};
+use crate::verifier::direct::encoding::keccak;
 use crate::verifier::direct::{
     Context, DirectKey, DirectKeyError, DirectProof, transcript, verify_direct,
     verify_direct_with_test_keys,
@@ -427,7 +428,7 @@ fn vector(name: &str, (key, proof, public): (DirectKey, Vec<u8>, Vec<Fr>)) {
         "g": number(g), "b": number(b), "b_t": number(b_t), "b_v": number(b_v),
         "t1": hex::encode(proven),
         "r": number(transcript::factor(&proven)),
-        "words": hex::encode(transcript::keccak(&[&decoded.words()])),
+        "words": hex::encode(keccak(&[&decoded.words()])),
     });
     let text = serde_json::to_string_pretty(&text).unwrap() + "\n";
     let files = [("key", key.to_bytes()), ("proof", proof), ("json", text.into_bytes())];

@@ -1,11 +1,18 @@
-//! The encodings of EIP-2537 (spec: direct#key): numbers of 32 bytes and coordinates of 64, all
+//! The hash and the encodings of direct proofs, which are those of EIP-2537 (spec: direct#key): numbers of 32 bytes and coordinates of 64, all
 //! big-endian. Infinity is all zeros.
 
 use ark_ff::{BigInteger, PrimeField};
 use hekaton_arith::{Fr, Group};
+use sha3::{Digest, Keccak256};
 
 /// Length in bytes of a coordinate in Fq of an uncompressed point.
 const COORDINATE: usize = 48;
+
+/// The Keccak-256 of these bytes, one after the other.
+pub(crate) fn keccak(parts: &[&[u8]]) -> [u8; 32] {
+    let hasher = parts.iter().fold(Keccak256::new(), |hasher, part| hasher.chain_update(part));
+    hasher.finalize().into()
+}
 
 /// Appends a number.
 pub fn put_number(out: &mut Vec<u8>, number: u64) {

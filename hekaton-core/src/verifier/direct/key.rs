@@ -1,7 +1,6 @@
 //! The direct key (spec: direct#key): the elements of a verifying key as points of the source groups.
 
-use super::encoding::{put_number, put_point, put_scalar, tag};
-use super::transcript::keccak;
+use super::encoding::{keccak, put_number, put_point, put_scalar, tag};
 use crate::encoding::{DecodeError, Encode, Reader};
 use crate::verifier::verifying_key::{VerifyingKey, VerifyingKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, pairing};
@@ -18,6 +17,13 @@ fn type_map_digest(type_of: &[u32]) -> [u8; 32] {
         hasher.update(&kind.to_le_bytes());
     });
     *hasher.finalize().as_bytes()
+}
+
+/// The number of subcircuits of a verifying key, if there are few enough for direct proofs.
+pub(crate) fn instances_of(verifying: &VerifyingKey) -> Result<usize, DirectKeyError> {
+    let found = verifying.instances;
+    let n = usize::try_from(found).ok().filter(|n| *n <= DirectKey::MAX_INSTANCES);
+    n.ok_or(DirectKeyError::TooMany { found })
 }
 
 /// Why there is no direct key.
@@ -100,7 +106,7 @@ impl DirectKey {
     /// The first bytes of a file.
     pub const MAGIC: &[u8; 8] = b"HEKATNDK";
     /// The largest number of subcircuits of a direct proof, of 1.1 MB.
-    pub const MAX_INSTANCES: u64 = 1 << 12;
+    pub const MAX_INSTANCES: usize = 1 << 12;
 
     /// Sets the digest, after all checks but these: that the verifying key commits to the elements, for
     /// which the powers of psi and phi are needed, and that points are in their groups
@@ -108,11 +114,7 @@ impl DirectKey {
     pub(crate) fn checked(mut self) -> Result<Self, DirectKeyError> {
         let unusable = |why: &str| Err(DirectKeyError::Unusable(why.to_owned()));
         let Self { verifying, alpha, beta, gamma, type_of, types, parts, .. } = &self;
-        let found = verifying.instances;
-        if found > Self::MAX_INSTANCES {
-            return Err(DirectKeyError::TooMany { found });
-        }
-        let (n, k) = (verifying.instances as usize, verifying.types.len());
+        let (n, k) = (instances_of(verifying)?, verifying.types.len());
         if type_of.len() != n || parts.len() != n || types.len() != k {
             return unusable("it has other numbers of types and instances than its verifying key");
         }
@@ -272,12 +274,9 @@ impl DirectKey {
         }
         let length = reader.u32("length of the verifying key")? as usize;
         let verifying = VerifyingKey::from_bytes(reader.take(length, "verifying key")?)?;
-        let found = verifying.instances;
-        // Before anything is allocated by it.
-        if found > Self::MAX_INSTANCES {
-            return Err(DirectKeyError::TooMany { found });
-        }
-        let (n, k, buses) = (found as usize, verifying.types.len(), verifying.has_buses());
+        // Bounded before anything is allocated by it.
+        let (n, k, buses) =
+            (instances_of(&verifying)?, verifying.types.len(), verifying.has_buses());
         let alpha = reader.point("alpha")?;
         let [beta, gamma] = [reader.point("beta")?, reader.point("gamma")?];
         let type_of =

@@ -4,7 +4,6 @@ use super::encoding::{put_point, put_scalar};
 use super::key::DirectKey;
 use crate::encoding::{DecodeError, Reader};
 use crate::verifier::proof::{ProofError, ProofKind, key_digest_of_kind};
-use ark_ff::{BigInteger, PrimeField};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_from_bytes};
 
 /// Length in bytes of the magic bytes, the version and KEY.
@@ -71,6 +70,7 @@ impl DirectProof {
     }
 
     /// Returns the file of a proof under the key with this digest.
+    #[cfg(feature = "prover")]
     pub(crate) fn to_bytes(&self, key_digest: &[u8; 32]) -> Vec<u8> {
         let mut out = ProofKind::Direct.header(key_digest);
         self.d.iter().for_each(|d| out.extend(d.to_compressed()));
@@ -79,7 +79,7 @@ impl DirectProof {
             out.extend(b.to_compressed());
         }
         self.c.iter().for_each(|c| out.extend(c.to_compressed()));
-        self.e.iter().for_each(|e| out.extend(e.into_bigint().to_bytes_be()));
+        self.e.iter().for_each(|e| put_scalar(&mut out, e));
         out
     }
 

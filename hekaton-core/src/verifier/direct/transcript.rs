@@ -2,21 +2,14 @@
 //! in the encodings that the precompiles take.
 
 use super::Context;
-use super::encoding::{put_scalar, tag};
+use super::encoding::{keccak, put_scalar, tag};
 use super::key::DirectKey;
 use super::proof::DirectProof;
 use ark_ff::PrimeField;
 use hekaton_arith::{Fr, G1Point};
 use hekaton_circuit::MemoryChallenges;
-use sha3::{Digest, Keccak256};
 
 pub(crate) const TAG: [u8; 32] = tag(b"hekaton direct v1");
-
-/// The hash of these bytes, one after the other.
-pub(crate) fn keccak(parts: &[&[u8]]) -> [u8; 32] {
-    let hasher = parts.iter().fold(Keccak256::new(), |hasher, part| hasher.chain_update(part));
-    hasher.finalize().into()
-}
 
 /// Challenge `number` of a state: a hash mod r.
 pub(crate) fn challenge(state: &[u8; 32], number: u8) -> Fr {
