@@ -465,10 +465,10 @@ for line in sys.stdin:
         assert_eq!(verdicts(&key, Some(&vector), &[claim]), [[true], [true]], "{name}");
     }
     // Changed proofs: each part of the file, its length, the statement.
-    let (key, vector) = (golden("direct-2.key"), golden("direct-2.json"));
-    let proof = fs::read(golden("direct-2.proof")).unwrap();
+    let (key, vector) = (golden("direct-1.key"), golden("direct-1.json"));
+    let proof = fs::read(golden("direct-1.proof")).unwrap();
     let mut claims = vec![claim(&vector, proof.clone())];
-    for at in [8, 42, 140, 186, 330, 480, proof.len() - 1] {
+    for at in [8, 42, 90, 138, 234, proof.len() - 1] {
         let mut changed = proof.clone();
         changed[at] ^= 1;
         claims.push(claim(&vector, changed));
@@ -501,7 +501,7 @@ for line in sys.stdin:
         .expect("needs python3");
     assert!(String::from_utf8_lossy(&read.stderr).contains("a delta or eta is the generator"));
     // The forgeries, under keys of their own.
-    for name in ["a", "c", "e", "key", "sum"] {
+    for name in ["c", "key"] {
         let path = golden(&format!("forgeries/{name}.json"));
         let json: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         let bytes = |what: &str| hex::decode(json[what].as_str().unwrap()).unwrap();

@@ -116,6 +116,44 @@ fn data_path(path: &Path, number: usize) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Compares the file of `--check` with the one that would be written.
+fn check_file(command: &ExportVerifier, bytes: &[u8], columns: bool) -> Result<(), Failure> {
+    let Some(path) = &command.check else { return Ok(()) };
+    if exit::read_at_most(path, exit::KEY_LIMIT)? == bytes {
+        return Ok(());
+    }
+    let why = match (command.evm, columns) {
+        (true, false) => {
+            "not the file that this version exports from these keys; compare a contract that was exported \
+             from a key family with the family"
+        }
+        _ => "not the file that this version exports from these keys",
+    };
+    Err(Failure::new(exit::REFUSED, format!("{}: {why}", path.display())))
+}
+
+/// Writes a file, and beside that of a contract those of its data. Returns their paths.
+fn write_files(
+    out: &Path,
+    bytes: Vec<u8>,
+    contract: Option<&Contract>,
+    inputs: &Inputs<'_>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = vec![(out.to_owned(), bytes)];
+    let data = contract.into_iter().flat_map(Contract::data).enumerate();
+    files.extend(data.map(|(number, part)| {
+        (data_path(out, number), (hex::encode(&part.creation) + "\n").into_bytes())
+    }));
+    // All of them before the first is written: none of them may be the key.
+    for (path, _) in &files {
+        output::check_output(path, "--out", inputs)?;
+    }
+    for (path, bytes) in &files {
+        output::write(path, bytes)?;
+    }
+    Ok(files.into_iter().map(|(path, _)| path).collect())
+}
+
 fn verifier(command: &ExportVerifier, app: &App, json: bool) -> Result<(), Failure> {
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
     let keys = Some(command.keys.as_path()).filter(|keys| keys.is_dir());
@@ -136,34 +174,11 @@ fn verifier(command: &ExportVerifier, app: &App, json: bool) -> Result<(), Failu
         Some(contract) => contract.source().as_bytes().to_vec(),
         None => key.to_bytes(),
     };
-    if let Some(path) = &command.check {
-        let found = exit::read_at_most(path, exit::KEY_LIMIT)?;
-        if found != bytes {
-            let why = match (command.evm, columns.is_some()) {
-                (true, false) => {
-                    "not the file that this version exports from these keys; compare a contract that was \
-                     exported from a key family with the family"
-                }
-                _ => "not the file that this version exports from these keys",
-            };
-            return Err(Failure::new(exit::REFUSED, format!("{}: {why}", path.display())));
-        }
-    }
-    let mut files = Vec::new();
-    if let Some(out) = &command.out {
-        files.push((out.clone(), bytes));
-        let data = contract.iter().flat_map(|contract| contract.data()).enumerate();
-        files.extend(data.map(|(number, part)| {
-            (data_path(out, number), (hex::encode(&part.creation) + "\n").into_bytes())
-        }));
-    }
-    for (path, _) in &files {
-        output::check_output(path, "--out", &inputs)?;
-    }
-    for (path, bytes) in &files {
-        output::write(path, bytes)?;
-    }
-    let written: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
+    check_file(command, &bytes, columns.is_some())?;
+    let written = match &command.out {
+        Some(out) => write_files(out, bytes, contract.as_ref(), &inputs)?,
+        None => Vec::new(),
+    };
     let gas = contract.as_ref().map(|contract| contract.gas().total());
     let (digest, n) = (hex::encode(key.digest()), key.instances());
     let object = json!({

@@ -316,9 +316,9 @@ pub(super) fn page(summary: &Summary, records: &[Record]) -> String {
         .parameters
         .as_ref()
         .map_or_else(|| "run".to_owned(), |p| format!("{} {}", p.circuit, p.parameters));
-    let key: String = Phase::ALL
-        .iter()
-        .map(|p| format!(r#"<span class="{}"></span>{}"#, class(*p), p.name()))
+    let key: String = summary
+        .phases()
+        .map(|p| format!(r#"<span class="{}"></span>{}"#, class(p), p.name()))
         .collect();
     // The empty icon keeps browsers from asking a server for one: it would be the only request of the page.
     format!(

@@ -145,10 +145,19 @@ impl Summary {
 
     /// The phase that ends with a proof.
     fn last_phase(&self) -> Phase {
-        match self.phase(Phase::Assemble).complete {
+        match self.phase(Phase::Assemble).started {
             true => Phase::Assemble,
             false => Phase::Aggregate,
         }
+    }
+
+    /// The phases of a run of its kind, in order.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = Phase> {
+        let other = match self.last_phase() {
+            Phase::Assemble => Phase::Aggregate,
+            _ => Phase::Assemble,
+        };
+        Phase::ALL.into_iter().filter(move |phase| *phase != other)
     }
 
     /// Constraints per core-second, from execution to the verified proof.

@@ -22,8 +22,9 @@ fn row(name: &str, value: &str) -> String {
 impl Summary {
     /// The summary as the JSON object that `--json` prints.
     pub(crate) fn object(&self) -> Value {
-        let phases: Vec<Value> = (Phase::ALL.iter())
-            .map(|p| (p, self.phase(*p)))
+        let phases: Vec<Value> = self
+            .phases()
+            .map(|p| (p, self.phase(p)))
             .map(|(p, s)| {
                 json!({
                     "phase": p, "seconds": s.seconds, "cpu_seconds": s.cpu_seconds,
@@ -151,7 +152,7 @@ impl Summary {
             "{:<16} {:>10} {:>10} {:>12} {:>12}\n",
             "phase", "time", "CPU", "bytes", "subcircuits"
         );
-        for (phase, summary) in Phase::ALL.map(|phase| (phase, self.phase(phase))) {
+        for (phase, summary) in self.phases().map(|phase| (phase, self.phase(phase))) {
             if !summary.started {
                 continue;
             }

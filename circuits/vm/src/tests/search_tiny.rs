@@ -141,6 +141,7 @@ fn chips_of_tinyram_allow_what_instructions_do() {
 /// need: bits of variants, which guard the digits of registers, given here, and the range of a jump to a register,
 /// which is given as a word.
 #[test]
+#[ignore = "minutes: in scripts/test --all"]
 fn every_row_of_a_chip_of_tinyram_is_needed() {
     let spare = spare_rows(Isa::TinyRam, variants, inputs, wanted);
     let flags = [Chip::TinyAdd, Chip::TinyMultiply, Chip::TinyDivide, Chip::TinyShift];

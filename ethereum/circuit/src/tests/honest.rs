@@ -196,7 +196,7 @@ fn varied(random: &mut ChaCha8Rng) -> Strings {
 #[test]
 fn random_tries_are_accepted() {
     let mut seen = [0; 5];
-    for seed in 0..1_000 {
+    for seed in 0..250 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let witness = varied(&mut random);
         let assignment = assignment_of(&witness).unwrap();
@@ -215,7 +215,7 @@ fn random_tries_are_accepted() {
             assert!(is_accepted(&report), "{seed}: {report:?}");
         }
     }
-    assert!(seen.iter().all(|seen| *seen > 100), "{seen:?}");
+    assert!(seen.iter().all(|seen| *seen > 25), "{seen:?}");
 }
 
 /// Two storage keys whose hashes share 8 nibbles: two leaves of 31 bytes inside a branch. Anyone can make them by one transaction.
