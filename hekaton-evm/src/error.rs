@@ -1,9 +1,9 @@
-//! Why there is no contract.
+//! The error of making a contract.
 
 use crate::gas;
 use hekaton_core::keys::KeyFileError;
 
-/// Why a key has no contract.
+/// The error of making the contract of a key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContractError {

@@ -8,14 +8,14 @@ use crate::verifier::direct::key::{DirectInstance, DirectType, instances_of};
 use crate::verifier::direct::{DirectKey, DirectKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, pairing};
 
-/// Why keys have no direct key.
+/// The error of making a direct key from the keys of a prover.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// A key is damaged.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// The keys are no basis for direct proofs.
+    /// The keys fail a check, or are for too many subcircuits.
     #[error(transparent)]
     Direct(#[from] DirectKeyError),
     /// The operating system returns no randomness.
@@ -35,7 +35,7 @@ impl ProverKeys {
         instances_of(vk)?;
         // Any proving key has alpha and beta; e(alpha, beta) is compared below.
         let Some(first) = self.types.first() else {
-            return unusable("there is no proving key");
+            return unusable("the keys have no proving key");
         };
         let elements = first.elements();
         let mut randomness = Randoms::new()?;

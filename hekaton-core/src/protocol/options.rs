@@ -124,8 +124,8 @@ impl<'a> ProveOptions<'a> {
     }
 
     /// Makes the run a direct one, with the proof that [`verify_direct`](crate::verify_direct) takes
-    /// (spec: direct#run). A run is of one kind from before its first commitment: whoever wants both proofs
-    /// makes two runs. Default: an aggregated proof.
+    /// (spec: direct#run). The kind of a run is fixed before its first commitment; for both proofs, make two
+    /// runs. Default: an aggregated proof.
     pub fn direct(mut self, run: DirectRun<'a>) -> Self {
         self.direct = Some(run);
         self

@@ -1,10 +1,6 @@
 //! An EVM with Hekaton's contract: compiles it, deploys it, and calls it.
 
-use ark_r1cs_std::fields::FieldVar;
-use hekaton_core::circuit::{
-    Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Masking, PreparedCircuit,
-    Subcircuit, WireId, WireValues,
-};
+use hekaton_core::circuit::{Circuit, Masking, PreparedCircuit};
 use hekaton_core::protocol::DirectRun;
 use hekaton_core::verifier::direct::Context;
 use hekaton_core::{
@@ -184,64 +180,6 @@ impl Chain {
             ExecutionResult::Halt { reason, .. } => Outcome::Halted(reason),
         };
         (outcome, used)
-    }
-}
-
-/// A chain of squarings, of subcircuits with two slots, and two more for masks.
-#[derive(Clone, Copy, Debug)]
-pub struct Powers(pub usize);
-
-impl Circuit for Powers {
-    type Input = Fr;
-    type Plan = Vec<WireId>;
-    type Trace = ();
-    type Private = ();
-
-    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Vec<WireId>, LayoutError> {
-        let kind = layout.subcircuit_type("square", 2);
-        let mut wires = vec![layout.public_input("x", 0)];
-        wires.extend((1..self.0).map(|i| layout.wire("x", i as u64)));
-        wires.push(layout.public_output("y", 0));
-        for pair in wires.windows(2) {
-            let instance = layout.instance(kind);
-            layout.read(instance, 0, pair[0]);
-            layout.write(instance, 1, pair[1]);
-        }
-        Ok(wires)
-    }
-
-    fn execute(
-        &self,
-        wires: &Vec<WireId>,
-        x: &Fr,
-        values: &mut WireValues,
-    ) -> Result<(), CircuitError> {
-        let mut x = *x;
-        for wire in wires {
-            values.set(*wire, x);
-            x *= x;
-        }
-        Ok(())
-    }
-
-    fn private_input(
-        &self,
-        _: &Vec<WireId>,
-        _: &Fr,
-        (): &(),
-        _: InstanceId,
-    ) -> Result<(), CircuitError> {
-        Ok(())
-    }
-
-    fn synthesize(
-        &self,
-        _: &Vec<WireId>,
-        subcircuit: &Subcircuit,
-        _: Option<&()>,
-    ) -> Result<(), ark_relations::gr1cs::SynthesisError> {
-        let x = subcircuit.slot(0)?;
-        x.mul_equals(x, subcircuit.slot(1)?)
     }
 }
 

@@ -3,7 +3,8 @@
 
 use hekaton_core::Fr;
 use hekaton_evm::{Contract, calldata};
-use hekaton_evm_revm::{Chain, Outcome, Powers, compile_named, proven};
+use hekaton_evm_revm::{Chain, Outcome, compile_named, proven};
+use hekaton_testing::Doublings;
 use revm::primitives::hardfork::SpecId;
 use serde_json::json;
 
@@ -36,7 +37,7 @@ fn main() {
         return call(source, data, name.first().map(String::as_str));
     }
     for n in [1, 2, 8, 64, 200] {
-        let proven = proven(&Powers(n), &Fr::from(3u64), true, [0; 32]);
+        let proven = proven(&Doublings { links: n, extra: 0 }, &Fr::from(3u64), true, [0; 32]);
         let data = calldata(&proven.public, &[0; 32], &proven.proof);
         for columns in [None, Some(&proven.columns)] {
             let form = if columns.is_some() { "family" } else { "single layout" };

@@ -7,7 +7,8 @@ use hekaton_core::verifier::ProofError;
 use hekaton_core::verifier::direct::encoding::{put_point, put_scalar};
 use hekaton_core::{DirectKey, DirectProof, Fr};
 use hekaton_evm::{Contract, calldata};
-use hekaton_evm_revm::{Chain, Outcome, Powers, Proven, proven};
+use hekaton_evm_revm::{Chain, Outcome, Proven, proven};
+use hekaton_testing::Doublings;
 use revm::primitives::Address;
 use revm::primitives::hardfork::SpecId;
 use serde_json::Value;
@@ -384,7 +385,7 @@ fn a_thousand_mutations() {
 fn forms_and_data_contracts() {
     for (n, masks) in [(3, true), (24, false), (120, true)] {
         let Proven { key, columns, public, proof } =
-            proven(&Powers(n), &Fr::from(3u64), masks, [1; 32]);
+            proven(&Doublings { links: n, extra: 0 }, &Fr::from(3u64), masks, [1; 32]);
         for columns in [None, Some(&columns)] {
             let contract = Contract::new(&key, columns).expect("a contract");
             // The same bytes for the same key.
@@ -400,7 +401,8 @@ fn forms_and_data_contracts() {
         }
     }
     // A contract that does not have the data of the key.
-    let Proven { key, public, proof, .. } = proven(&Powers(120), &Fr::from(3u64), true, [1; 32]);
+    let Proven { key, public, proof, .. } =
+        proven(&Doublings { links: 120, extra: 0 }, &Fr::from(3u64), true, [1; 32]);
     let contract = Contract::new(&key, None).expect("a contract");
     assert!(!contract.data().is_empty());
     let creation = hekaton_evm_revm::compile(contract.source());

@@ -10,7 +10,8 @@ use std::collections::HashSet;
 const VERSION: u16 = 1;
 const TAG: [u8; 32] = tag(b"hekaton direct key v1");
 
-/// The digest of the types of all instances (docs/formats.md, "Digest of the type map").
+/// The digest of the type map (docs/formats.md, "Digest of the layout"). The verifier is built without
+/// layouts, which compute the same.
 fn type_map_digest(type_of: &[u32]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 type map");
     type_of.iter().for_each(|kind| {
@@ -26,7 +27,7 @@ pub(crate) fn instances_of(verifying: &VerifyingKey) -> Result<usize, DirectKeyE
     n.ok_or(DirectKeyError::TooMany { found })
 }
 
-/// Why there is no direct key.
+/// The error of making or reading a direct key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectKeyError {
