@@ -127,8 +127,8 @@ pub(crate) fn complete(given: &mut ParameterMap) -> Result<(), CircuitError> {
 #[serde(transparent)]
 struct MachineVersion(u32);
 
-/// Version 2 has precompiles for hashes, version 3 has those for large numbers.
-const MACHINE: u32 = 3;
+/// Version 2 has precompiles for hashes, version 3 those for large numbers, and in version 4 rows of tables are constants.
+const MACHINE: u32 = 4;
 
 impl Default for MachineVersion {
     fn default() -> Self {
@@ -160,13 +160,13 @@ mod tests {
     #[test]
     fn keys_are_of_this_version() {
         let ours = json!(FamilyParameters::new(Sizes::SMALL, Isa::TinyRam));
-        assert_eq!(ours, json!({ "rows": 4096, "isa": "tinyram", "machine": 3 }));
+        assert_eq!(ours, json!({ "rows": 4096, "isa": "tinyram", "machine": 4 }));
         let found = kind(&ours).unwrap();
         assert_eq!((found.sizes, found.isa), (Sizes::SMALL, Isa::TinyRam));
         for (parameters, says) in [
-            (json!({ "rows": 4096 }), "version 1 of the machine, not 3"),
-            (json!({ "rows": 4096, "machine": 4 }), "version 4 of the machine, not 3"),
-            (json!({ "machine": 3 }), "not those of the machine"),
+            (json!({ "rows": 4096 }), "version 1 of the machine, not 4"),
+            (json!({ "rows": 4096, "machine": 5 }), "version 5 of the machine, not 4"),
+            (json!({ "machine": 4 }), "not those of the machine"),
         ] {
             let error = kind(&parameters).unwrap_err();
             assert!(error.contains(says), "{error}");

@@ -6,7 +6,8 @@ use crate::keys::{CircuitMismatch, FamilyKey, ProverKeys, check_family_circuit};
 use crate::mirage::ProvingKey;
 use crate::pool::LocalEngine;
 use crate::protocol::{
-    DeriveError, SetupError, SetupOptions, derive, derive_wiring, follows_from, setup, setup_family,
+    DeriveError, ProveOptions, SetupError, SetupOptions, derive, derive_wiring, follows_from,
+    prove, setup, setup_family,
 };
 use crate::verifier::proof::Field as ProofField;
 use crate::verifier::transcript::Merlin;
@@ -17,8 +18,8 @@ use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, pairing};
 use hekaton_circuit::prover::{Wiring, digest_of_types};
 use hekaton_circuit::{
-    Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Masking, PreparedCircuit,
-    SlotAccess, Subcircuit, WireValues,
+    Circuit, CircuitError, Closures, InstanceId, LayoutBuilder, LayoutError, Masking,
+    PreparedCircuit, SlotAccess, Subcircuit, Table, WireValues,
 };
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -427,4 +428,60 @@ fn families_of_other_code_are_refused() {
     );
     let error = derive(&other, &one, "{}", &engine()).map(drop).unwrap_err();
     assert!(matches!(error, DeriveError::Constraints { .. }), "{error}");
+}
+
+/// The last of four keys, from `first` on, is in their table.
+fn in_table(first: u64, shape: fn(Table) -> Table) -> Closures {
+    let table = move || shape(Table::keys((first..first + 4).map(Fr::from)));
+    Closures::new(
+        move |layout| {
+            layout.table("four", table());
+            let kind = layout.subcircuit_type("asks", 0);
+            layout.instance(kind);
+            Ok(Vec::new())
+        },
+        |_, _| Ok(()),
+        |_| Ok(()),
+        move |s, _| {
+            let key = s.commit(|| Ok(Fr::from(first + 3)))?;
+            let four = hekaton_circuit::Layout::builder().table("four", table());
+            s.table(four)?.contains(&key)
+        },
+    )
+}
+
+/// The keys of a family of [`in_table`], and whether the rows of its table are pairs. Layouts with other rows have keys of this family
+/// only then.
+fn check_tables(shape: fn(Table) -> Table, pairs: usize) {
+    let [one, other] = [1, 5].map(|first| in_table(first, shape));
+    let [of_one, of_other] = [&one, &other].map(|circuit| PreparedCircuit::new(circuit).unwrap());
+    let wiring = of_one.layout().wiring(Masking::Masked);
+    assert_eq!(wiring.types.iter().map(|kind| kind.pairs).max(), Some(pairs));
+    let mut types = Vec::new();
+    let keep = |key| {
+        types.push(key);
+        Ok::<_, Infallible>(())
+    };
+    let family = setup_family(&of_one, 4, &engine(), &options(5, true), keep, |_| {}).unwrap();
+    match derive(&family, &of_other, "{}", &engine()) {
+        Ok(_) => assert!(pairs > 0),
+        Err(error) => {
+            assert!(pairs == 0, "{error}");
+            assert!(error.to_string().contains("type 'table-four' has other constraints"));
+        }
+    }
+    let (aggregation, verifying) = derive(&family, &of_one, "{}", &engine()).unwrap();
+    let keys = ProverKeys { verifying, aggregation, types };
+    let run = prove(&one, &(), &keys, &engine(), &ProveOptions::new()).unwrap();
+    assert_eq!(verify_with_test_keys(&keys.verifying, &[], run.proof.as_bytes()), Ok(()));
+}
+
+/// A table that one subcircuit holds is a part of its constraints, so a family has one of them. The rows of other tables are
+/// the layout's, and may differ within a family.
+#[test]
+fn tables_of_a_family() {
+    check_tables(|table| table, 0);
+    check_tables(|table| table.rows_per_subcircuit(4), 0);
+    check_tables(|table| table.rows_per_subcircuit(3), 2);
+    check_tables(|table| table.rows_in_each_subcircuit(4), 4);
 }

@@ -46,6 +46,7 @@ impl TableSpec {
         kind: LibraryType,
         counts: Option<&[u64]>,
     ) -> Result<(), SynthesisError> {
+        let is_constant = self.is_constant();
         for row in 0..kind.rows {
             let count = subcircuit.commit(|| given(counts, row, |count| Fr::from(*count)))?;
             // The rows of a range follow from its first number, so one parameter takes the place of a pair
@@ -53,6 +54,9 @@ impl TableSpec {
             if self.is_range() {
                 let key = subcircuit.parameter(0)? + constant(Fr::from(row as u64));
                 subcircuit.add_entry(kind.bus, &key, &constant(Fr::zero()), &count);
+            } else if is_constant {
+                let [key, value] = self.pair(row).map(constant);
+                subcircuit.add_entry(kind.bus, &key, &value, &count);
             } else {
                 subcircuit.add_pair(kind.bus, row, &count)?;
             }

@@ -5,6 +5,7 @@ use super::cut::parts;
 use ark_ff::{One, PrimeField, Zero};
 use hashbrown::HashMap;
 use hekaton_arith::Fr;
+use std::sync::OnceLock;
 
 /// The default for the maximum number of rows of one subcircuit: with the rows of the memory check
 /// they fill a domain of 3 * 2^12.
@@ -14,6 +15,10 @@ const ROWS: usize = 3 * (1 << 12) - 3;
 const MAX_BITS: u32 = 24;
 
 /// A table for look-ups, for [`LayoutBuilder::table`](crate::LayoutBuilder::table).
+///
+/// The rows of a table that fits into one subcircuit are constants of the constraints, so all layouts of a key family have the same
+/// ones. Larger tables, and those with [rows in each subcircuit](Self::rows_in_each_subcircuit), are pairs of the layout (spec:
+/// buses#tables).
 #[derive(Clone, Debug)]
 pub struct Table {
     contents: Contents,
@@ -62,7 +67,7 @@ impl Table {
     }
 
     /// Sets the number of rows of each subcircuit that holds the table, independent of the table's length:
-    /// the last subcircuit repeats rows. So tables of all lengths have one type of subcircuits, and one key
+    /// the last subcircuit repeats rows. So tables of all lengths and contents have one type of subcircuits, and one key
     /// family serves them all. For a range it is a maximum only.
     #[must_use]
     pub fn rows_in_each_subcircuit(self, rows: usize) -> Self {
@@ -85,8 +90,8 @@ pub(crate) struct TableSpec {
     most: usize,
     fixed: bool,
     left_out: bool,
-    /// The row of each key; ranges need no such map.
-    places: HashMap<Fr, u32>,
+    /// The row of each key, from the first question for one on; ranges need no such map.
+    places: OnceLock<HashMap<Fr, u32>>,
 }
 
 /// The question that a table answers.
@@ -101,34 +106,51 @@ pub(crate) enum Asks {
 impl TableSpec {
     pub(crate) fn new(table: Table) -> Result<Self, String> {
         let Table { contents, most, fixed, left_out } = table;
-        let keys: Vec<Fr> = match &contents {
-            // Without rows a look-up fails at once, and not in the sum of all entries.
-            Contents::Keys(keys) if left_out && !keys.is_empty() => Vec::new(),
-            Contents::Pairs(pairs) if left_out && !pairs.is_empty() => Vec::new(),
+        match &contents {
             Contents::Range(bits) if !(1..=MAX_BITS).contains(bits) => {
                 return Err(format!("a range of {bits} bits: expected 1 to {MAX_BITS}"));
             }
-            Contents::Range(_) => Vec::new(),
-            Contents::Keys(keys) if !keys.is_empty() => keys.clone(),
-            Contents::Pairs(pairs) if !pairs.is_empty() => pairs.iter().map(|p| p[0]).collect(),
-            _ => return Err("it has no rows".into()),
-        };
-        let mut places = HashMap::with_capacity(keys.len());
-        for (row, key) in (0u32..).zip(keys) {
-            // Two values of one index would leave the choice to the prover (spec: buses#asserts).
-            if let Some(first) = places.insert(key, row) {
-                let key = crate::show(&key);
-                return Err(format!("rows {first} and {row} have the same key {key}"));
+            Contents::Keys(keys) if keys.is_empty() => return Err("it has no rows".into()),
+            Contents::Pairs(pairs) if pairs.is_empty() => return Err("it has no rows".into()),
+            _ => {}
+        }
+        let table = Self { contents, most, fixed, left_out, places: OnceLock::new() };
+        // Most tables are in order, and verifiers ask for no row: a map would be most of their work.
+        if left_out || table.keys().map(Fr::into_bigint).is_sorted_by(|a, b| a < b) {
+            return Ok(table);
+        }
+        // Two values of one index would leave the choice to the prover (spec: buses#asserts).
+        match table.map() {
+            Ok(places) => Ok(Self { places: OnceLock::from(places), ..table }),
+            Err([first, row]) => {
+                let key = crate::show(&table.pair(row as usize)[0]);
+                Err(format!("rows {first} and {row} have the same key {key}"))
             }
         }
-        Ok(Self { contents, most, fixed, left_out, places })
+    }
+
+    /// The keys of all rows; none of a range.
+    fn keys(&self) -> impl Iterator<Item = Fr> {
+        let rows = if self.is_range() { 0 } else { self.len() };
+        (0..rows).map(|row| self.pair(row)[0])
+    }
+
+    /// The row of each key, or the first two rows that have the same one.
+    fn map(&self) -> Result<HashMap<Fr, u32>, [u32; 2]> {
+        let mut places = HashMap::with_capacity(self.len());
+        for (row, key) in (0u32..).zip(self.keys()) {
+            if let Some(first) = places.insert(key, row) {
+                return Err([first, row]);
+            }
+        }
+        Ok(places)
     }
 
     /// A table in place of one that the builder has refused, so that the author's code can continue until
     /// `build` returns the error.
     pub(crate) fn placeholder() -> Self {
         let Table { contents, most, fixed, left_out } = Table::range(1);
-        Self { contents, most, fixed, left_out, places: HashMap::new() }
+        Self { contents, most, fixed, left_out, places: OnceLock::new() }
     }
 
     /// The number of rows.
@@ -172,7 +194,8 @@ impl TableSpec {
             return None;
         }
         if self.bits().is_none() {
-            return self.places.get(key).copied();
+            let places = self.places.get_or_init(|| self.map().expect("rising keys are distinct"));
+            return places.get(key).copied();
         }
         let number = key.into_bigint().0;
         // A range has no map: the row of a number is the number.
@@ -210,8 +233,14 @@ impl TableSpec {
     pub(crate) fn constants(&self, rows: usize) -> (usize, usize) {
         match &self.contents {
             Contents::Range(_) => (1, 0),
+            _ if self.is_constant() => (0, 0),
             _ => (0, rows),
         }
+    }
+
+    /// Reports whether the rows are constants of the one type that holds them.
+    pub(crate) fn is_constant(&self) -> bool {
+        !self.is_range() && !self.fixed && self.starts_of_all().1.len() == 1
     }
 
     /// The key and the value of a row. Beyond the end of a table that is shorter than its subcircuit, they
@@ -257,6 +286,23 @@ mod tests {
         }
         let range = TableSpec::new(Table::range(3).rows_in_each_subcircuit(100)).unwrap();
         assert_eq!(range.starts(), (8, vec![0]));
+    }
+
+    /// Rows with the same key are found in tables in any order.
+    #[test]
+    fn keys_are_distinct() {
+        let of = |keys: &[u64]| TableSpec::new(Table::keys(keys.iter().copied().map(Fr::from)));
+        for keys in [&[3, 3][..], &[1, 2, 2], &[2, 1, 2], &[9, 1, 9, 0]] {
+            let why = of(keys).unwrap_err();
+            assert!(why.contains("have the same key"), "{why}");
+        }
+        for keys in [&[5][..], &[1, 2, 9], &[9, 2, 1], &[2, 9, 1]] {
+            let table = of(keys).unwrap();
+            for (row, key) in (0..).zip(keys) {
+                assert_eq!(table.row_of(&Fr::from(*key)), Some(row));
+            }
+            assert_eq!(table.row_of(&Fr::from(7u64)), None);
+        }
     }
 
     #[test]
