@@ -57,10 +57,18 @@ pub enum ClientError {
 }
 
 /// Requests to the service of a directory. Nothing that it answers is verified here.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     agent: Agent,
     address: String,
+    token: Option<String>,
+}
+
+impl std::fmt::Debug for Client {
+    /// Without the token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 impl Client {
@@ -80,7 +88,14 @@ impl Client {
             .timeout_connect(Some(Duration::from_secs(10)))
             .timeout_global(Some(MAX_TIME))
             .build();
-        Ok(Self { agent: config.into(), address: address.trim_end_matches('/').into() })
+        let address = address.trim_end_matches('/').into();
+        Ok(Self { agent: config.into(), address, token: None })
+    }
+
+    /// Sends updates with a token, for a service that takes them from some clients only.
+    #[must_use]
+    pub fn with_token(self, token: String) -> Self {
+        Self { token: Some(token), ..self }
     }
 
     /// The address.
@@ -107,7 +122,10 @@ impl Client {
         // An update has texts and numbers, which are always JSON.
         let body = serde_json::to_vec(update)
             .expect("updates have string keys and no floats that JSON lacks");
-        let request = self.agent.post(&url).header("content-type", "application/json");
+        let mut request = self.agent.post(&url).header("content-type", "application/json");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
         let answer = request.send(&body[..]);
         read(url, answer, MAX_ANSWER)
     }

@@ -33,6 +33,8 @@ mod serve;
 #[cfg(feature = "server")]
 mod service;
 mod verify;
+#[cfg(feature = "server")]
+mod writers;
 
 pub use base64::Base64;
 #[cfg(feature = "client")]
@@ -46,6 +48,8 @@ pub use routes::open_api;
 #[cfg(feature = "server")]
 pub use service::{Service, ServiceOptions};
 pub use verify::{AnswerError, Found, FoundHistory, follow};
+#[cfg(feature = "server")]
+pub use writers::Writers;
 
 #[cfg(all(test, feature = "client", feature = "server"))]
 mod tests;

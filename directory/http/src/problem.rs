@@ -14,6 +14,15 @@ pub(crate) mod kind {
         "urn:hekaton:directory:bad-request",
         "The request cannot be understood",
     );
+    pub(crate) const UNAUTHORIZED: ProblemKind = ProblemKind::new(
+        401,
+        "urn:hekaton:directory:unauthorized",
+        "The request has no valid token",
+    )
+    .header("www-authenticate", "Bearer");
+    pub(crate) const TOKEN: ProblemKind =
+        ProblemKind::new(401, "urn:hekaton:directory:invalid-token", "No writer has this token")
+            .header("www-authenticate", "Bearer error=\"invalid_token\"");
     pub(crate) const ORIGIN: ProblemKind =
         ProblemKind::new(403, "urn:hekaton:directory:origin", "Pages cannot change the directory");
     pub(crate) const TIMEOUT: ProblemKind =

@@ -100,6 +100,7 @@ async fn blocking<T: Send + 'static>(
         AnyWithBody,
         (status = 200, body = UpdateStatus, description = "It is visible"),
         (status = 202, body = UpdateStatus, description = "It is accepted"),
+        (status = 401, body = Problem, content_type = "application/problem+json", description = "The service has writers, and the header Authorization has none of their tokens"),
         (status = 403, body = Problem, content_type = "application/problem+json", description = "It is sent by a page in a browser"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "It was refused, or its idempotency key was used for another one"),
         (status = 429, body = Problem, content_type = "application/problem+json", description = "Too many updates wait, or too many epochs are not proven"),
@@ -403,6 +404,14 @@ async fn limited(request: Request, next: Next) -> Response {
     }
 }
 
+/// Refuses updates of clients that are no writers, before their bodies are read.
+async fn written(State(service): Shared, request: Request, next: Next) -> Response {
+    match service.writers.as_ref().map_or(Ok(()), |writers| writers.check(request.headers())) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
 /// Refuses requests of pages of other sites that may change something. Every page may look things up.
 async fn same_site(request: Request, next: Next) -> Response {
     let is_read = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
@@ -423,7 +432,10 @@ async fn other_method() -> Refusal {
 /// The whole service.
 pub(crate) fn router(service: &Arc<Service>) -> Router {
     Router::new()
-        .route("/v1/updates", post(submit))
+        .route(
+            "/v1/updates",
+            post(submit).route_layer(from_fn_with_state(Arc::clone(service), written)),
+        )
         .route("/v1/updates/{number}", get(update))
         .route("/v1/keys/{label}", get(key))
         .route("/v1/keys/{label}/history", get(history))

@@ -3,6 +3,7 @@
 use crate::held::Answers;
 use crate::metrics::Metrics;
 use crate::problem::{Refusal, kind};
+use crate::writers::Writers;
 use hekaton_directory_server::Proving;
 use hekaton_directory_server::Server;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ impl Default for ServiceOptions {
 pub struct Service {
     pub(crate) server: Arc<Server>,
     pub(crate) options: ServiceOptions,
+    /// The clients that may send updates; without them, all may.
+    pub(crate) writers: Option<Writers>,
     pub(crate) metrics: Metrics,
     pub(crate) proving: Proving,
     /// Permits for clients that wait.
@@ -54,7 +57,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service of a directory.
+    /// A service of a directory, to which everybody who reaches it may send updates.
     pub fn new(server: Arc<Server>, options: ServiceOptions) -> Self {
         let (metrics, proving) = (Metrics::new(), Proving::default());
         let waiting = Semaphore::new(MAX_WAITING);
@@ -64,6 +67,7 @@ impl Service {
         Self {
             server,
             options,
+            writers: None,
             metrics,
             proving,
             waiting,
@@ -71,6 +75,12 @@ impl Service {
             waiting_histories,
             sent_histories,
         }
+    }
+
+    /// Takes updates from these clients only, if there are any.
+    #[must_use]
+    pub fn with_writers(self, writers: Option<Writers>) -> Self {
+        Self { writers, ..self }
     }
 
     /// Refuses updates while too many epochs wait for their proofs.

@@ -1,11 +1,13 @@
 //! Updates that are sent.
 
 use crate::ask::plural;
+use crate::audit::until_proven;
 use crate::failure::{HasCode, OrFailure};
 use crate::folder::{Folder, quiet};
 use crate::foreign_text::printable;
-use crate::options::{DirectoryInsert, ExpectedOption};
-use crate::source::is_address;
+use crate::options::{DirectoryInsert, ExpectedOption, Until};
+use crate::proving::read_token;
+use crate::source::{Source, is_address};
 use hekaton_directory::MAX_VALUE;
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
 use hekaton_directory_http::{Base64, Client, ClientError, Refusal, answer};
@@ -42,16 +44,35 @@ pub(crate) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> 
         }
     }
     let sent = match is_service {
-        true => {
-            to_service(&Client::new(&command.directory).or_failure()?, &updates, command, &batch)?
-        }
+        true => to_service(&client(command)?, &updates, command, &batch)?,
         false => {
+            if command.token.is_some() {
+                let why = "--token is for services: a folder needs none";
+                return Err(Failure::new(exit::USAGE, why));
+            }
+            if command.wait == Until::Proven {
+                let why = "--wait proven is for services: after the insertion, `hekaton directory prove` proves the epochs of a folder";
+                return Err(Failure::new(exit::USAGE, why));
+            }
             let folder = Folder::read(Path::new(&command.directory))?;
             let server = folder.open(quiet())?;
-            to_folder(&server, updates, command.no_wait)?
+            to_folder(&server, updates, command.wait)?
         }
     };
     report(&sent, json)
+}
+
+/// Requests to the service; fails before anything is sent if what is to be waited for will not happen.
+fn client(command: &DirectoryInsert) -> Result<Client, Failure> {
+    let mut client = Client::new(&command.directory).or_failure()?;
+    if let Some(path) = &command.token {
+        client = client.with_token(read_token(path)?);
+    }
+    if command.wait == Until::Proven && !client.health().or_failure()?.proves {
+        let why = "--wait proven: this service proves nothing; `hekaton directory serve` does with --keys";
+        return Err(Failure::new(exit::FAILED, why));
+    }
+    Ok(client)
 }
 
 fn random_name() -> Result<String, Failure> {
@@ -109,7 +130,7 @@ fn of_file(path: &Path) -> Result<Vec<UpdateBody>, Failure> {
 /// The outcome of updates: the status of each one that was sent, or the reason why it was not accepted.
 type Sent = Vec<Result<UpdateStatus, Refusal>>;
 
-fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {
+fn to_folder(server: &Server, updates: Vec<UpdateBody>, wait: Until) -> Result<Sent, Failure> {
     let mut sent: Sent = Vec::new();
     // As many at once as the server takes.
     let Options { max_pending, max_pending_bytes, .. } = Options::default();
@@ -141,11 +162,11 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
                 receipt.map(|receipt| UpdateStatus::accepted(receipt.number, receipt.repeated)),
             );
         }
-        if !no_wait {
+        if wait != Until::Accepted {
             server.flush().or_fail(exit::FAILED)?;
         }
     }
-    if no_wait {
+    if wait == Until::Accepted {
         // They stay accepted; nothing is closed in a hurry.
         server.close().or_fail(exit::FAILED)?;
         return Ok(sent);
@@ -193,7 +214,7 @@ fn to_service(
         }
         progress("accepted", sent.len());
     }
-    if command.no_wait {
+    if command.wait == Until::Accepted {
         return Ok(sent);
     }
     let mut seen: Sent = Vec::with_capacity(total);
@@ -208,7 +229,21 @@ fn to_service(
         seen.push(status);
         progress("visible or refused", seen.len());
     }
+    if command.wait == Until::Proven {
+        proven(client, &mut seen)?;
+    }
     Ok(seen)
+}
+
+/// Waits until the epochs of all updates that were done are proven.
+fn proven(client: &Client, seen: &mut Sent) -> Result<(), Failure> {
+    let epochs = seen.iter().filter_map(|status| status.as_ref().ok()?.epoch);
+    let Some(last) = epochs.max() else { return Ok(()) };
+    until_proven(&Source::Service(client.clone()), Some(last))?;
+    for status in seen.iter_mut().flatten().filter(|status| status.state == State::Visible) {
+        status.state = State::Proven;
+    }
+    Ok(())
 }
 
 /// Sends an update until the service says whether it is accepted.
@@ -223,6 +258,8 @@ fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Ref
         let wait = match &error {
             ClientError::Problem { problem, .. } => match problem.retry_after {
                 Some(seconds) => u64::from(seconds),
+                // No update of this command would be taken.
+                None if problem.status == 401 => return Err(error.failure()),
                 None => return Ok(Err(Refusal((**problem).clone()))),
             },
             error if is_passing(error) => 1,

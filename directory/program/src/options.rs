@@ -147,6 +147,7 @@ pub(crate) struct Asked {
   hekaton directory insert http://localhost:8640 alice 'her key'
   hekaton directory insert alice.dir bob --value-file bob.key --expected absent
   hekaton directory insert alice.dir --file updates.jsonl
+  hekaton directory insert http://localhost:8640 alice 'her key' --wait proven
 
 A line of the file is a JSON object with label, value (text) or value_base64, and, if the
 label must have a version before, expected: its number, or \"absent\".")]
@@ -172,9 +173,24 @@ pub(crate) struct DirectoryInsert {
     /// twice [default: a random one, which is shown if sending fails]
     #[arg(long, value_name = "NAME")]
     pub(crate) batch: Option<String>,
-    /// Return once all updates are accepted, not visible
-    #[arg(long)]
-    pub(crate) no_wait: bool,
+    /// The state of the updates at which to return; a folder that no service has open proves nothing
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) wait: Until,
+    /// A file with a token of the service's writers (`serve --tokens`)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token: Option<PathBuf>,
+}
+
+/// The state of updates that is waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Until {
+    /// On the server's disk
+    Accepted,
+    /// In a signed record
+    #[default]
+    Visible,
+    /// Covered by a proof, as the service says: an audit verifies it
+    Proven,
 }
 
 /// The version that a label must have.
@@ -295,8 +311,9 @@ impl From<ModeOption> for Mode {
   hekaton directory serve alice.dir --keys epochs.keys --listen 127.0.0.1:8640
 
 The connections are not encrypted: to reach the service from elsewhere, put something in
-front of it that speaks TLS and decides who may change which label. GET /openapi.json
-describes the API, /metrics is for Prometheus.
+front of it that speaks TLS. Everybody may look labels up; with --tokens, updates need one
+of the tokens in the file, and without it the service listens on this machine only.
+GET /openapi.json describes the API, /metrics is for Prometheus.
 
 A folder that is older than --head says is refused: it would sign second records of
 epochs. Without a head outside of the folder, an older copy of it is served.
@@ -313,6 +330,10 @@ pub(crate) struct DirectoryServe {
     /// Address to listen on; port 0 chooses a port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8640")]
     pub(crate) listen: SocketAddr,
+    /// Take updates only with one of the tokens in this file, one on each line, each of at least 16 characters. A writer may
+    /// change every label
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
     /// The file outside of the folder that names the last signed epoch; it must be there, and is kept for all commands
     /// on this folder [default: as init or head has it]
     #[arg(long, value_name = "FILE")]

@@ -40,7 +40,8 @@ fn site(proving: &Proving) -> Result<Site, Failure> {
     Ok(Site::Orchestrator(Orchestrator::new(Client::new(service, token), chain, backend)))
 }
 
-fn read_token(path: &Path) -> Result<String, Failure> {
+/// Reads a file that has a token alone.
+pub(crate) fn read_token(path: &Path) -> Result<String, Failure> {
     let bytes = exit::read_limited(path, 1 << 12, ": not a token")?;
     let token = String::from_utf8(bytes).map_err(|_| format!("{}: not a token", path.display()));
     token.map(|token| token.trim().to_owned()).or_fail(exit::BAD_FILE)

@@ -5,7 +5,7 @@ use crate::folder::{Folder, NOWHERE};
 use crate::options::{DirectoryServe, Serving};
 use crate::proving;
 use hekaton_core::Cancellation;
-use hekaton_directory_http::{Service, ServiceOptions};
+use hekaton_directory_http::{Service, ServiceOptions, Writers};
 use hekaton_directory_prover::EpochKeys;
 use hekaton_directory_server::{Options, Outside, Prover, Stop};
 use hekaton_terminal::exit::{self, Failure, OrFail};
@@ -16,6 +16,9 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The largest file of tokens.
+const MAX_TOKENS: u64 = 1 << 20;
 
 fn options(serving: &Serving) -> Options {
     Options {
@@ -56,6 +59,25 @@ pub(crate) fn stop_on_signals(what: &'static str, json: bool) -> Result<Stop, Fa
     Ok(stop)
 }
 
+/// Reads the tokens of those who may send updates: everybody on this machine, without tokens.
+fn writers(command: &DirectoryServe) -> Result<Option<Writers>, Failure> {
+    let Some(path) = &command.tokens else {
+        if command.listen.ip().is_loopback() {
+            return Ok(None);
+        }
+        let why = format!(
+            "--listen {}: everybody who reaches it could change labels; --tokens FILE names those who may",
+            command.listen
+        );
+        return Err(Failure::new(exit::USAGE, why));
+    };
+    let bytes = exit::read_limited(path, MAX_TOKENS, ": not a file of tokens")?;
+    let text = String::from_utf8(bytes).map_err(|e| e.to_string());
+    text.and_then(|text| Writers::of(&text).map(Some))
+        .map_err(|why| format!("{}: {why}", path.display()))
+        .or_fail(exit::BAD_FILE)
+}
+
 pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
     let mut folder = Folder::read(&command.folder)?;
     let head = match &command.head {
@@ -79,6 +101,7 @@ pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
         // is worthless.
         keys.check_parameters(&folder.parameters).or_failure()?;
     }
+    let writers = writers(command)?;
     // Before the database is opened, so that an address in use costs no recovery.
     let listener = TcpListener::bind(command.listen)
         .map_err(|e| format!("--listen {}: {e}", command.listen))
@@ -111,7 +134,7 @@ pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
     });
     output::result(json, &object, &lines)?;
     let limits = ServiceOptions { max_unproven: command.max_unproven, ..ServiceOptions::default() };
-    let service = Service::new(server, limits);
+    let service = Service::new(server, limits).with_writers(writers);
     let any_prover = prover.as_ref().map(|prover| prover as &dyn Prover);
     service.run(listener, &stop, any_prover).or_fail(exit::FAILED)
 }

@@ -154,8 +154,10 @@ fn a_service_from_init_to_audit() {
     let waited = json(&[&audit[..], &["--wait"]].concat());
     let visible = object["epoch"].as_u64().unwrap();
     assert!(waited["to"].as_u64().unwrap() >= visible, "{waited} {visible}");
-    ok(&["directory", "insert", &at, "alice", "her next key", "--expected", "0"]);
-    let last = directory.until_proven(&at);
+    let insert = ["directory", "insert", &at, "alice", "her next key", "--expected", "0"];
+    let proven = json(&[&insert[..], &["--wait", "proven"]].concat());
+    assert_eq!(proven["states"], serde_json::json!({ "proven": 1 }));
+    let last = proven["epoch"].as_u64().unwrap();
     assert!(last >= 3);
 
     let client = |what: &str, more: &[&str]| {
@@ -218,6 +220,26 @@ fn a_service_from_init_to_audit() {
     fails(4, "is pruned", &["directory", "lookup", &folder, "alice", "--epoch", "0"]);
     ok(&["directory", "audit", &folder, "--keys", keys()]);
     ok(&["directory", "check", &folder]);
+}
+
+/// Updates with tokens, and what a service without a prover cannot wait for.
+#[test]
+fn writers_have_tokens() {
+    let directory = Directory::new();
+    let file = |name: &str, text: &str| {
+        std::fs::write(directory.path(name), text).unwrap();
+        directory.path(name)
+    };
+    let tokens = file("tokens", "# alice\n0123456789abcdef\n");
+    let service = directory.serve(&["--tokens", &tokens]);
+    let insert = ["directory", "insert", &service.address, "label", "value"];
+    fails(4, "has no valid token: updates need the header", &insert);
+    let wrong = file("wrong", "0123456789abcdeg\n");
+    fails(4, "does not know the token", &[&insert[..], &["--token", &wrong]].concat());
+    let token = file("right", "0123456789abcdef\n");
+    let right = [&insert[..], &["--token", &token]].concat();
+    fails(4, "this service proves nothing", &[&right[..], &["--wait", "proven"]].concat());
+    assert_eq!(json(&right)["states"], serde_json::json!({ "visible": 1 }));
 }
 
 /// F11: the prover dies, the service dies, and the work that was begun continues.
@@ -453,7 +475,7 @@ fn a_folder_without_a_service() {
     fails(4, "epoch 1 is signed and has no proof yet: --wait waits for it", &audit);
     fails(4, "nothing proves the others", &[&audit[..], &["--wait"]].concat());
     // Accepted and not visible: look-ups leave it so.
-    let object = json(&["directory", "insert", &folder, "later", "x", "--no-wait"]);
+    let object = json(&["directory", "insert", &folder, "later", "x", "--wait", "accepted"]);
     assert_eq!(object["states"], serde_json::json!({ "accepted": 1 }));
     assert_eq!(json(&["directory", "lookup", &folder, "later"])["present"], false);
     ok(&["directory", "insert", &folder, "last", "x"]);
@@ -489,6 +511,15 @@ fn wrong_turns() {
     std::fs::write(at("updates"), "\n\n").unwrap();
     fails(3, "has no updates", &["directory", "insert", &folder, "--file", &at("updates")]);
     fails(2, "", &["directory", "serve", &folder, "--max-unproven", "3"]);
+    let public = ["directory", "serve", &folder, "--listen", "0.0.0.0:0"];
+    fails(2, "everybody who reaches it could change labels; --tokens FILE", &public);
+    let tokens = at("tokens");
+    std::fs::write(&tokens, "short\n").unwrap();
+    let short = [&public[..], &["--tokens", &tokens]].concat();
+    fails(3, "tokens: line 1: the token has 5 characters, expected at least 16", &short);
+    let insert = ["directory", "insert", &folder, "a", "b"];
+    fails(2, "is for services", &[&insert[..], &["--wait", "proven"]].concat());
+    fails(2, "is for services", &[&insert[..], &["--token", &tokens]].concat());
     fails(2, "at most a day", &["directory", "serve", &folder, "--interval", "25h"]);
 
     // Keys of another circuit, keys without room, keys of another directory, keys for tests.

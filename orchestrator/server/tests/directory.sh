@@ -100,7 +100,7 @@ orchestrate
 work
 directory
 for dies in directory orchestrator worker prover; do
-    accept "before the $dies dies" --no-wait
+    accept "before the $dies dies" --wait accepted
     until live 2>/dev/null; do sleep 0.1; done
     case $dies in
         directory)
@@ -110,12 +110,12 @@ for dies in directory orchestrator worker prover; do
         orchestrator)
             ended "$service"
             # The directory continues without it.
-            accept "without the $dies" --no-wait
+            accept "without the $dies" --wait accepted
             orchestrate
             ;;
         worker)
             ended "$worker"
-            accept "without the $dies" --no-wait
+            accept "without the $dies" --wait accepted
             work
             ;;
         prover)

@@ -3,6 +3,7 @@
 mod clients;
 mod description;
 mod provers;
+mod writers;
 
 use crate::body::{Absent, ExpectedBody, ProofRange, State, UpdateBody};
 use crate::service::MAX_WAITING;
@@ -55,6 +56,14 @@ impl Drop for Running {
 
 impl Running {
     fn start(options: Options, service: ServiceOptions, prover: Option<Arc<dyn Prover>>) -> Self {
+        Self::run(options, |server| Service::new(server, service), prover)
+    }
+
+    fn run(
+        options: Options,
+        service: impl FnOnce(Arc<Server>) -> Service,
+        prover: Option<Arc<dyn Prover>>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         Server::create(folder.path(), &parameters(), &signing_key(), 4).unwrap();
         let server = Server::open(folder.path(), &parameters(), &signing_key(), options).unwrap();
@@ -62,7 +71,7 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = Client::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let stop = Stop::default();
-        let service = Service::new(Arc::clone(&server), service);
+        let service = service(Arc::clone(&server));
         let stopped = stop.clone();
         let run = move || service.run(listener, &stopped, prover.as_deref());
         let thread = Some(std::thread::spawn(run));
