@@ -37,6 +37,7 @@ fn proofs() -> Vec<Claim> {
         claim("v2.key", "v2.proof", &squarings),
         claim("v3.key", "v3.proof", &squarings),
         claim("v4.key", "v4.proof", &histogram),
+        claim("v4-pairs.key", "v4-pairs.proof", &histogram),
     ]
 }
 

@@ -20,7 +20,8 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tower_http::cors::{self, CorsLayer};
-use utoipa::{IntoParams, OpenApi};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{IntoParams, Modify, OpenApi};
 
 /// The largest request: a value of 64 KiB as JSON, in which each byte may take six.
 const MAX_BODY: usize = 512 << 10;
@@ -95,7 +96,7 @@ async fn blocking<T: Send + 'static>(
 ///
 /// Once it is accepted it is on the server's disk, and will have an outcome.
 #[utoipa::path(
-    post, path = "/v1/updates", tag = "updates", params(Wait), request_body = UpdateBody,
+    post, path = "/v1/updates", tag = "updates", params(Wait), request_body = UpdateBody, security((), ("token" = [])),
     responses(
         AnyWithBody,
         (status = 200, body = UpdateStatus, description = "It is visible"),
@@ -348,6 +349,7 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
         ready, metrics, description,
     ),
     components(schemas(Problem)),
+    modifiers(&Tokens),
     tags(
         (name = "updates", description = "Changing labels"),
         (name = "keys", description = "Looking labels up"),
@@ -356,6 +358,16 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
     )
 )]
 struct Api;
+
+/// The tokens of writers, in the description.
+struct Tokens;
+
+impl Modify for Tokens {
+    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
+        let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        api.components.get_or_insert_default().add_security_scheme("token", bearer);
+    }
+}
 
 /// The description of the API (OpenAPI 3.1).
 pub fn open_api() -> utoipa::openapi::OpenApi {

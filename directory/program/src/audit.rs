@@ -3,7 +3,7 @@
 use crate::ask::plural;
 use crate::failure::OrFailure;
 use crate::options::DirectoryAudit;
-use crate::source::{Asking, Source};
+use crate::source::Asking;
 use hekaton_directory::{Audit, AuditError, Checked, EpochProof, SignedRecord};
 use hekaton_directory_http::Base64;
 use hekaton_directory_http::body::{EpochsBody, MAX_RECORDS, ProofRange};
@@ -49,7 +49,7 @@ pub(crate) fn run(command: &DirectoryAudit, json: bool) -> Result<(), Failure> {
     // With any other keys, a valid proof would say nothing about this directory.
     keys.check_parameters(&asking.parameters).or_failure()?;
     let epochs = match command.wait {
-        true => until_proven(&asking.source, command.to)?,
+        true => wait(&asking, command.to)?,
         false => asking.source.epochs()?,
     };
     // What is not audited is counted from a record, not from what the server says.
@@ -98,11 +98,11 @@ pub(crate) fn run(command: &DirectoryAudit, json: bool) -> Result<(), Failure> {
 
 /// Waits until epochs are proven: up to one, or up to the last one that is visible now. The server's claims about proofs are
 /// verified later.
-pub(crate) fn until_proven(source: &Source, to: Option<u32>) -> Result<EpochsBody, Failure> {
+fn wait(asking: &Asking, to: Option<u32>) -> Result<EpochsBody, Failure> {
     let display = Display::new();
     let (mut said, mut to) = (Instant::now(), to);
     loop {
-        let epochs = source.epochs()?;
+        let epochs = asking.source.epochs()?;
         let (last, proven) = (epochs.last.epoch, epochs.proven);
         // Taken from the first answer: a server that keeps closing epochs would otherwise never let
         // this end.
@@ -111,7 +111,7 @@ pub(crate) fn until_proven(source: &Source, to: Option<u32>) -> Result<EpochsBod
         if proven >= end || end > last {
             return Ok(epochs);
         }
-        let (proves, failures) = source.proves()?;
+        let (proves, failures) = asking.source.proves()?;
         if !proves {
             let why = format!(
                 "epoch {proven} of {end} is proven, and nothing proves the others: `hekaton directory serve` does with --keys, \

@@ -1,13 +1,12 @@
 //! Updates that are sent.
 
 use crate::ask::plural;
-use crate::audit::until_proven;
 use crate::failure::{HasCode, OrFailure};
 use crate::folder::{Folder, quiet};
 use crate::foreign_text::printable;
 use crate::options::{DirectoryInsert, ExpectedOption, Until};
 use crate::proving::read_token;
-use crate::source::{Source, is_address};
+use crate::source::is_address;
 use hekaton_directory::MAX_VALUE;
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
 use hekaton_directory_http::{Base64, Client, ClientError, Refusal, answer};
@@ -25,6 +24,9 @@ use std::time::{Duration, Instant};
 /// The number of times that an update is sent again when there is no answer, or when the service asks to
 /// come back later.
 const TRIES: u32 = 60;
+
+/// The time between reports while proofs are waited for.
+const SAID: Duration = Duration::from_secs(10);
 
 /// The number of reasons of refused updates that are shown.
 const SHOWN: usize = 10;
@@ -217,33 +219,61 @@ fn to_service(
     if command.wait == Until::Accepted {
         return Ok(sent);
     }
+    let what = match command.wait {
+        Until::Proven => "proven or refused",
+        _ => "visible or refused",
+    };
+    let mut waits = Waits { wait: command.wait, display: &display, said: Instant::now() };
     let mut seen: Sent = Vec::with_capacity(total);
     for sent in sent {
         let status = match sent {
-            Ok(status) => match until_visible(client, status.number) {
+            Ok(status) => match until(client, status.number, |status| waits.end(client, status)) {
                 Ok(status) => Ok(status),
                 Err(failure) => return Err(interrupted(failure, total)),
             },
             Err(problem) => Err(problem),
         };
         seen.push(status);
-        progress("visible or refused", seen.len());
-    }
-    if command.wait == Until::Proven {
-        proven(client, &mut seen)?;
+        progress(what, seen.len());
     }
     Ok(seen)
 }
 
-/// Waits until the epochs of all updates that were done are proven.
-fn proven(client: &Client, seen: &mut Sent) -> Result<(), Failure> {
-    let epochs = seen.iter().filter_map(|status| status.as_ref().ok()?.epoch);
-    let Some(last) = epochs.max() else { return Ok(()) };
-    until_proven(&Source::Service(client.clone()), Some(last))?;
-    for status in seen.iter_mut().flatten().filter(|status| status.state == State::Visible) {
-        status.state = State::Proven;
+/// The wait for the state of updates, with reports while proofs take their time.
+struct Waits<'d> {
+    wait: Until,
+    display: &'d Display,
+    said: Instant,
+}
+
+impl Waits<'_> {
+    /// Reports whether an update has the state that is waited for, or will have no other one.
+    fn end(&mut self, client: &Client, status: &UpdateStatus) -> bool {
+        match status.state {
+            State::Accepted => false,
+            State::Visible => {
+                let waits = self.wait == Until::Proven;
+                // The next request says it if this one fails.
+                if waits
+                    && self.said.elapsed() > SAID
+                    && let Ok(health) = client.health()
+                {
+                    self.said = Instant::now();
+                    let failed = match health.proof_failures {
+                        0 => String::new(),
+                        more => format!(
+                            "; {} to prove failed, the log of the service says why",
+                            plural(more, "attempt")
+                        ),
+                    };
+                    let proven = health.proven;
+                    self.display.line(&format!("epochs up to {proven} are proven{failed}"));
+                }
+                !waits
+            }
+            State::Proven | State::Refused => true,
+        }
     }
-    Ok(())
 }
 
 /// Sends an update until the service says whether it is accepted.
@@ -282,13 +312,17 @@ fn is_passing(error: &ClientError) -> bool {
     }
 }
 
-/// Asks for the outcome of an update until it has one.
-fn until_visible(client: &Client, number: u64) -> Result<UpdateStatus, Failure> {
+/// Asks for the status of an update until it is the last one.
+fn until(
+    client: &Client,
+    number: u64,
+    mut is_last: impl FnMut(&UpdateStatus) -> bool,
+) -> Result<UpdateStatus, Failure> {
     let (mut pause, mut failures) = (Duration::from_millis(20), 0);
     loop {
         match client.update(number) {
-            Ok(status) if status.state != State::Accepted => return Ok(status),
-            // Only failures in a row count, since the outcome itself may take any time.
+            Ok(status) if is_last(&status) => return Ok(status),
+            // Only failures in a row count, since the state itself may take any time.
             Ok(_) => failures = 0,
             Err(error) if is_passing(&error) && failures < TRIES => failures += 1,
             Err(ClientError::Problem { problem, .. })

@@ -140,6 +140,10 @@ pub(crate) struct Asked {
     /// can show an older state, or another history
     #[arg(long, value_name = "FILE")]
     pub(crate) seen: Option<PathBuf>,
+    /// Reject the last epoch if it was closed longer ago than this, for example 5m: a server with --heartbeat closes one in time,
+    /// or hides it
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) max_age: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -176,7 +180,7 @@ pub(crate) struct DirectoryInsert {
     /// The state of the updates at which to return; a folder that no service has open proves nothing
     #[arg(long, value_enum, default_value_t)]
     pub(crate) wait: Until,
-    /// A file with a token of the service's writers (`serve --tokens`)
+    /// A file that has one token of the service's writers alone (`serve --tokens`)
     #[arg(long, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
 }
@@ -273,6 +277,10 @@ pub(crate) struct Serving {
     /// Time that an update waits for others before its epoch is closed, for example 500ms, 10s or 5m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub(crate) interval: Duration,
+    /// Close an epoch without changes if no other one was closed for this time, so that clients can tell a directory in which nothing
+    /// happens from one that hides what does: at least 1s. Its proof takes as long as that of one update [default: none]
+    #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
+    pub(crate) heartbeat: Option<Duration>,
     /// The most updates that are accepted and not visible; more are refused for the moment
     #[arg(long, value_name = "N", default_value_t = 1 << 16)]
     pub(crate) max_pending: usize,
@@ -311,8 +319,9 @@ impl From<ModeOption> for Mode {
   hekaton directory serve alice.dir --keys epochs.keys --listen 127.0.0.1:8640
 
 The connections are not encrypted: to reach the service from elsewhere, put something in
-front of it that speaks TLS. Everybody may look labels up; with --tokens, updates need one
-of the tokens in the file, and without it the service listens on this machine only.
+front of it that speaks TLS, and use --tokens: all clients of a proxy look like programs on
+this machine. Everybody may look labels up; with --tokens, updates need one of the
+tokens in the file, and without it the service listens on this machine only.
 GET /openapi.json describes the API, /metrics is for Prometheus.
 
 A folder that is older than --head says is refused: it would sign second records of
@@ -437,6 +446,14 @@ fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a time is written as 500ms, 10s, 5m or 2h, and is at most a day".to_owned())
 }
 
+/// Parses a time of at least a second: records have no fractions.
+fn whole_seconds(text: &str) -> Result<Duration, String> {
+    time(text).and_then(|time| match time >= Duration::from_secs(1) {
+        true => Ok(time),
+        false => Err("at least 1s".to_owned()),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -451,5 +468,6 @@ mod tests {
         for text in ["", "10", "s", "-1s", "1x", "25h", "1e3s", "nan"] {
             assert!(time(text).is_err(), "{text}");
         }
+        assert!(whole_seconds("999ms").is_err() && whole_seconds("1s").is_ok());
     }
 }

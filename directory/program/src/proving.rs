@@ -43,6 +43,15 @@ fn site(proving: &Proving) -> Result<Site, Failure> {
 /// Reads a file that has a token alone.
 pub(crate) fn read_token(path: &Path) -> Result<String, Failure> {
     let bytes = exit::read_limited(path, 1 << 12, ": not a token")?;
-    let token = String::from_utf8(bytes).map_err(|_| format!("{}: not a token", path.display()));
-    token.map(|token| token.trim().to_owned()).or_fail(exit::BAD_FILE)
+    let token = bytes.trim_ascii();
+    // What no header can carry would look like a connection that fails.
+    match std::str::from_utf8(token) {
+        Ok(text) if !token.is_empty() && token.iter().all(u8::is_ascii_graphic) => {
+            Ok(text.to_owned())
+        }
+        _ => {
+            let why = "expected one token alone, of visible ASCII characters without spaces";
+            Err(Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display())))
+        }
+    }
 }

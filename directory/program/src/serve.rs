@@ -24,6 +24,7 @@ fn options(serving: &Serving) -> Options {
     Options {
         max_updates: serving.max_updates as usize,
         interval: Some(serving.interval),
+        heartbeat: serving.heartbeat,
         max_pending: serving.max_pending,
         mode: serving.mode.into(),
         ..Options::default()

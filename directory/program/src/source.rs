@@ -3,7 +3,7 @@
 use crate::failure::{HasCode, OrFailure};
 use crate::folder::{Folder, is_there, read_parameters};
 use crate::options::Asked;
-use hekaton_directory::{Checked, Parameters, SIGNED_LENGTH, SignedRecord};
+use hekaton_directory::{Checked, Parameters, Record, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::body::{
     EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
     RecordsBody,
@@ -13,6 +13,7 @@ use hekaton_directory_server::Server;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A source that a client asks.
 pub(crate) enum Source {
@@ -93,11 +94,12 @@ pub(crate) struct Asking {
     pub(crate) source: Source,
     pub(crate) parameters: Parameters,
     seen: Option<PathBuf>,
+    max_age: Option<Duration>,
 }
 
 impl Asking {
     pub(crate) fn open(asked: &Asked) -> Result<Self, Failure> {
-        let seen = asked.seen.clone();
+        let (seen, max_age) = (asked.seen.clone(), asked.max_age);
         if let Some(path) = &seen {
             // Before the first request, so that a record is not verified and then lost because the
             // file cannot be written.
@@ -110,7 +112,7 @@ impl Asking {
                 return Err(Failure::new(exit::USAGE, why));
             };
             let source = Source::Service(Client::new(&asked.directory).or_failure()?);
-            return Ok(Self { source, parameters, seen });
+            return Ok(Self { source, parameters, seen, max_age });
         }
         let folder = Folder::read(Path::new(&asked.directory))?;
         if given.is_some_and(|given| given != folder.parameters) {
@@ -120,7 +122,7 @@ impl Asking {
         let parameters = folder.parameters;
         // A client writes and signs nothing, so that it can also ask a backup.
         let source = Source::Folder(Box::new(folder.open_to_read()?));
-        Ok(Self { source, parameters, seen })
+        Ok(Self { source, parameters, seen, max_age })
     }
 
     /// Continues from the last record that was seen to one that is verified, and keeps that. The record may be an older one, a
@@ -131,6 +133,9 @@ impl Asking {
         bytes: &[u8],
         was_asked: bool,
     ) -> Result<(), Failure> {
+        if !was_asked {
+            self.check_age(record.record())?;
+        }
         let Some(path) = &self.seen else { return Ok(()) };
         let seen = match is_there(path)? {
             true => Some(self.read_seen(path)?),
@@ -155,6 +160,27 @@ impl Asking {
         // seen.
         evidence(path, (record, bytes), followed)?;
         output::write(path, bytes)
+    }
+
+    /// Rejects a last epoch that was closed too long ago.
+    fn check_age(&self, record: &Record) -> Result<(), Failure> {
+        let Some(most) = self.max_age else { return Ok(()) };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).or_fail(exit::FAILED)?;
+        // A record from a clock that is ahead of this one is not old.
+        let age = now.saturating_sub(Duration::from_secs(record.closed));
+        match age <= most {
+            true => Ok(()),
+            false => Err(Failure::new(
+                exit::REFUSED,
+                format!(
+                    "the last epoch that the directory shows, {}, was closed {} ago, and --max-age is {}: it hides later epochs, \
+                     or closes none (serve --heartbeat)",
+                    record.epoch,
+                    output::seconds(age),
+                    output::seconds(most)
+                ),
+            )),
+        }
     }
 
     fn read_seen(&self, path: &Path) -> Result<Checked, Failure> {

@@ -236,10 +236,35 @@ fn writers_have_tokens() {
     fails(4, "has no valid token: updates need the header", &insert);
     let wrong = file("wrong", "0123456789abcdeg\n");
     fails(4, "does not know the token", &[&insert[..], &["--token", &wrong]].concat());
+    let all = [&insert[..], &["--token", &tokens]].concat();
+    fails(3, "tokens: expected one token alone", &all);
     let token = file("right", "0123456789abcdef\n");
     let right = [&insert[..], &["--token", &token]].concat();
     fails(4, "this service proves nothing", &[&right[..], &["--wait", "proven"]].concat());
     assert_eq!(json(&right)["states"], serde_json::json!({ "visible": 1 }));
+}
+
+/// A directory in which nothing happens closes epochs, and proves them. What is older than a client takes is rejected.
+#[test]
+fn epochs_without_changes() {
+    let directory = Directory::new();
+    let mut service = directory.serve(&["--keys", keys(), "--heartbeat", "1s"]);
+    let (at, parameters) = (service.address.clone(), directory.path("parameters"));
+    let first = json(&["directory", "insert", &at, "alice", "her key"])["epoch"].as_u64().unwrap();
+    let since = Instant::now();
+    let audit = ["directory", "audit", &at, "--parameters", &parameters, "--keys", keys()];
+    let audit = [&audit[..], &["--max-age", "1m", "--wait"]].concat();
+    while json(&audit)["to"].as_u64().unwrap() < first + 2 {
+        assert!(since.elapsed() < Duration::from_secs(240));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(service.end("-TERM"), Some(0));
+    let folder = directory.path("d");
+    assert_eq!(json(&["directory", "check", &folder])["updates"], 1);
+    let look_up = ["directory", "lookup", &folder, "alice", "--max-age", "0s"];
+    fails(1, "and --max-age is 0 ms: it hides later epochs, or closes none", &look_up);
+    // An older epoch is no answer about now.
+    ok(&[&look_up[..], &["--epoch", "1"]].concat());
 }
 
 /// F11: the prover dies, the service dies, and the work that was begun continues.

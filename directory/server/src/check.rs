@@ -1,6 +1,6 @@
 //! Checking a whole database.
 
-use super::compute::{load, tile};
+use super::compute::{load, steps_of, tile};
 use super::damaged::Damaged;
 use super::error::Error;
 use super::proofs;
@@ -137,7 +137,9 @@ impl Database<'_> {
             let before = self.load_tree(epoch - 1, &indices)?;
             let change = |leaf: &Leaf| Change { index: leaf.index, commitment: leaf.commitment };
             let changes: Vec<Change> = leaves.iter().map(change).collect();
-            if before.steps(&changes)? != found {
+            let levels = self.view.levels;
+            let (_, steps) = steps_of(self.store, &before, &changes, levels, &mut Vec::new())?;
+            if steps != found {
                 let why = "it is not that of what the epoch has changed";
                 return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());
             }

@@ -7,8 +7,8 @@ use super::store::{Rows, Store, Table};
 use super::update::{Accepted, Outcome, Refusal};
 use ed25519_dalek::SigningKey;
 use hekaton_directory::{
-    Change, Commitment, Digest, Entry, Index, Leaf, Place, Record, STACK, SignedRecord, Step, Tree,
-    UpdateError, log, log::Complete, log::Frontier,
+    Away, Change, Commitment, Digest, Entry, Index, Leaf, Place, Record, STACK, SignedRecord, Step,
+    Tree, UpdateError, log, log::Complete, log::Frontier,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -134,7 +134,7 @@ impl Compute {
             rows.put(Table::Outcome, update.number.to_be_bytes(), outcome.encode());
         }
         let numbers: Vec<u64> = judged.iter().map(|(_, update)| update.number).collect();
-        let mut written = Written { numbers: numbers.clone(), ..Written::default() };
+        let mut written = Written { numbers, ..Written::default() };
         let before = self.record.chain;
         let closed = match changes.is_empty() {
             true => None,
@@ -143,12 +143,46 @@ impl Compute {
                 Some(self.close_epoch(&judged, (&changes, steps), now, out)?)
             }
         };
+        Ok((self.computed(closed, before, (rows, &written)), deferred))
+    }
+
+    /// A commit that closes an epoch without changes; the tree must have leaves.
+    pub(crate) fn heartbeat(
+        &mut self,
+        store: &dyn Store,
+        confirmed: u64,
+        now: u64,
+    ) -> Result<Computed, Error> {
+        self.forget(confirmed);
+        let (mut steps, mut needed) = (None, Vec::new());
+        if self.tiling.has_witness {
+            let (tree, made) = steps_of(store, &self.tree, &[], self.tiling.levels, &mut needed)?;
+            (self.tree, steps) = (tree, Some(made));
+        }
+        self.memory.has(self.next, &needed, self.tiling.resident);
+        let (mut rows, mut written) = (Rows::default(), Written::default());
+        let before = self.record.chain;
+        let closed = self.close_epoch(&[], (&[], steps), now, (&mut rows, &mut written))?;
+        Ok(self.computed(Some(closed), before, (rows, &written)))
+    }
+
+    /// The record of the last epoch that was computed.
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Ends a commit with these rows.
+    fn computed(
+        &mut self,
+        epoch: Option<(SignedRecord, Tree)>,
+        before: Digest,
+        (mut rows, written): (Rows, &Written),
+    ) -> Computed {
         // Without this list, recovery could not find the rows of a commit that it has to remove.
         rows.put(Table::Commit, self.next.to_be_bytes(), written.encode());
         let number = self.next;
         self.next += 1;
-        let computed = Computed { number, epoch: closed, before, rows, numbers };
-        Ok((computed, deferred))
+        Computed { number, epoch, before, rows, numbers: written.numbers.clone() }
     }
 
     /// Takes out the updates that the prover of the epoch has no room for. Returns the changes that are left, their steps if there is
@@ -264,6 +298,32 @@ fn take_out(judged: &mut Vec<Judged>, surplus: &BTreeSet<Index>) -> Vec<Accepted
         judged.is_ok() && surplus.contains(&update.index)
     };
     judged.extract_if(.., is_surplus).map(|(_, update)| update).collect()
+}
+
+/// The steps of an epoch, and the tree with what they need in memory. Appends the indices that were loaded for them, sorted; those of
+/// changes must be there.
+pub(crate) fn steps_of(
+    store: &dyn Store,
+    tree: &Tree,
+    changes: &[Change],
+    levels: usize,
+    needed: &mut Vec<Index>,
+) -> Result<(Tree, Vec<Step>), Error> {
+    let mut loaded = tree.clone();
+    loop {
+        match loaded.steps(changes) {
+            Ok(steps) => {
+                needed.sort_unstable();
+                return Ok((loaded, steps));
+            }
+            // Each time further down on the way to a leaf, so this ends.
+            Err(UpdateError::Away(Away(place))) if changes.is_empty() => {
+                needed.push(place.prefix());
+                loaded = load(store, &loaded, &[place.prefix()], levels)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// A tree with everything in memory that is on the ways to these indices, which are sorted.

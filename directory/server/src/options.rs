@@ -55,6 +55,9 @@ pub struct Options {
     pub max_updates: usize,
     /// The time that an update waits for others. Without it, an epoch is closed once it is full, or on demand.
     pub interval: Option<Duration>,
+    /// The time after which an epoch without changes is closed if no other one was, so that a client can tell a directory in which
+    /// nothing happens from one that hides later epochs. Directories without labels have no such epochs.
+    pub heartbeat: Option<Duration>,
     /// The way in which the stages of a commit are scheduled.
     pub mode: Mode,
     /// The number of commits that are written at once in [`Mode::AnyOrder`].
@@ -84,6 +87,7 @@ impl Default for Options {
         Self {
             max_updates: 1024,
             interval: Some(Duration::from_secs(1)),
+            heartbeat: None,
             mode: Mode::Auto,
             writers: 2,
             max_pending: 1 << 16,

@@ -18,6 +18,7 @@ use super::store::{Handle, Opened, Store, Table};
 use super::time::{cpu_time, fail_point, unix_time};
 use super::update::Accepted;
 use super::view::View;
+use hekaton_directory::Record;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -317,15 +318,17 @@ fn stage(
 ) -> Result<(), Error> {
     let mut cpu = cpu_time();
     loop {
-        let Some((updates, confirmed)) = next_updates(shared) else { return Ok(()) };
+        let Some((work, confirmed)) = next_work(shared, compute.record()) else { return Ok(()) };
         let since = Instant::now();
         fail_point("before-compute");
-        let taken = updates.len();
+        let (store, now) = (&**writer.store, unix_time());
+        let taken = if let Work::Updates(updates) = &work { updates.len() } else { 0 };
         // In the server's own pool, so that `Options::threads` is the limit, whatever else the
         // process does.
-        let (computed, deferred) = shared
-            .pool
-            .install(|| compute.next(&**writer.store, updates, confirmed, unix_time()))?;
+        let (computed, deferred) = shared.pool.install(|| match work {
+            Work::Updates(updates) => compute.next(store, updates, confirmed, now),
+            Work::Heartbeat => Ok((compute.heartbeat(store, confirmed, now)?, Vec::new())),
+        })?;
         fail_point("after-compute");
         let count = taken - deferred.len();
         if !deferred.is_empty() {
@@ -345,8 +348,24 @@ fn stage(
     }
 }
 
-/// Returns updates for a commit, and the last commit that is on the disk; `None` once there will be no more.
-fn next_updates(shared: &Shared) -> Option<(Vec<Accepted>, u64)> {
+/// The work of the first stage.
+enum Work {
+    /// A commit of these updates.
+    Updates(Vec<Accepted>),
+    /// An epoch without changes.
+    Heartbeat,
+}
+
+/// The time until the next epoch without changes, if no other one is closed before.
+fn until_heartbeat(options: &Options, last: &Record) -> Option<Duration> {
+    // Without leaves, such an epoch could not be proven.
+    let interval = options.heartbeat.filter(|_| last.leaves > 0)?;
+    // By the clock of the record, so that a restart delays nothing. It may have been set back since.
+    Some(interval.saturating_sub(Duration::from_secs(unix_time().saturating_sub(last.closed))))
+}
+
+/// Returns the work for a commit after this record, and the last commit that is on the disk; `None` once there will be no more.
+fn next_work(shared: &Shared, last: &Record) -> Option<(Work, u64)> {
     let limit = shared.options.max_updates.max(1);
     let mut state = shared.lock();
     loop {
@@ -360,7 +379,11 @@ fn next_updates(shared: &Shared) -> Option<(Vec<Accepted>, u64)> {
         };
         let until = match (state.pending.first(), shared.options.interval) {
             (None, _) if drain && state.closed => return None,
-            (None, _) => None,
+            (None, _) if drain => None,
+            (None, _) => match until_heartbeat(&shared.options, last) {
+                Some(Duration::ZERO) => return Some((Work::Heartbeat, state.confirmed)),
+                until => until,
+            },
             (Some((first, since)), interval) => {
                 let due = since.zip(interval).and_then(|(since, wait)| since.checked_add(wait));
                 let now = Instant::now();
@@ -371,7 +394,7 @@ fn next_updates(shared: &Shared) -> Option<(Vec<Accepted>, u64)> {
                     || due.is_some_and(|due| due <= now)
                 {
                     let updates = state.pending.take(limit);
-                    return Some((updates, state.confirmed));
+                    return Some((Work::Updates(updates), state.confirmed));
                 }
                 due.map(|due| due - now)
             }

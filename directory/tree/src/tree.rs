@@ -37,8 +37,10 @@ pub enum UpdateError {
     /// A part of the tree that changes is not in memory.
     #[error(transparent)]
     Away(#[from] Away),
-    /// There are no changes: such an epoch is not proven.
-    #[error("an epoch without changes has no steps that could be proven")]
+    /// There are no changes, and nothing to begin the steps of such an epoch with.
+    #[error(
+        "an epoch without changes can be proven only of a tree that has leaves, which move up where they are alone"
+    )]
     NoSteps,
 }
 

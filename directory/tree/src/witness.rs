@@ -40,7 +40,7 @@ pub enum Step {
         /// The commitment that it gets.
         commitment: Commitment,
     },
-    /// Pushes a leaf that only moves down: it is no longer alone.
+    /// Pushes a leaf that stays as it is: it is no longer alone and moves down, or nothing changes in the epoch.
     Touch {
         /// The leaf.
         leaf: Leaf,
@@ -84,22 +84,47 @@ pub struct Witness {
 }
 
 impl Tree {
-    /// The steps from this tree's root to the one that [`update`](Self::update) gives it with the same changes.
+    /// The steps from this tree's root to the one that [`update`](Self::update) gives it with the same changes. Without changes,
+    /// they go up from one leaf.
     ///
     /// # Errors
-    /// As for `update`, and if there are no changes.
+    /// As for `update`, and if there are neither changes nor leaves, or no changes and the profile is [`Profile::Full`].
     pub fn steps(&self, changes: &[Change]) -> Result<Vec<Step>, UpdateError> {
-        if changes.is_empty() {
-            return Err(UpdateError::NoSteps);
-        }
         let sorted = Self::sorted(changes)?;
         let mut steps = Vec::with_capacity(8 * sorted.len());
-        match self.profile.collapses() {
-            true => push_steps(&self.root, 0, &sorted, &mut steps)?,
-            false => self.push_paths(&sorted, &mut steps)?,
+        match (self.profile.collapses(), changes.is_empty()) {
+            (true, false) => push_steps(&self.root, 0, &sorted, &mut steps)?,
+            (true, true) => self.push_touch(&mut steps)?,
+            (false, false) => self.push_paths(&sorted, &mut steps)?,
+            (false, true) => return Err(UpdateError::NoSteps),
         }
         steps.push(Step::End);
         Ok(steps)
+    }
+
+    /// Touches the leaf that is furthest to the left, and goes up from it.
+    fn push_touch(&self, out: &mut Vec<Step>) -> Result<(), UpdateError> {
+        let (mut node, mut prefix, mut siblings) = (&self.root, 0u128, Vec::new());
+        let leaf = loop {
+            match node {
+                Node::Empty => return Err(UpdateError::NoSteps),
+                Node::Leaf(lone) => break lone.leaf,
+                Node::Away(_) => {
+                    let index = Index(prefix.to_be_bytes());
+                    return Err(Away(Place::of(&index, siblings.len())).into());
+                }
+                Node::Inner(inner) => {
+                    let right = matches!(inner.sides[0], Node::Empty);
+                    prefix |= u128::from(right) << (DEPTH - 1 - siblings.len());
+                    siblings.push(inner.sides[usize::from(!right)].given().unwrap_or(EMPTY));
+                    node = &inner.sides[usize::from(right)];
+                }
+            }
+        };
+        #[allow(clippy::cast_possible_truncation, reason = "at most 128")]
+        out.push(Step::Touch { leaf, depth: siblings.len() as u8 });
+        out.extend(siblings.into_iter().rev().map(|sibling| Step::Up { sibling }));
+        Ok(())
     }
 
     /// Changes one after the other, each with its path.

@@ -50,7 +50,8 @@ start() {
         sleep 0.1
     done
 }
-start hekaton-orchestrator --listen 127.0.0.1:0
+# It takes jobs and leaves them to the other one.
+start hekaton-orchestrator --listen 127.0.0.1:0 --slots 0
 start hekaton-orchestrator-worker
 address=$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$T/hekaton-orchestrator.out")
 echo "a file" >"$T/file"

@@ -5,7 +5,9 @@ use crate::machine::Machine;
 use crate::{Epochs, Tip, WitnessError};
 use hekaton_circuit::check;
 use hekaton_circuit::named::NamedCircuit;
-use hekaton_directory::{Change, Commitment, Index, Profile, STACK, Step, Tree, Witness};
+use hekaton_directory::{
+    Change, Commitment, Index, Profile, STACK, Step, Tree, UpdateError, Witness,
+};
 use proptest::prelude::*;
 
 /// Indices of 128 bits that share many.
@@ -19,9 +21,14 @@ fn indices() -> impl Strategy<Value = Index> {
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
-    prop::collection::btree_map(indices(), any::<u8>(), 1..24).prop_map(|changes| {
+    prop::collection::btree_map(indices(), any::<u8>(), 0..24).prop_map(|changes| {
         changes.into_iter().map(|(index, number)| change(index, number)).collect()
     })
+}
+
+/// At least one change.
+fn change_list() -> impl Strategy<Value = Vec<Change>> {
+    changes().prop_filter("without changes", |changes| !changes.is_empty())
 }
 
 proptest! {
@@ -35,6 +42,10 @@ proptest! {
         let mut tree = Tree::new(profile);
         let mut machine = Machine::new(profile, tree.root(), [1; 32], 0);
         for changes in &epochs {
+            if changes.is_empty() && tree.leaves() == 0 {
+                prop_assert_eq!(tree.steps(changes), Err(UpdateError::NoSteps));
+                continue;
+            }
             let steps = tree.steps(changes).unwrap();
             prop_assert!(Step::height(&steps) <= STACK);
             for step in steps {
@@ -51,9 +62,11 @@ proptest! {
     /// A witness is read as it was written, and nothing else is.
     #[test]
     fn witnesses_are_read_back(
-        epochs in prop::collection::vec(changes(), 1..3),
+        first in change_list(),
+        epochs in prop::collection::vec(changes(), 0..2),
         at in any::<prop::sample::Index>(),
     ) {
+        let epochs = [vec![first], epochs].concat();
         let (witness, _) = witness_of(&Tree::new(Profile::Compress), &epochs);
         let bytes = witness.encode();
         prop_assert_eq!(Witness::decode(&bytes), Ok(witness.clone()));
@@ -93,6 +106,26 @@ fn all_rows_hold() {
         let text = Epochs::show(&values).unwrap();
         assert_eq!(Epochs::read(&text).unwrap().unwrap(), values);
     }
+}
+
+/// Epochs without changes keep the root, of one leaf or many, with all rows of the hash function. A tree without leaves has none.
+#[test]
+fn epochs_without_changes() {
+    let profile = Profile::Compress;
+    let leaves = [(0b001, 3), (0b0011, 4), (0b1, 1)].map(|(bits, len)| change(index(bits, len), 7));
+    for count in 1..=leaves.len() {
+        let tree = tree_of(profile, &[leaves[..count].to_vec()]);
+        let (witness, last) = witness_of(&tree, &[vec![], vec![]]);
+        assert_eq!((last.root(), last.epoch()), (tree.root(), tree.epoch() + 2));
+        let circuit = Epochs { profile, steps: 2, subcircuits: witness.steps.len().div_ceil(2) };
+        let report = check(&circuit, &circuit.run(&witness).unwrap(), |_, _| {}).unwrap();
+        assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
+        let [from, to] = Tip::of_public_values(&report.public_values).unwrap();
+        assert_eq!((from.root, to.root, to.epoch - from.epoch), (tree.root(), tree.root(), 2));
+        let chain = (0..2).fold(witness.chain, |chain, _| profile.combine(&chain, &tree.root()));
+        assert_eq!(to.chain, chain);
+    }
+    assert_eq!(Tree::new(profile).steps(&[]), Err(UpdateError::NoSteps));
 }
 
 fn tree_of_epoch(tree: &Tree, changes: &[Change]) -> Tree {

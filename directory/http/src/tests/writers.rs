@@ -30,4 +30,8 @@ fn updates_need_a_token() {
     }
     assert_eq!(running.client.key("label", None).unwrap().epoch, 2);
     assert!(!format!("{:?}", client(ALICE)).contains(ALICE));
+    // Tools that read the description know how to send one.
+    let api = serde_json::to_value(crate::open_api()).unwrap();
+    assert_eq!(api["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+    assert_eq!(api["paths"]["/v1/updates"]["post"]["security"][1]["token"], serde_json::json!([]));
 }

@@ -5,6 +5,7 @@ mod answers;
 mod bad_input;
 mod disk;
 mod faults;
+mod heartbeats;
 mod kills;
 mod modes;
 mod proofs;

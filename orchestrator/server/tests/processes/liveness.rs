@@ -191,6 +191,8 @@ fn what_stands_still_is_named_everywhere() {
     let status = run(&["status", "--service", &service.address]);
     let why_in_a_line = "stands still: main 3 b3 waits for its parent 'b2'";
     assert!(text(&status.stdout).contains(why_in_a_line), "{}", text(&status.stdout));
+    let progress = "chain main: last published block 1, b1; last accepted block ";
+    assert!(text(&status.stdout).contains(progress), "{}", text(&status.stdout));
     let metrics = get(&service.address, "/metrics").body;
     assert!(metrics.contains("chains_standing_still 1"), "{metrics}");
     assert!(place.errors().contains(why), "{}", place.errors());

@@ -15,7 +15,8 @@ use clap::Parser;
 use hekaton_orchestrator::backend::Helper;
 use hekaton_orchestrator::history::{Liveness, Violation};
 use hekaton_orchestrator::http::{
-    BundlesBody, ChainBody, JobStatus, JobView, JobsBody, ProofBody, ReorgBody, StandstillBody,
+    BundlesBody, ChainBody, ChainState, JobStatus, JobView, JobsBody, ProofBody, ReorgBody,
+    StandstillBody,
 };
 use hekaton_orchestrator::record::{JobState, Order};
 use hekaton_orchestrator::service::{BLOBS, RECORDS, open_records};
@@ -23,6 +24,7 @@ use hekaton_orchestrator::{Blobs, Client, Clock, Digest, Workflow};
 use hekaton_service::program::{Failure, exit, failure, finish, has_colors, print, say};
 use output::{client, missing, show, text_of};
 use serve::serve;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -101,9 +103,10 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
     }
 }
 
-/// Prints open jobs, the last ones that have ended, and what stands still.
+/// Prints open jobs, the last ones that have ended, how far their chains are, and what stands still.
 fn status(to: &ToService, json: bool) -> Result<u8, Failure> {
-    let JobsBody { mut jobs, standing_still } = client(to)?.jobs()?;
+    let client = client(to)?;
+    let JobsBody { mut jobs, standing_still } = client.jobs()?;
     jobs.sort_by(|one, other| {
         (&one.job.chain, one.job.block).cmp(&(&other.job.chain, other.job.block))
     });
@@ -119,12 +122,37 @@ fn status(to: &ToService, json: bool) -> Result<u8, Failure> {
         let text = format!("{chain} {block} {id}: {state} (tasks: {counted}){waits}");
         print(json, view, text)?;
     }
+    let of_jobs = jobs.iter().map(|view| &view.job.chain);
+    let chains: BTreeSet<_> = of_jobs.chain(standing_still.iter().map(|one| &one.chain)).collect();
+    for chain in chains {
+        let state = client.chain(chain)?;
+        print(json, &state, progress_of(&state))?;
+    }
     for one in &standing_still {
         let StandstillBody { chain, block, id, cause, seconds, .. } = one;
         let text = format!("stands still: {chain} {block} {id} {cause} (for {seconds} s)");
         print(json, one, text)?;
     }
     Ok(0)
+}
+
+/// The blocks that a chain has published and accepted last, as text.
+fn progress_of(state: &ChainState) -> String {
+    let block = |name: &Option<String>, height: Option<u64>| match (name, height) {
+        (Some(name), Some(height)) => format!("{height}, {name}"),
+        (Some(name), None) => name.clone(),
+        (None, _) => "-".to_owned(),
+    };
+    let published = block(&state.tail, state.height);
+    match &state.tip {
+        // Chains without order have none.
+        None => format!("chain {}: last published block {published}", state.chain),
+        Some(_) => format!(
+            "chain {}: last published block {published}; last accepted block {}",
+            state.chain,
+            block(&state.tip, state.tip_height)
+        ),
+    }
 }
 
 /// Makes a chain, or reads one, and prints its state.
@@ -143,13 +171,7 @@ fn chain(arguments: &ChainCommand, json: bool) -> Result<u8, Failure> {
         }
         None => client.chain(&arguments.chain)?,
     };
-    let tail = state.tail.as_deref().unwrap_or("-");
-    let height = state.height.map_or("-".into(), |height| height.to_string());
-    print(
-        json,
-        &state,
-        format_args!("chain {}: last published block {height}, {tail}", state.chain),
-    )?;
+    print(json, &state, progress_of(&state))?;
     Ok(0)
 }
 

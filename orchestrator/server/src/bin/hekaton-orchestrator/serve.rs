@@ -120,7 +120,7 @@ pub(crate) fn serve(
 /// Listens for requests, and prints where.
 fn bind(address: &str, settings: &Settings, json: bool) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind(address)
-        .map_err(|error| failure(exit::USAGE, format!("--listen {address}: {error}")))?;
+        .map_err(|error| failure(exit::FAILED, format!("--listen {address}: {error}")))?;
     let bound = listener.local_addr().map_err(|error| failure(exit::FAILED, error))?;
     // Without tenants, requests have no tokens: any machine that could connect could run programs here.
     if settings.tenants.is_empty() && !bound.ip().is_loopback() {
