@@ -71,8 +71,7 @@ fn client(command: &DirectoryInsert) -> Result<Client, Failure> {
         client = client.with_token(read_token(path)?);
     }
     if command.wait == Until::Proven && !client.health().or_failure()?.proves {
-        let why = "--wait proven: this service proves nothing; `hekaton directory serve` does with --keys";
-        return Err(Failure::new(exit::FAILED, why));
+        return Err(proves_nothing());
     }
     Ok(client)
 }
@@ -248,32 +247,44 @@ struct Waits<'d> {
 
 impl Waits<'_> {
     /// Reports whether an update has the state that is waited for, or will have no other one.
-    fn end(&mut self, client: &Client, status: &UpdateStatus) -> bool {
-        match status.state {
-            State::Accepted => false,
-            State::Visible => {
-                let waits = self.wait == Until::Proven;
-                // The next request says it if this one fails.
-                if waits
-                    && self.said.elapsed() > SAID
-                    && let Ok(health) = client.health()
-                {
-                    self.said = Instant::now();
-                    let failed = match health.proof_failures {
-                        0 => String::new(),
-                        more => format!(
-                            "; {} to prove failed, the log of the service says why",
-                            plural(more, "attempt")
-                        ),
-                    };
-                    let proven = health.proven;
-                    self.display.line(&format!("epochs up to {proven} are proven{failed}"));
-                }
-                !waits
+    fn end(&mut self, client: &Client, status: &UpdateStatus) -> Result<bool, Failure> {
+        match (status.state, self.wait) {
+            (State::Accepted, _) => Ok(false),
+            (State::Visible, Until::Proven) => {
+                self.report(client)?;
+                Ok(false)
             }
-            State::Proven | State::Refused => true,
+            _ => Ok(true),
         }
     }
+
+    /// Reports how far proofs are, from time to time. Fails if nothing proves any longer.
+    fn report(&mut self, client: &Client) -> Result<(), Failure> {
+        if self.said.elapsed() < SAID {
+            return Ok(());
+        }
+        // The next request says it if this one fails.
+        let Ok(health) = client.health() else { return Ok(()) };
+        if !health.proves {
+            return Err(proves_nothing());
+        }
+        self.said = Instant::now();
+        let failed = match health.proof_failures {
+            0 => String::new(),
+            more => {
+                let attempts = plural(more, "attempt");
+                format!("; {attempts} to prove failed, the log of the service says why")
+            }
+        };
+        self.display.line(&format!("epochs up to {} are proven{failed}", health.proven));
+        Ok(())
+    }
+}
+
+fn proves_nothing() -> Failure {
+    let why =
+        "--wait proven: this service proves nothing; `hekaton directory serve` does with --keys";
+    Failure::new(exit::FAILED, why)
 }
 
 /// Sends an update until the service says whether it is accepted.
@@ -316,12 +327,12 @@ fn is_passing(error: &ClientError) -> bool {
 fn until(
     client: &Client,
     number: u64,
-    mut is_last: impl FnMut(&UpdateStatus) -> bool,
+    mut is_last: impl FnMut(&UpdateStatus) -> Result<bool, Failure>,
 ) -> Result<UpdateStatus, Failure> {
     let (mut pause, mut failures) = (Duration::from_millis(20), 0);
     loop {
         match client.update(number) {
-            Ok(status) if is_last(&status) => return Ok(status),
+            Ok(status) if is_last(&status)? => return Ok(status),
             // Only failures in a row count, since the state itself may take any time.
             Ok(_) => failures = 0,
             Err(error) if is_passing(&error) && failures < TRIES => failures += 1,

@@ -140,8 +140,8 @@ pub(crate) struct Asked {
     /// can show an older state, or another history
     #[arg(long, value_name = "FILE")]
     pub(crate) seen: Option<PathBuf>,
-    /// Reject the last epoch if it was closed longer ago than this, for example 5m: a server with --heartbeat closes one in time,
-    /// or hides it
+    /// Reject the last epoch if it was closed longer ago than this, for example 5m, or that far in the future: a server with --heartbeat
+    /// closes one in time, or hides it
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) max_age: Option<Duration>,
 }
@@ -278,8 +278,8 @@ pub(crate) struct Serving {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub(crate) interval: Duration,
     /// Close an epoch without changes if no other one was closed for this time, so that clients can tell a directory in which nothing
-    /// happens from one that hides what does: at least 1s. Its proof takes as long as that of one update [default: none]
-    #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
+    /// happens from one that hides what does: 1s to 12h. Its proof takes as long as that of one update [default: none]
+    #[arg(long, value_name = "TIME", value_parser = heartbeat)]
     pub(crate) heartbeat: Option<Duration>,
     /// The most updates that are accepted and not visible; more are refused for the moment
     #[arg(long, value_name = "N", default_value_t = 1 << 16)]
@@ -351,7 +351,7 @@ pub(crate) struct DirectoryServe {
     /// older copy
     #[arg(long, value_name = "RECORD")]
     pub(crate) expect_head: Option<PathBuf>,
-    /// Refuse updates for the moment while more epochs than that have no proof [default: no limit]
+    /// Refuse updates for the moment while more epochs than that have no proof, those without changes among them [default: no limit]
     #[arg(long, value_name = "N", requires = "keys")]
     pub(crate) max_unproven: Option<u32>,
     #[command(flatten)]
@@ -446,11 +446,13 @@ fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a time is written as 500ms, 10s, 5m or 2h, and is at most a day".to_owned())
 }
 
-/// Parses a time of at least a second: records have no fractions.
-fn whole_seconds(text: &str) -> Result<Duration, String> {
-    time(text).and_then(|time| match time >= Duration::from_secs(1) {
+/// Parses the time after which an epoch without changes is closed: records have no fractions of seconds, and clients reject what is older
+/// than a day at most.
+fn heartbeat(text: &str) -> Result<Duration, String> {
+    let allowed = Duration::from_secs(1)..=Duration::from_secs(12 * 3600);
+    time(text).and_then(|time| match allowed.contains(&time) {
         true => Ok(time),
-        false => Err("at least 1s".to_owned()),
+        false => Err("expected 1s to 12h".to_owned()),
     })
 }
 
@@ -468,6 +470,8 @@ mod tests {
         for text in ["", "10", "s", "-1s", "1x", "25h", "1e3s", "nan"] {
             assert!(time(text).is_err(), "{text}");
         }
-        assert!(whole_seconds("999ms").is_err() && whole_seconds("1s").is_ok());
+        for (text, is_one) in [("999ms", false), ("1s", true), ("12h", true), ("13h", false)] {
+            assert_eq!(heartbeat(text).is_ok(), is_one, "{text}");
+        }
     }
 }

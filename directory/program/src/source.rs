@@ -133,9 +133,15 @@ impl Asking {
         bytes: &[u8],
         was_asked: bool,
     ) -> Result<(), Failure> {
-        if !was_asked {
-            self.check_age(record.record())?;
+        self.continues(record, bytes, was_asked)?;
+        // Last: a record of another history is evidence, however old it is.
+        match self.max_age.filter(|_| !was_asked) {
+            Some(most) => check_age(record.record(), most),
+            None => Ok(()),
         }
+    }
+
+    fn continues(&self, record: &Checked, bytes: &[u8], was_asked: bool) -> Result<(), Failure> {
         let Some(path) = &self.seen else { return Ok(()) };
         let seen = match is_there(path)? {
             true => Some(self.read_seen(path)?),
@@ -160,27 +166,6 @@ impl Asking {
         // seen.
         evidence(path, (record, bytes), followed)?;
         output::write(path, bytes)
-    }
-
-    /// Rejects a last epoch that was closed too long ago.
-    fn check_age(&self, record: &Record) -> Result<(), Failure> {
-        let Some(most) = self.max_age else { return Ok(()) };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).or_fail(exit::FAILED)?;
-        // A record from a clock that is ahead of this one is not old.
-        let age = now.saturating_sub(Duration::from_secs(record.closed));
-        match age <= most {
-            true => Ok(()),
-            false => Err(Failure::new(
-                exit::REFUSED,
-                format!(
-                    "the last epoch that the directory shows, {}, was closed {} ago, and --max-age is {}: it hides later epochs, \
-                     or closes none (serve --heartbeat)",
-                    record.epoch,
-                    output::seconds(age),
-                    output::seconds(most)
-                ),
-            )),
-        }
     }
 
     fn read_seen(&self, path: &Path) -> Result<Checked, Failure> {
@@ -218,4 +203,51 @@ fn evidence(
         failure.message += &format!("; its signed record is kept in {}", path.display());
     }
     Err(failure)
+}
+
+/// Rejects a last epoch that was closed too long ago.
+fn check_age(record: &Record, most: Duration) -> Result<(), Failure> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).or_fail(exit::FAILED)?;
+    age_of(Duration::from_secs(record.closed), now, most)
+        .map_err(|why| format!("the last epoch that the directory shows, {}, {why}", record.epoch))
+        .or_fail(exit::REFUSED)
+}
+
+/// Checks the age of an epoch that was closed at a time.
+fn age_of(closed: Duration, now: Duration, most: Duration) -> Result<(), String> {
+    let most_text = output::seconds(most);
+    // Otherwise one record with a late time would be young for ever. Clocks may differ a little.
+    if let Some(ahead) = closed.checked_sub(now).filter(|ahead| *ahead > most) {
+        let ahead = output::seconds(ahead);
+        return Err(format!(
+            "says that it was closed {ahead} from now, and --max-age is {most_text}: one of both clocks is wrong"
+        ));
+    }
+    let age = now.saturating_sub(closed);
+    if age > most {
+        let age = output::seconds(age);
+        return Err(format!(
+            "was closed {age} ago, and --max-age is {most_text}: it hides later epochs, or closes none (serve --heartbeat)"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages() {
+        let age = |closed, now| {
+            let [closed, now, most] = [closed, now, 60].map(Duration::from_secs);
+            age_of(closed, now, most)
+        };
+        for (closed, now) in [(1000, 1000), (1000, 1060), (1060, 1000), (0, 60)] {
+            assert_eq!(age(closed, now), Ok(()), "{closed} {now}");
+        }
+        assert!(age(1000, 1061).unwrap_err().contains("hides later epochs"));
+        assert!(age(1061, 1000).unwrap_err().contains("clocks is wrong"));
+        assert!(age(u64::MAX, 1000).is_err());
+    }
 }

@@ -166,9 +166,11 @@ impl Compute {
         Ok(self.computed(Some(closed), before, (rows, &written)))
     }
 
-    /// The record of the last epoch that was computed.
-    pub(crate) fn record(&self) -> &Record {
-        &self.record
+    /// The time at which the last epoch was closed, if one without changes can follow it: such an epoch is proven from a leaf, which
+    /// moves up where it is alone.
+    pub(crate) fn beats_after(&self) -> Option<u64> {
+        let can_be_proven = !self.tiling.has_witness || self.tree.profile().collapses();
+        (self.record.leaves > 0 && can_be_proven).then_some(self.record.closed)
     }
 
     /// Ends a commit with these rows.

@@ -56,7 +56,8 @@ pub struct Options {
     /// The time that an update waits for others. Without it, an epoch is closed once it is full, or on demand.
     pub interval: Option<Duration>,
     /// The time after which an epoch without changes is closed if no other one was, so that a client can tell a directory in which
-    /// nothing happens from one that hides later epochs. Directories without labels have no such epochs.
+    /// nothing happens from one that hides later epochs: at least a second. Directories without labels have no such epochs, nor have those
+    /// of [`Profile::Full`](hekaton_directory::Profile::Full) that keep a witness.
     pub heartbeat: Option<Duration>,
     /// The way in which the stages of a commit are scheduled.
     pub mode: Mode,

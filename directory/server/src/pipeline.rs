@@ -18,7 +18,6 @@ use super::store::{Handle, Opened, Store, Table};
 use super::time::{cpu_time, fail_point, unix_time};
 use super::update::Accepted;
 use super::view::View;
-use hekaton_directory::Record;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -316,9 +315,10 @@ fn stage(
     writer: &Writer<'_>,
     send: SyncSender<Computed>,
 ) -> Result<(), Error> {
-    let mut cpu = cpu_time();
+    let (mut cpu, mut closed) = (cpu_time(), Instant::now());
     loop {
-        let Some((work, confirmed)) = next_work(shared, compute.record()) else { return Ok(()) };
+        let last = compute.beats_after().map(|time| (time, closed));
+        let Some((work, confirmed)) = next_work(shared, last) else { return Ok(()) };
         let since = Instant::now();
         fail_point("before-compute");
         let (store, now) = (&**writer.store, unix_time());
@@ -330,6 +330,9 @@ fn stage(
             Work::Heartbeat => Ok((compute.heartbeat(store, confirmed, now)?, Vec::new())),
         })?;
         fail_point("after-compute");
+        if computed.epoch.is_some() {
+            closed = Instant::now();
+        }
         let count = taken - deferred.len();
         if !deferred.is_empty() {
             shared.lock().pending.put_back(deferred);
@@ -356,16 +359,17 @@ enum Work {
     Heartbeat,
 }
 
-/// The time until the next epoch without changes, if no other one is closed before.
-fn until_heartbeat(options: &Options, last: &Record) -> Option<Duration> {
-    // Without leaves, such an epoch could not be proven.
-    let interval = options.heartbeat.filter(|_| last.leaves > 0)?;
-    // By the clock of the record, so that a restart delays nothing. It may have been set back since.
-    Some(interval.saturating_sub(Duration::from_secs(unix_time().saturating_sub(last.closed))))
+/// The time until the next epoch without changes, if no other one is closed before. The last one was closed at these times.
+fn until_heartbeat(options: &Options, (closed, here): (u64, Instant)) -> Option<Duration> {
+    let interval = options.heartbeat?.max(Duration::from_secs(1));
+    // The clock counts the time before a restart, too, and may have been set back since.
+    let by_clock = Duration::from_secs(unix_time().saturating_sub(closed));
+    Some(interval.saturating_sub(by_clock.max(here.elapsed())))
 }
 
-/// Returns the work for a commit after this record, and the last commit that is on the disk; `None` once there will be no more.
-fn next_work(shared: &Shared, last: &Record) -> Option<(Work, u64)> {
+/// Returns the work for a commit, and the last commit that is on the disk; `None` once there will be no more. `last` says when the last
+/// epoch was closed, if one without changes may follow it.
+fn next_work(shared: &Shared, last: Option<(u64, Instant)>) -> Option<(Work, u64)> {
     let limit = shared.options.max_updates.max(1);
     let mut state = shared.lock();
     loop {
@@ -377,13 +381,14 @@ fn next_work(shared: &Shared, last: &Record) -> Option<(Work, u64)> {
             Phase::Draining { all: true } => true,
             _ => false,
         };
+        // First, so that neither updates that wait for others nor those that are refused keep an epoch from being closed.
+        let beat = last.filter(|_| !drain).and_then(|last| until_heartbeat(&shared.options, last));
+        if beat == Some(Duration::ZERO) {
+            return Some((Work::Heartbeat, state.confirmed));
+        }
         let until = match (state.pending.first(), shared.options.interval) {
             (None, _) if drain && state.closed => return None,
-            (None, _) if drain => None,
-            (None, _) => match until_heartbeat(&shared.options, last) {
-                Some(Duration::ZERO) => return Some((Work::Heartbeat, state.confirmed)),
-                until => until,
-            },
+            (None, _) => None,
             (Some((first, since)), interval) => {
                 let due = since.zip(interval).and_then(|(since, wait)| since.checked_add(wait));
                 let now = Instant::now();
@@ -399,7 +404,7 @@ fn next_work(shared: &Shared, last: &Record) -> Option<(Work, u64)> {
                 due.map(|due| due - now)
             }
         };
-        state = match until {
+        state = match until.into_iter().chain(beat).min() {
             None => shared.wait(state),
             Some(left) => {
                 let waited = shared.changed.wait_timeout(state, left);

@@ -548,7 +548,7 @@ fn flags_do_not_cancel() {
     script.is_refused_by(Rule::OneOperation);
 }
 
-/// An epoch without changes has no end: nothing on the stack is not a tree.
+/// Without a leaf that is touched, an epoch has no end: nothing on the stack is not a tree.
 #[test]
 fn an_empty_epoch_has_no_end() {
     let mut script = Script::new(&Tree::new(PROFILE));

@@ -49,10 +49,34 @@ fn epochs_are_closed_while_nothing_changes() {
         server.check().unwrap();
         server.close().unwrap();
     }
+    // An update that waits for others keeps no epoch from being closed.
+    let server = opened(beating(Mode::Pipelined));
+    let epoch = server.view().unwrap().record().epoch;
+    server.submit(crate::Update::new("waits", "value")).unwrap();
+    until_epoch(&server, epoch + 2);
+    assert!(client(&parameters(Profile::Compress), &server.view().unwrap(), b"waits").is_none());
+    server.flush().unwrap();
+    assert!(client(&parameters(Profile::Compress), &server.view().unwrap(), b"waits").is_some());
+    server.close().unwrap();
+    drop(server);
     // Without the option, nothing is closed.
     let server = opened(options(Mode::Serial));
     let epoch = server.view().unwrap().record().epoch;
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(server.view().unwrap().record().epoch, epoch);
+    server.check().unwrap();
+}
+
+/// A tree whose leaves are all at the same depth has no steps for an epoch without changes.
+#[test]
+fn trees_whose_leaves_stay_down_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Full);
+    let beating = Options { heartbeat: Some(Duration::from_secs(1)), ..options(Mode::Serial) };
+    let server = open(folder.path(), Profile::Full, beating);
+    update(&server, &[("label", "value")]);
+    std::thread::sleep(Duration::from_millis(1500));
+    update(&server, &[("label", "next value")]);
+    assert_eq!(server.view().unwrap().record().epoch, 2);
     server.check().unwrap();
 }
