@@ -417,7 +417,7 @@ async fn limited(request: Request, next: Next) -> Response {
 }
 
 /// Refuses updates of clients that are no writers, before their bodies are read.
-async fn written(State(service): Shared, request: Request, next: Next) -> Response {
+async fn only_writers(State(service): Shared, request: Request, next: Next) -> Response {
     match service.writers.as_ref().map_or(Ok(()), |writers| writers.check(request.headers())) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
@@ -446,7 +446,7 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
     Router::new()
         .route(
             "/v1/updates",
-            post(submit).route_layer(from_fn_with_state(Arc::clone(service), written)),
+            post(submit).route_layer(from_fn_with_state(Arc::clone(service), only_writers)),
         )
         .route("/v1/updates/{number}", get(update))
         .route("/v1/keys/{label}", get(key))

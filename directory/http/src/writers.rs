@@ -26,7 +26,7 @@ impl Writers {
     /// Reads tokens from a text, one on each line. Empty lines and lines that begin with `#` are comments.
     ///
     /// # Errors
-    /// If there is no token, or one is too short, has characters that no header can carry, or is there twice.
+    /// If the text contains no token, or a token is too short, is repeated, or contains anything but visible ASCII characters.
     pub fn of(text: &str) -> Result<Self, String> {
         let mut tokens = BTreeSet::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -46,7 +46,7 @@ impl Writers {
                 ));
             }
             if !tokens.insert(digest(token)) {
-                return Err(format!("line {number}: this token is there twice"));
+                return Err(format!("line {number}: this token is repeated"));
             }
         }
         match tokens.is_empty() {
@@ -89,7 +89,7 @@ mod tests {
             ("0123456789abcde", "line 1: the token has 15 characters, expected at least 16"),
             ("\n01234567 9abcdef0", "line 2: a token has only visible ASCII"),
             ("0123456789abcdefä", "line 1: a token has only visible ASCII"),
-            ("0123456789abcdef\n0123456789abcdef", "line 2: this token is there twice"),
+            ("0123456789abcdef\n0123456789abcdef", "line 2: this token is repeated"),
         ] {
             let why = Writers::of(text).unwrap_err();
             assert!(why.contains(says), "{why}");

@@ -323,7 +323,7 @@ fn is_passing(error: &ClientError) -> bool {
     }
 }
 
-/// Asks for the status of an update until it is the last one.
+/// Asks for the status of an update until `is_last` says that it is final.
 fn until(
     client: &Client,
     number: u64,

@@ -137,8 +137,7 @@ impl Database<'_> {
             let before = self.load_tree(epoch - 1, &indices)?;
             let change = |leaf: &Leaf| Change { index: leaf.index, commitment: leaf.commitment };
             let changes: Vec<Change> = leaves.iter().map(change).collect();
-            let levels = self.view.levels;
-            let (_, steps) = steps_of(self.store, &before, &changes, levels, &mut Vec::new())?;
+            let (_, steps) = steps_of(self.store, &before, &changes, self.view.levels)?;
             if steps != found {
                 let why = "it is not that of what the epoch has changed";
                 return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());

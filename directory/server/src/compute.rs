@@ -154,12 +154,15 @@ impl Compute {
         now: u64,
     ) -> Result<Computed, Error> {
         self.forget(confirmed);
-        let (mut steps, mut needed) = (None, Vec::new());
+        let (mut steps, mut touched) = (None, Vec::new());
         if self.tiling.has_witness {
-            let (tree, made) = steps_of(store, &self.tree, &[], self.tiling.levels, &mut needed)?;
+            let (tree, made) = steps_of(store, &self.tree, &[], self.tiling.levels)?;
+            if let Some(Step::Touch { leaf, .. }) = made.first() {
+                touched.push(leaf.index);
+            }
             (self.tree, steps) = (tree, Some(made));
         }
-        self.memory.has(self.next, &needed, self.tiling.resident);
+        self.memory.has(self.next, &touched, self.tiling.resident);
         let (mut rows, mut written) = (Rows::default(), Written::default());
         let before = self.record.chain;
         let closed = self.close_epoch(&[], (&[], steps), now, (&mut rows, &mut written))?;
@@ -168,7 +171,7 @@ impl Compute {
 
     /// The time at which the last epoch was closed, if one without changes can follow it: such an epoch is proven from a leaf, which
     /// moves up where it is alone.
-    pub(crate) fn beats_after(&self) -> Option<u64> {
+    pub(crate) fn heartbeat_after(&self) -> Option<u64> {
         let can_be_proven = !self.tiling.has_witness || self.tree.profile().collapses();
         (self.record.leaves > 0 && can_be_proven).then_some(self.record.closed)
     }
@@ -302,25 +305,19 @@ fn take_out(judged: &mut Vec<Judged>, surplus: &BTreeSet<Index>) -> Vec<Accepted
     judged.extract_if(.., is_surplus).map(|(_, update)| update).collect()
 }
 
-/// The steps of an epoch, and the tree with what they need in memory. Appends the indices that were loaded for them, sorted; those of
-/// changes must be there.
+/// The steps of an epoch, and the tree with what they need in memory. The ways to changes must be in memory already.
 pub(crate) fn steps_of(
     store: &dyn Store,
     tree: &Tree,
     changes: &[Change],
     levels: usize,
-    needed: &mut Vec<Index>,
 ) -> Result<(Tree, Vec<Step>), Error> {
     let mut loaded = tree.clone();
     loop {
         match loaded.steps(changes) {
-            Ok(steps) => {
-                needed.sort_unstable();
-                return Ok((loaded, steps));
-            }
+            Ok(steps) => return Ok((loaded, steps)),
             // Each time further down on the way to a leaf, so this ends.
             Err(UpdateError::Away(Away(place))) if changes.is_empty() => {
-                needed.push(place.prefix());
                 loaded = load(store, &loaded, &[place.prefix()], levels)?;
             }
             Err(error) => return Err(error.into()),

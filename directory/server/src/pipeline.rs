@@ -317,7 +317,7 @@ fn stage(
 ) -> Result<(), Error> {
     let (mut cpu, mut closed) = (cpu_time(), Instant::now());
     loop {
-        let last = compute.beats_after().map(|time| (time, closed));
+        let last = compute.heartbeat_after().map(|time| (time, closed));
         let Some((work, confirmed)) = next_work(shared, last) else { return Ok(()) };
         let since = Instant::now();
         fail_point("before-compute");
