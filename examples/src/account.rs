@@ -12,7 +12,7 @@ use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
 use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
 use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
 use hekaton_circuit::parts::{Cs, Leaf, Part, Synthesized, Var, WiredCircuit, Wires};
-use hekaton_circuit::{CircuitError, Fr, LayoutError};
+use hekaton_circuit::{CircuitError, Fr, LayoutError, Subcircuit};
 
 /// Balances and payments are below 2^BITS.
 pub const BITS: u32 = 48;
@@ -71,7 +71,8 @@ impl Part for Batch {
         for i in 0..self.size {
             let payment = payments.map(|p| p[i]);
             let value = || payment.map(field).ok_or(SynthesisError::AssignmentMissing);
-            balance += FpVar::new_witness(cs.clone(), value)?;
+            // What the subcircuit chooses; all else follows from it (`check --unique`).
+            balance += Subcircuit::given(&cs, || FpVar::new_witness(cs.clone(), value))?;
             // Never overdrawn: the balance fits into BITS bits, and a negative number would not,
             // since it is close to r in the field.
             let known = balance.value().ok().and_then(|balance| low(&balance).ok());

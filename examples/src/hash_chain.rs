@@ -10,7 +10,7 @@ use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
 use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter};
 use hekaton_circuit::parts::{Cs, Leaf, Part, Synthesized, Var, WiredCircuit, Wires};
-use hekaton_circuit::{CircuitError, Fr, LayoutError, parse_value};
+use hekaton_circuit::{CircuitError, Fr, LayoutError, Subcircuit, parse_value};
 use std::sync::LazyLock;
 
 /// Poseidon over two elements with x^5, 8 full and 57 partial rounds.
@@ -91,7 +91,9 @@ impl Part for Secret {
     fn synthesize(&self, cs: Cs, (): &(), first: &Var, private: Option<&Number>) -> Synthesized {
         use hekaton_circuit::ark::r1cs_std::alloc::AllocVar;
         let value = || private.map(|first| first.0).ok_or(SynthesisError::AssignmentMissing);
-        FpVar::new_witness(cs, value)?.enforce_equal(first)
+        // What the subcircuit chooses; all else follows from it (`check --unique`).
+        let secret = Subcircuit::given(&cs, || FpVar::new_witness(cs.clone(), value))?;
+        secret.enforce_equal(first)
     }
 }
 

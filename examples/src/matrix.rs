@@ -177,11 +177,15 @@ mod tests {
             let circuit = Matrix { rows, inner: 2, columns, block: 3 };
             let input = matrices(&circuit);
             let prepared = PreparedCircuit::with_input(&circuit, &input).unwrap();
-            let options = CheckOptions::new().mutate(true);
+            let options = CheckOptions::new().unique(true).every(true);
             let report = check_with(&prepared, &options, &mut |_, _| {}).unwrap();
             assert_eq!(report.violations, []);
             assert_eq!(report.notices, []);
-            assert_eq!(report.unnoticed, []);
+            for found in &report.unique {
+                let verdicts = &found.verdicts;
+                assert_eq!((&verdicts.free[..], &verdicts.undecided[..]), (&[][..], &[][..]));
+                assert_eq!(found.without_effect, [""; 0]);
+            }
             assert_eq!(report.public_values, [total(&input)]);
         }
     }

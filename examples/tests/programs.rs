@@ -68,10 +68,11 @@ fn one_circuit_has_a_whole_program() {
     let check = Command::new(MATRIX)
         .arg("check")
         .arg(files.path("input"))
-        .args(["-p", "rows=3", "-p", "inner=2", "-p", "columns=2", "-p", "block=2", "--mutate"])
+        .args(["-p", "rows=3", "-p", "inner=2", "-p", "columns=2", "-p", "block=2", "--unique"])
         .output()
         .unwrap();
-    assert!(succeeded(&check).contains("a constraint noticed the change of every slot"));
+    let text = succeeded(&check);
+    assert!(text.contains("outputs") && !text.contains("undecided"), "{text}");
     let help = Command::new(MATRIX).args(["prove", "--help"]).output().unwrap();
     let help = succeeded(&help);
     assert!(help.contains("matrix prove FILE --keys"), "{help}");

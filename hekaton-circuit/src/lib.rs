@@ -57,6 +57,8 @@ pub mod parts;
 pub mod prover;
 #[cfg(feature = "synthesis")]
 mod synthesis;
+#[cfg(feature = "synthesis")]
+pub mod unique;
 
 /// The arkworks crates that gadgets come from, in the versions that this crate works with.
 #[cfg(feature = "synthesis")]
@@ -78,8 +80,8 @@ pub use {
     check::balance::Unbalanced,
     check::error::CheckError,
     check::fit::fit,
-    check::mutation::Unnoticed,
     check::notices::Notice,
+    check::unique::InstanceVerdicts,
     check::violation::Violation,
     check::{CheckOptions, CheckReport, TypeSize, check, check_with, count, count_prepared},
     circuit::Circuit,

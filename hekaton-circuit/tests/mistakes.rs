@@ -7,8 +7,8 @@ use ark_r1cs_std::eq::EqGadget;
 use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use hekaton_circuit::{
-    CheckOptions, CheckReport, Closures, Fr, InstanceId, LayoutBuilder, PreparedCircuit, WireId,
-    WireValues, check_with, count, fit,
+    CheckOptions, CheckReport, Closures, Fr, InstanceId, LayoutBuilder, PreparedCircuit,
+    Subcircuit, WireId, WireValues, check_with, count, fit,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,9 +41,9 @@ fn right() -> Steps {
     )
 }
 
-fn report(steps: &Steps, mutate: bool) -> Result<CheckReport, String> {
+fn report(steps: &Steps, unique: bool) -> Result<CheckReport, String> {
     let circuit = PreparedCircuit::with_input(steps, &()).map_err(|e| format!("layout: {e}"))?;
-    let options = CheckOptions::new().mutate(mutate);
+    let options = CheckOptions::new().unique(unique);
     check_with(&circuit, &options, &mut |_, _| {}).map_err(|e| e.to_string())
 }
 
@@ -58,7 +58,9 @@ fn says(steps: Steps, expected: &[&str]) {
 fn the_right_circuit_has_no_finding() {
     let report = report(&right(), true).unwrap();
     assert!(report.violations.is_empty() && report.notices.is_empty());
-    assert_eq!(report.unnoticed, []);
+    let [step] = &report.unique[..] else { panic!("one verdict for one type") };
+    assert_eq!((step.verdicts.outputs, &step.verdicts.free[..]), (1, &[][..]));
+    assert_eq!((&step.verdicts.undecided[..], &step.without_effect[..]), (&[][..], &[][..]));
 }
 
 /// An output that is never tied to its slot was proven and verified.
@@ -86,10 +88,29 @@ fn witnesses_in_place_of_slots() {
         square.enforce_equal(&free)
     });
     assert_eq!(report(&copied, false).unwrap().violated, 0);
-    let unnoticed = report(&copied, true).unwrap().unnoticed;
-    let shown: Vec<String> = unnoticed.iter().map(ToString::to_string).collect();
-    assert!(shown.iter().any(|s| s.starts_with("slot 1 ('mid[0]') of type 'step'")), "{shown:?}");
-    assert!(shown.iter().any(|s| s.contains("could write any value")), "{shown:?}");
+    let found = report(&copied, true).unwrap().unique.remove(0);
+    let output = &found.verdicts.free[0];
+    assert_eq!((output.name.as_str(), output.is_output), ("slot 1 ('mid[0]')", true));
+    assert_ne!(output.value, output.other);
+    assert_eq!(found.without_effect, ["slot 0 ('x[0]')"]);
+}
+
+/// A value that a subcircuit chooses is free, unless it is marked as private input.
+#[test]
+fn private_inputs_are_given() {
+    let with = |marked: bool| {
+        right().synthesize(move |s, _| {
+            let (x, y) = (s.slot(0)?, s.slot(1)?);
+            let chosen = || FpVar::new_witness(s.cs(), || Ok(y.value()? - x.value()?));
+            let chosen = if marked { Subcircuit::given(&s.cs(), chosen)? } else { chosen()? };
+            (x + &chosen).enforce_equal(y)
+        })
+    };
+    let free = report(&with(false), true).unwrap().unique.remove(0);
+    assert_eq!((free.private_inputs, free.verdicts.free_counts()), (0, [1, 1]));
+    let given = report(&with(true), true).unwrap().unique.remove(0);
+    assert_eq!((given.private_inputs, given.verdicts.free_counts()), (1, [0, 0]));
+    assert_eq!(given.verdicts.undecided, []);
 }
 
 /// Constraints that depend on a value, on private inputs, or on how often they were made.

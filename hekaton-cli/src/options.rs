@@ -239,7 +239,13 @@ pub(crate) struct Verify {
     allow_missing_positional = true,
     after_help = "Examples:
   hekaton check merkle FILE -p leaf-bytes=512
-  hekaton check merkle FILE -p leaf-bytes=512 --mutate"
+  hekaton check merkle FILE -p leaf-bytes=512 --unique
+  hekaton check sha.r1cs sha.wtns --sym sha.sym --unique   # before the import
+  hekaton check sha.hk sha.wtns --unique --second other.wtns
+
+--unique asks whether the outputs follow from the inputs, for this input. A value that
+does not is one that the author forgot to constrain: a second witness shows it, and
+the exit code is 1. docs/guide/check.md explains how to read the verdicts."
 )]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -247,11 +253,32 @@ pub(crate) struct Check {
     /// The input
     #[arg(required = true)]
     pub(crate) file: PathBuf,
-    /// Also change the value in one slot at a time, and report slots whose change no constraint
-    /// notices. Slots are the values that subcircuits share, and public values; values inside a
-    /// subcircuit are not changed. This synthesizes each subcircuit several times per slot
+    /// With a .r1cs file as the circuit: the names of wires, as `circom --sym` writes them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sym: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) unique: Unique,
+}
+
+/// The options of the question whether values follow from the inputs.
+#[derive(Debug, Args)]
+pub(crate) struct Unique {
+    /// Also find values that do not follow from the inputs. Of a circuit in Rust, the first subcircuit
+    /// of each type is checked
     #[arg(long)]
-    pub(crate) mutate: bool,
+    pub(crate) unique: bool,
+    /// Check all subcircuits of a circuit in Rust
+    #[arg(long, requires = "unique")]
+    pub(crate) every: bool,
+    /// List all values that are free or undecided, not only the first few
+    #[arg(long, requires = "unique")]
+    pub(crate) all: bool,
+    /// Fail also if an output is neither shown to follow nor shown to be free
+    #[arg(long, requires = "unique")]
+    pub(crate) strict: bool,
+    /// Write the second witness of a circuit from circom, if one is found; `prove` accepts it
+    #[arg(long, value_name = "FILE", requires = "unique")]
+    pub(crate) second: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

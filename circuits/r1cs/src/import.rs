@@ -77,6 +77,7 @@ impl Monolith {
             wires: counts.wires,
             outputs: counts.outputs,
             inputs: counts.inputs,
+            private_inputs: Some(file.private_inputs()?),
             without_wires: system.without_wires().to_vec(),
         };
         Self::new(source, system, names)
@@ -96,6 +97,7 @@ impl Monolith {
             // arkworks knows public inputs only.
             outputs: 0,
             inputs: system.public(),
+            private_inputs: None,
             without_wires: system.without_wires().to_vec(),
         };
         Self::new(source, system, None)
@@ -219,14 +221,16 @@ impl Monolith {
     pub fn check(&self, path: &Path) -> Result<PartitionReport, ImportError> {
         let imported = Imported::open(path)?;
         let found = &imported.directory().summary().source;
-        // Outputs and inputs are one list of public wires for the checker; which is which matters to people
-        // who read values.
+        // Outputs and inputs are one list of public wires for the checker, which reads no private inputs; which is which
+        // matters to people who read values, and to `check --unique`. Earlier versions did not write private inputs.
+        let private = found.private_inputs.or(self.source.private_inputs);
         for (what, expected, found) in [
-            ("public outputs", found.outputs, self.source.outputs),
-            ("public inputs", found.inputs, self.source.inputs),
+            ("public outputs", Some(found.outputs), Some(self.source.outputs)),
+            ("public inputs", Some(found.inputs), Some(self.source.inputs)),
+            ("private inputs", private, self.source.private_inputs),
         ] {
             if expected != found {
-                let (expected, found) = (expected.into(), found.into());
+                let [expected, found] = [expected, found].map(|count| count.unwrap_or(0).into());
                 return Err(PartitionError::Source { what, expected, found }.into());
             }
         }

@@ -4,6 +4,7 @@
 //! - [`WitnessFile`]: the values in a `.wtns`, read where they are needed.
 //! - [`Symbols`]: the names of wires in a `.sym`.
 //! - [`system_of`] and [`witness_of`]: the same from an arkworks circuit.
+//! - [`Unique`]: whether the values of a witness follow from the inputs.
 //! - [`partition`]: cuts of a system into parts that share few wires.
 //!
 //! The field is the scalar field of BLS12-381 (`circom --prime bls12381`). Everything is checked
@@ -24,6 +25,7 @@ mod r1cs_file;
 mod symbols;
 mod system;
 mod templates;
+mod unique;
 mod values;
 mod witness;
 
@@ -38,5 +40,6 @@ pub use r1cs_file::{Counts, R1csFile};
 pub use symbols::Symbols;
 pub use system::{FalseRow, Limit, RowError, System, SystemBuilder, Term};
 pub use templates::Template;
+pub use unique::{Unique, UniqueError};
 pub use values::Values;
 pub use witness::WitnessFile;

@@ -130,6 +130,37 @@ impl R1csFile {
         self.labels
     }
 
+    /// The number of wires that are private inputs: those that follow the public ones.
+    ///
+    /// circom's header counts those that its simplification removed, too, but labels are numbered before it, in the order of
+    /// outputs, public inputs and private inputs.
+    ///
+    /// # Errors
+    /// If the labels cannot be read.
+    pub fn private_inputs(&self) -> Result<u32, FileError> {
+        let Counts { wires, private_inputs, .. } = self.counts;
+        let public = self.counts.public();
+        let most = private_inputs.min(wires - 1 - public);
+        let labels = self.container.length_of(LABELS) / LABEL;
+        if labels < u64::from(public) + u64::from(most) + 1 {
+            return Ok(most);
+        }
+        let mut reader = self.container.reader(LABELS)?;
+        let last = u64::from(public) + u64::from(private_inputs);
+        for wire in 0..=public {
+            // Another numbering says nothing of inputs.
+            if reader.u64("a label")? != u64::from(wire) {
+                return Ok(most);
+            }
+        }
+        for count in 0..most {
+            if reader.u64("a label")? > last {
+                return Ok(count);
+            }
+        }
+        Ok(most)
+    }
+
     /// The BLAKE3 digest of the file.
     ///
     /// # Errors

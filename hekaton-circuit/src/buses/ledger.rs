@@ -12,6 +12,7 @@ use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, SynthesisError, Variable};
 use hekaton_arith::Fr;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A value for several entries of one subcircuit, which share its row: a scaled value, unless the value
@@ -78,6 +79,8 @@ pub(crate) struct Ledger {
     pub(crate) look_ups: Vec<(BusId, u32)>,
     /// The number of accesses to each memory so far.
     accesses: HashMap<RamId, usize>,
+    /// The witness variables that are private input, by their positions among all witness variables.
+    pub(crate) given: Vec<Range<usize>>,
     /// The accesses that the execution made; `None` at setup.
     pub(crate) trace: Option<Arc<Vec<Vec<Access>>>>,
 }
@@ -103,6 +106,7 @@ impl Ledger {
             scaled: Vec::new(),
             look_ups: Vec::new(),
             accesses: HashMap::new(),
+            given: Vec::new(),
             trace: None,
         }
     }

@@ -18,6 +18,12 @@ pub enum CheckError {
         /// The instance.
         instance: usize,
     },
+    /// A type is too large to ask whether its values follow.
+    #[error(transparent)]
+    TooManyRows(#[from] crate::unique::TooManyRows),
+    /// The values of an instance do not satisfy a constraint of its author.
+    #[error(transparent)]
+    FalseRow(#[from] crate::unique::FalseRow),
     /// Synthesis of a type failed.
     #[error(transparent)]
     Type(SynthesizeError),

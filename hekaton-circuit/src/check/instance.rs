@@ -33,6 +33,8 @@ pub(crate) struct Instance<'a> {
     assignment: Vec<Fr>,
     /// The entries that it adds to buses.
     entries: Vec<EntryValues>,
+    /// The variables that the author marked as private input.
+    given: Vec<usize>,
 }
 
 impl<'a> Instance<'a> {
@@ -55,7 +57,7 @@ impl<'a> Instance<'a> {
         let inside = |source| CheckError::Synthesize { instance, source };
         let places = Places { slots, preprocessed: layout.preprocessed(id) };
         let prefix = places.prefix(&values, 0).ok_or(CheckError::Unchecked { instance })?;
-        let mut entries = Vec::new();
+        let (mut entries, mut given) = (Vec::new(), Vec::new());
         let (r1cs, assignment) = if circuit.stored().is_some() {
             // Stored constraints are the same for all instances by construction, so there is nothing to
             // compare them with.
@@ -68,6 +70,7 @@ impl<'a> Instance<'a> {
             let z = made.assignment().map_err(gadget)?;
             let pairs = places.preprocessed.pairs;
             entries = made.ledger().entry_values(pairs).map_err(gadget)?;
+            given = made.given();
             (Cow::Owned(synthesis.matrices(&made).map_err(inside)?), z)
         };
         let checked = Self {
@@ -81,6 +84,7 @@ impl<'a> Instance<'a> {
             r1cs,
             assignment,
             entries,
+            given,
         };
         checked.compare_marked()?;
         Ok(checked)
@@ -184,9 +188,9 @@ impl<'a> Instance<'a> {
         &self.assignment
     }
 
-    /// The values of all variables of another synthesis of this instance; `None` if their number differs.
-    pub(crate) fn assignment_of(&self, made: &Synthesized) -> Option<Vec<Fr>> {
-        made.assignment().ok().filter(|z| z.len() == self.assignment.len())
+    /// The variables that the author marked as private input, in ascending order.
+    pub(crate) fn given(&self) -> &[usize] {
+        &self.given
     }
 
     /// The entries that the instance adds to buses.

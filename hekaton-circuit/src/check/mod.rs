@@ -5,15 +5,15 @@ pub(crate) mod balance;
 pub(crate) mod error;
 pub(crate) mod fit;
 mod instance;
-pub(crate) mod mutation;
 pub(crate) mod notices;
+pub(crate) mod unique;
 pub(crate) mod violation;
 
 use crate::check::balance::{Balance, Unbalanced};
 use crate::check::error::CheckError;
 use crate::check::instance::Instance;
-use crate::check::mutation::{Mutation, Unnoticed, mutate, public_places};
 use crate::check::notices::{Notice, notices};
+use crate::check::unique::{InstanceVerdicts, verdicts};
 use crate::check::violation::{Violation, violations};
 use crate::circuit::Circuit;
 use crate::execution::prepared::PreparedCircuit;
@@ -21,13 +21,14 @@ use crate::interface::Masking;
 use crate::layout::ids::TypeId;
 use crate::synthesis::r1cs::R1cs;
 use hekaton_arith::Fr;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The options of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct CheckOptions {
-    mutate: bool,
+    unique: bool,
+    every: bool,
     violations: usize,
 }
 
@@ -40,13 +41,19 @@ impl Default for CheckOptions {
 impl CheckOptions {
     /// Checks the constraints, and reports at most 100 violations.
     pub const fn new() -> Self {
-        Self { mutate: false, violations: 100 }
+        Self { unique: false, every: false, violations: 100 }
     }
 
-    /// Sets whether the check also changes the value of one slot at a time and reports the slots
-    /// whose change no constraint notices. That synthesizes an instance several times per slot.
-    pub const fn mutate(mut self, mutate: bool) -> Self {
-        self.mutate = mutate;
+    /// Sets whether the check also asks of the first instance of each type whether all values follow from what it reads
+    /// ([`crate::unique`]).
+    pub const fn unique(mut self, unique: bool) -> Self {
+        self.unique = unique;
+        self
+    }
+
+    /// Sets whether [`unique`](Self::unique) asks that of all instances.
+    pub const fn every(mut self, every: bool) -> Self {
+        self.every = every;
         self
     }
 
@@ -74,11 +81,8 @@ pub struct CheckReport {
     pub unbalanced: Vec<Unbalanced>,
     /// Findings that are allowed, but probably not meant.
     pub notices: Vec<Notice>,
-    /// With [`CheckOptions::mutate`]: slots whose change no constraint noticed in any instance.
-    pub unnoticed: Vec<Unnoticed>,
-    /// With [`CheckOptions::mutate`]: the number of slots of types that were not changed, since the
-    /// circuit declares them to be in no constraint.
-    pub not_mutated: usize,
+    /// With [`CheckOptions::unique`]: the verdicts on the values of instances.
+    pub unique: Vec<InstanceVerdicts>,
 }
 
 /// Runs all subcircuits on an input without proving and without keys. `progress` receives the
@@ -120,9 +124,8 @@ pub fn check_with(
         notices: notices(layout, &types, circuit.stored().is_some()),
         ..CheckReport::default()
     };
-    let (mut mutations, mut left_out) = (Vec::new(), BTreeSet::new());
+    let mut asked = BTreeSet::new();
     let mut balance = Balance::default();
-    let public = if options.mutate { public_places(layout) } else { BTreeMap::new() };
     for (instance, (kind, slots)) in layout.instance_ids().zip(wiring.by_instance()) {
         let r1cs = &types[kind as usize];
         let checked = Instance::new(circuit, &execution, instance, slots, r1cs)?;
@@ -134,8 +137,9 @@ pub fn check_with(
         report.violated += found.violated;
         report.violations.extend(checked.with_labels(found.list)?);
         balance.add(instance.index(), checked.entries());
-        if options.mutate {
-            mutate(&checked, &public, &mut mutations, &mut left_out);
+        // Verdicts are about witnesses.
+        if options.unique && found.violated == 0 && (asked.insert(kind) || options.every) {
+            report.unique.push(verdicts(&checked)?);
         }
         report.instances += 1;
         report.constraints += r1cs.constraints();
@@ -143,8 +147,6 @@ pub fn check_with(
     }
     report.unbalanced = balance.unbalanced(layout);
     report.unbalanced.truncate(options.violations);
-    report.unnoticed = Mutation::summarize(layout, mutations);
-    report.not_mutated = left_out.len();
     Ok(report)
 }
 

@@ -122,6 +122,19 @@ impl Subcircuit {
         Ok(FpVar::Var(AllocatedFp::new(assigned, variable, self.cs.clone())))
     }
 
+    /// Marks what is allocated in `allocate` as private input, for checks of whether all other values follow from the inputs
+    /// ([`CheckOptions::unique`](crate::CheckOptions::unique)). It changes no constraint. Outside of a subcircuit, as in
+    /// [`run_and_check`](crate::parts::run_and_check), it only calls `allocate`.
+    pub fn given<T>(cs: &ConstraintSystemRef<Fr>, allocate: impl FnOnce() -> T) -> T {
+        let first = cs.num_witness_variables();
+        let allocated = allocate();
+        if let Ok(subcircuit) = Self::of(cs) {
+            let end = cs.num_witness_variables();
+            subcircuit.ledger.borrow_mut().given.push(first..end);
+        }
+        allocated
+    }
+
     /// The owner of a bus.
     pub(crate) fn bus_kind(&self, bus: BusId) -> Option<&BusKind> {
         self.buses.get(bus.index()).map(|bus| &bus.kind)

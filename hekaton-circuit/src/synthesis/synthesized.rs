@@ -9,6 +9,7 @@ use crate::synthesis::subcircuit::Subcircuit;
 use ark_relations::gr1cs::{ConstraintSystemRef, SynthesisError};
 use hekaton_arith::Fr;
 use std::cell::Ref;
+use std::collections::BTreeSet;
 
 /// A synthesized subcircuit.
 #[derive(Debug)]
@@ -71,6 +72,26 @@ impl Synthesized {
         let mut made = self.cs.instance_assignment()?;
         made.extend(self.cs.witness_assignment()?);
         Ok(self.ordered(made))
+    }
+
+    /// The variables that the author marked as private input, in ascending order.
+    pub(crate) fn given(&self) -> Vec<usize> {
+        let public = self.layout.public().len();
+        let made = self
+            .ledger()
+            .given
+            .iter()
+            .flat_map(|range| range.start + public..range.end + public)
+            .collect::<BTreeSet<_>>();
+        let mut given: Vec<usize> = match self.author {
+            None => made.into_iter().collect(),
+            Some(end) => {
+                let places = self.places(end);
+                made.into_iter().map(|made| places[made] as usize).collect()
+            }
+        };
+        given.sort_unstable();
+        given
     }
 
     /// [`Self::assignment`] without a copy, where nothing else has the constraint system.

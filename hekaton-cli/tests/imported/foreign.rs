@@ -65,25 +65,74 @@ fn outputs_that_nothing_ties_are_named() {
     let text = ok(&["check", &hk, &wtns]);
     assert!(text.contains(&format!("notice: {says}")), "{text}");
     assert!(text.contains("main.outs[1] = "), "{text}");
-    for wtns in [&wtns, &golden("free-output-evil.wtns")] {
-        let text = ok(&["check", &hk, wtns, "--mutate"]);
-        assert!(!text.contains("noticed the change of every slot"), "{text}");
-        assert!(text.contains("a prover could claim any public value there"), "{text}");
-        assert!(text.contains("it is public value 0, counted from 0 (main.outs[0])"), "{text}");
-    }
-    let found = json(&["check", &hk, &wtns, "--mutate"]);
-    assert_eq!(found["unnoticed"].as_array().unwrap().len(), 1, "{found}");
+    let found = json(&["check", &hk, &wtns]);
     assert!(found["notices"][0].as_str().unwrap().contains("main.outs[0]"), "{found}");
     let setup = hekaton(&["setup", &hk, "--keys", &f.path("keys")]);
     assert!(String::from_utf8_lossy(&setup.stderr).contains(says), "{setup:?}");
     // A circuit whose public values are all tied has no such notice.
     let f = fixture();
-    let text = ok(&["check", &f.path("a.hk"), &f.path("a.wtns"), "--mutate"]);
-    assert!(
-        !text.contains("notice") || text.contains("noticed the change of every slot"),
-        "{text}"
-    );
+    let text = ok(&["check", &f.path("a.hk"), &f.path("a.wtns"), "--unique"]);
     assert!(!text.contains("in no constraint"), "{text}");
+}
+
+/// A second witness is written, and proven: the proof is right, and the circuit is wrong.
+#[test]
+fn second_witnesses_are_proven() {
+    let f = folder();
+    for fault in ["decoder", "root", "selector", "division", "two-of-one-sum"] {
+        let [r1cs, wtns] =
+            ["r1cs", "wtns"].map(|ending| golden(&format!("unique/fault-{fault}.{ending}")));
+        let path = |ending: &str| f.path(&format!("{fault}.{ending}"));
+        let (hk, keys, second, proof) = (path("hk"), path("keys"), path("wtns"), path("proof"));
+        ok(&["import", &r1cs, "--out", &hk, "--force"]);
+        for circuit in [&r1cs, &hk] {
+            let found = hekaton(&["check", circuit, &wtns, "--unique", "--second", &second]);
+            assert_eq!(found.status.code(), Some(1), "{fault}: {found:?}");
+            let text = String::from_utf8_lossy(&found.stderr);
+            assert!(text.contains("does not follow from the inputs"), "{fault}: {text}");
+            assert!(text.contains("A prover may claim either value"), "{fault}: {text}");
+        }
+        ok(&["setup", &hk, "--keys", &keys]);
+        let public = |wtns: &str| ok(&["hash", wtns, "--keys", &keys]);
+        assert_ne!(public(&wtns), public(&second), "{fault}");
+        ok(&["prove", &second, "--keys", &keys, "--proof", &proof]);
+        let key = format!("{keys}/verifying.key");
+        ok(&["verify", &proof, "--key", &key, "--public", public(&second).trim()]);
+    }
+}
+
+#[test]
+fn verdicts_are_reported() {
+    let f = folder();
+    let (r1cs, wtns) = (golden("unique/division.r1cs"), golden("unique/division.wtns"));
+    let text = ok(&["check", &r1cs, &wtns, "--unique", "--strict"]);
+    assert!(text.contains("all 199 constraints hold"), "{text}");
+    let given = "unique: given 0 public inputs and 2 private inputs, 2 of 2 outputs";
+    assert!(text.contains(given) && text.contains("for this input only"), "{text}");
+    let zero = [golden("unique/is-zero-of-0.r1cs"), golden("unique/is-zero-of-0.wtns")];
+    let text = ok(&["check", &zero[0], &zero[1], "--unique"]);
+    assert!(text.contains("free values that change no output: wire 3 (0 or 1)"), "{text}");
+    let other = f.path("other.wtns");
+    let written = ok(&["check", &zero[0], &zero[1], "--unique", "--second", &other]);
+    assert!(
+        written.contains("1 of 1 outputs") && std::path::Path::new(&other).exists(),
+        "{written}"
+    );
+    let found = json(&["check", &zero[0], &zero[1], "--unique"]);
+    assert_eq!(found["unique"][0]["free"][0]["output"], false, "{found}");
+    assert_eq!(found["unique"][0]["outputs"], 1, "{found}");
+    // Wrong uses.
+    for (code, says, arguments) in [
+        (2, "--sym is for a .r1cs file", vec!["check", "chain", &wtns, "--sym", "x.sym"]),
+        (2, "--unique", vec!["check", &r1cs, &wtns, "--second", &other]),
+        (3, "that is the input", vec!["check", &r1cs, &wtns, "--unique", "--second", &wtns]),
+        (3, "values", vec!["check", &r1cs, &zero[1], "--unique"]),
+    ] {
+        let failed = hekaton(&arguments);
+        assert_eq!(failed.status.code(), Some(code), "{arguments:?}: {failed:?}");
+        let text = String::from_utf8_lossy(&failed.stderr);
+        assert!(text.contains(says), "{arguments:?}: {text}");
+    }
 }
 
 /// Squares x_i of public wires: as many as `count`, with names.

@@ -43,6 +43,9 @@ pub struct Source {
     pub outputs: u32,
     /// The number of public inputs.
     pub inputs: u32,
+    /// The number of private inputs, which are the wires after the public ones. Earlier versions did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_inputs: Option<u32>,
     /// True constraints without wires, which say nothing and are left out.
     pub without_wires: Vec<u32>,
 }

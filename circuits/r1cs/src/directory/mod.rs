@@ -427,6 +427,10 @@ fn check_summary(summary: &Summary) -> Result<(), &'static str> {
     if source.outputs.checked_add(source.inputs).is_none_or(|public| public >= source.wires) {
         return Err("it has more public wires than wires");
     }
+    let private = source.private_inputs.unwrap_or_default();
+    if source.public().checked_add(private).is_none_or(|inputs| inputs >= source.wires) {
+        return Err("it has more inputs than wires");
+    }
     // They are printed.
     let printed = [&source.name, &summary.written_by].into_iter().chain(&summary.public_names);
     if printed.into_iter().any(|name| name.contains(char::is_control)) {
@@ -528,6 +532,7 @@ mod tests {
             wires: 4,
             outputs: 1,
             inputs: 0,
+            private_inputs: None,
             without_wires: Vec::new(),
         };
         let text = String::new;

@@ -7,7 +7,7 @@ use hekaton_circuit::ark::r1cs_std::GR1CSVar;
 use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
 use hekaton_circuit::ark::relations::gr1cs::{LinearCombination, SynthesisError, Variable};
 use hekaton_circuit::parts::{Access, Cs, Leaf as SlotLeaf, Part, Slot, Slots, Synthesized, Var};
-use hekaton_circuit::{CircuitError, Fr};
+use hekaton_circuit::{CircuitError, Fr, Subcircuit};
 
 /// The values of the additional wires that a subcircuit writes. Any values will do, because only
 /// the memory check constrains them. Full-size ones are the realistic case for benchmarks.
@@ -108,7 +108,8 @@ impl Part for Leaf {
         writes: &NodeWrites<Var>,
         leaf: Option<&LeafBytes>,
     ) -> Synthesized {
-        let data = Message::new().witness(&cs, self.leaf_bytes, leaf.map(|l| &l.bytes[..]))?;
+        let bytes = || Message::new().witness(&cs, self.leaf_bytes, leaf.map(|l| &l.bytes[..]));
+        let data = Subcircuit::given(&cs, bytes)?;
         // Ties the number of bytes to the padding, so that the length in the root is the file's.
         data.enforce_filling(&cs, variable(&reads.bytes)?, leaf.map(|l| l.used))?;
         let mut digest = data.constant(&[NodeKind::Leaf.tag()]).sha256(&cs)?;
@@ -275,11 +276,9 @@ impl Part for Root {
         length: Option<&u64>,
     ) -> Synthesized {
         let length_bytes = length.map(|length| length.to_be_bytes());
-        let message = reads.children.message(&cs)?.witness(
-            &cs,
-            8,
-            length_bytes.as_ref().map(|bytes| &bytes[..]),
-        )?;
+        let children = reads.children.message(&cs)?;
+        let length = || children.witness(&cs, 8, length_bytes.as_ref().map(|bytes| &bytes[..]));
+        let message = Subcircuit::given(&cs, length)?;
         // The hashed length is that of the full leaves plus what the last leaf has.
         let (before_last, rest) = (variable(&reads.before_last)?, variable(&writes.rest)?);
         // 8 bytes: the length that is hashed is below 2^64, and so is the sum, for `rest` is at most a

@@ -6,8 +6,8 @@ use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, create, create_family};
 use hekaton_circuit::parts::{PartInput, WiredPlan};
 use hekaton_circuit::{
-    Circuit, InstanceId, Layout, LayoutBuilder, PreparedCircuit, Subcircuit, WireValues, check,
-    count,
+    CheckOptions, Circuit, InstanceId, Layout, LayoutBuilder, PreparedCircuit, Subcircuit,
+    WireValues, check, check_with, count,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -36,6 +36,28 @@ fn reference_root(file: &[u8], leaf_bytes: usize, iterations: usize) -> Vec<u8> 
     }
     let zero = vec![0; 32];
     h(&[&level[0], level.get(1).unwrap_or(&zero), &(file.len() as u64).to_be_bytes(), &[3]])
+}
+
+/// All values follow from what a subcircuit reads and from the bits of its private input, whose number is part of the type.
+#[test]
+fn values_follow_from_the_private_input() {
+    let circuit = Merkle::for_length(50, 20);
+    let file = file(50);
+    let prepared = PreparedCircuit::with_input(&circuit, &file).unwrap();
+    let options = CheckOptions::new().unique(true).every(true);
+    let report = check_with(&prepared, &options, &mut |_, _| {}).unwrap();
+    assert_eq!(report.unique.len(), report.instances);
+    for found in report.unique {
+        let bits = match found.kind.as_str() {
+            // The bytes of the leaf, and the length of the file.
+            "leaf" => 8 * 20,
+            "root" => 64,
+            _ => 0,
+        };
+        let (verdicts, kind) = (&found.verdicts, &found.kind);
+        assert_eq!(found.private_inputs, bits, "{kind}");
+        assert_eq!((&verdicts.free[..], &verdicts.undecided[..]), (&[][..], &[][..]), "{kind}");
+    }
 }
 
 #[test]

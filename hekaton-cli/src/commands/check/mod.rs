@@ -1,5 +1,8 @@
 //! `hekaton check`.
 
+mod r1cs;
+mod unique;
+
 use crate::app::App;
 use crate::imported;
 use crate::options::Check;
@@ -8,19 +11,41 @@ use hekaton_circuit::{
     CheckError, CheckOptions, CheckReport, SynthesizeError, Violation, check_with,
 };
 use hekaton_terminal::exit::{self, Failure};
-use hekaton_terminal::output;
+use hekaton_terminal::output::{self, Inputs};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
+use unique::Subject;
 
 pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure> {
+    if let Some(second) = &command.unique.second {
+        let inputs = Inputs { files: &[&command.file], ..Inputs::default() };
+        output::check_output(second, "--second", &inputs)?;
+    }
+    // The constraints of circom, before they are imported.
+    if let Some(path) = command.circuit.circuit.as_deref().map(Path::new).filter(|it| it.is_file())
+    {
+        return r1cs::run(path, command, json);
+    }
+    if command.sym.is_some() {
+        let why = "--sym is for a .r1cs file; an imported circuit has the names of its import";
+        return Err(Failure::new(exit::USAGE, why));
+    }
     let input = exit::input(&command.file)?;
     // With the input, so that parameters such as the number of leaves need not be given.
     let (name, circuit, _) = app.choose(&command.circuit, Some(&input))?;
     let notices = circuit.inspect()?;
     // In a log file, a line that is overwritten would be one line per subcircuit.
     let terminal = std::io::stderr().is_terminal();
-    let options = CheckOptions::new().mutate(command.mutate);
+    let directory = circuit.directory().filter(|_| command.unique.unique);
+    let in_code = command.unique.unique && directory.is_none();
+    if in_code && command.unique.second.is_some() {
+        let why =
+            "--second is for circuits from circom: a circuit in Rust computes its own witness";
+        return Err(Failure::new(exit::USAGE, why));
+    }
+    let options = CheckOptions::new().unique(in_code).every(command.unique.every);
     let checked = circuit.on_input(&input, |prepared| {
         check_with(prepared, &options, &mut |done, all| {
             if terminal {
@@ -33,7 +58,7 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
         output::say("");
     }
     let ran = checked.map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED))?;
-    let report = ran.map_err(|e| {
+    let mut report = ran.map_err(|e| {
         // A circuit that is wrong for every input is refused, like a violated constraint.
         let code = match e {
             CheckError::Differs { .. }
@@ -43,6 +68,18 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
         };
         Failure::new(code, e)
     })?;
+    refuse_violations(&report, &name)?;
+    let subjects: Vec<Subject> = match directory {
+        Some(path) => vec![unique::of_directory(path, &command.file, &command.unique)?],
+        None => std::mem::take(&mut report.unique).into_iter().map(Subject::from).collect(),
+    };
+    unique::failure(&subjects, &command.unique)?;
+    let checked = Checked { report, notices, names: circuit.public_names(), name };
+    result(&checked, app, (&subjects, command), json)
+}
+
+/// Refuses a report with violations, or with entries of buses that do not cancel.
+fn refuse_violations(report: &CheckReport, name: &str) -> Result<(), Failure> {
     if let Some(first) = report.violations.first() {
         let instances: BTreeSet<usize> = report.violations.iter().map(|v| v.instance).collect();
         let more = match (report.violated - 1, instances.len()) {
@@ -54,7 +91,7 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
             "violated": report.violated,
             "violations": report.violations.iter().map(violation).collect::<Vec<_>>(),
         });
-        let message = format!("a constraint is not satisfied: {}{more}", shown(first, &name));
+        let message = format!("a constraint is not satisfied: {}{more}", shown(first, name));
         return Err(Failure { code: exit::REFUSED, message, details });
     }
     if let Some(first) = report.unbalanced.first() {
@@ -67,8 +104,7 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
         let details = json!({ "unbalanced": shown });
         return Err(Failure { code: exit::REFUSED, message, details });
     }
-    let checked = Checked { report, notices, names: circuit.public_names(), name };
-    result(&checked, app, command.mutate, json)
+    Ok(())
 }
 
 /// Describes a violation for people. The constraints of an imported circuit have the numbers of their source;
@@ -93,7 +129,12 @@ struct Checked {
 }
 
 /// Prints the report of a check without violations.
-fn result(checked: &Checked, app: &App, mutated: bool, json: bool) -> Result<(), Failure> {
+fn result(
+    checked: &Checked,
+    app: &App,
+    (subjects, command): (&[Subject], &Check),
+    json: bool,
+) -> Result<(), Failure> {
     let Checked { report, notices, names, name } = checked;
     let values = &report.public_values;
     let public = match app.get(name).and_then(|application| application.show_public(values)) {
@@ -107,17 +148,9 @@ fn result(checked: &Checked, app: &App, mutated: bool, json: bool) -> Result<(),
     };
     let mut all_notices = text(&report.notices.iter().map(|n| n as _).collect::<Vec<_>>());
     all_notices.extend_from_slice(notices);
-    // A slot's number means nothing to the author of an imported circuit, but the name of its public value does.
-    let unnoticed: Vec<String> = (report.unnoticed.iter())
-        .map(|slot| {
-            let name = slot.public.and_then(|index| names.get(index));
-            name.map_or_else(|| slot.to_string(), |name| format!("{slot} ({name})"))
-        })
-        .collect();
     let object = json!({
         "ok": true, "subcircuits": report.instances, "constraints": report.constraints,
-        "public": public, "notices": all_notices, "mutated": mutated, "unnoticed": unnoticed,
-        "not_mutated": report.not_mutated,
+        "public": public, "notices": all_notices, "unique": unique::object(subjects),
     });
     let mut lines = format!(
         "all {} constraints of {} subcircuits hold\npublic values: {shown}",
@@ -127,19 +160,7 @@ fn result(checked: &Checked, app: &App, mutated: bool, json: bool) -> Result<(),
     for notice in &all_notices {
         lines += &format!("\nnotice: {notice}");
     }
-    for slot in &unnoticed {
-        lines += &format!("\nunnoticed: {slot}");
-    }
-    if mutated && unnoticed.is_empty() {
-        lines += match report.not_mutated {
-            0 => "\na constraint noticed the change of every slot".to_owned(),
-            n => format!(
-                "\na constraint noticed the change of every slot except {n}, which the circuit declares to \
-                 be in no constraint and which were not changed"
-            ),
-        }
-        .as_str();
-    }
+    lines += &unique::lines(subjects, &command.unique);
     output::result(json, &object, &lines)
 }
 

@@ -1,0 +1,263 @@
+//! Verdicts on the values of a witness: do they follow from the inputs?
+//!
+//! Most faults of circuits are values that no constraint ties: the proof is right, and the statement is not what the author meant.
+//! With a witness at hand, most of that question is linear algebra. [`analyze`] says of each value, given the inputs, at this witness:
+//!
+//! - **determined**: it follows by rules, each of which has its argument where it is implemented: [`state`] for single rows, [`bounds`]
+//!   for relations over the integers, [`eliminate`] for several linear rows, and [`cases`] for case splits;
+//! - **free**: there is a second witness with the same inputs in which it differs ([`second`]), which was checked, so this is a proof;
+//! - **undecided**: neither.
+//!
+//! Nothing is said about other inputs, which may take other branches, or about whether constraints mean what their author thinks.
+
+mod bounds;
+mod cases;
+mod eliminate;
+mod rows;
+mod second;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use rows::{ONE, Rows, TooManyRows};
+pub use state::Rule;
+
+use ark_ff::PrimeField;
+use cases::World;
+use hashbrown::HashMap;
+use hekaton_arith::Fr;
+use rows::Uses;
+use second::STRATEGIES;
+use state::State;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most rounds of eliminations and case splits. Each follows from what the one before has found.
+const ROUNDS: usize = 64;
+
+/// The rows that all searches for second witnesses may look at.
+const STEPS: usize = 20_000_000;
+
+/// The most variables that are changed in searches for second witnesses.
+const SEEDS: usize = 1_000;
+
+/// A witness, and what is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a, F> {
+    /// The constraints.
+    pub rows: &'a Rows<F>,
+    /// The value of each variable.
+    pub values: &'a [F],
+    /// The variables that are given: inputs.
+    pub given: &'a [u32],
+    /// The variables whose values matter.
+    pub outputs: &'a [u32],
+}
+
+/// The verdicts on all values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer<F> {
+    /// Variables that differ in a second witness, with a value that they have in one, in ascending order.
+    pub free: BTreeMap<u32, F>,
+    /// Variables that are neither determined nor known to be free, in ascending order.
+    pub undecided: BTreeSet<u32>,
+    /// All values that differ in a second witness: one in which an output differs, if there is one.
+    pub second: Option<BTreeMap<u32, F>>,
+    /// The number of variables that each rule determined.
+    pub rules: BTreeMap<Rule, usize>,
+    /// `true` if a rule was cut off, which might decide more.
+    pub cut_off: bool,
+}
+
+/// A value that differs in a second witness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreeValue {
+    /// Its name.
+    pub name: String,
+    /// `true` if it is an output.
+    pub is_output: bool,
+    /// The value in the witness.
+    pub value: Fr,
+    /// The value in the second witness.
+    pub other: Fr,
+}
+
+/// The verdicts on the values of a witness, with their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdicts {
+    /// The number of outputs.
+    pub outputs: usize,
+    /// The number of other values that are not given.
+    pub others: usize,
+    /// Values that differ in a second witness, outputs first.
+    pub free: Vec<FreeValue>,
+    /// The names of values that are neither determined nor known to be free, with `true` for outputs, which are first.
+    pub undecided: Vec<(String, bool)>,
+    /// `true` if a rule was cut off, which might decide more.
+    pub cut_off: bool,
+}
+
+impl Verdicts {
+    /// Names the values of an answer, of which `others` are neither outputs nor given.
+    pub fn new(
+        answer: &Answer<Fr>,
+        values: &[Fr],
+        outputs: &[u32],
+        others: usize,
+        name: impl Fn(u32) -> String,
+    ) -> Self {
+        let all: BTreeSet<u32> = outputs.iter().copied().collect();
+        let mut free: Vec<FreeValue> = (answer.free.iter())
+            .map(|(variable, other)| FreeValue {
+                name: name(*variable),
+                is_output: all.contains(variable),
+                value: values[*variable as usize],
+                other: *other,
+            })
+            .collect();
+        free.sort_by_key(|value| !value.is_output);
+        let named = |variable: &u32| (name(*variable), all.contains(variable));
+        let mut undecided: Vec<(String, bool)> = answer.undecided.iter().map(named).collect();
+        undecided.sort_by_key(|(_, is_output)| !is_output);
+        let (outputs, cut_off) = (all.len(), answer.cut_off);
+        Self { outputs, others, free, undecided, cut_off }
+    }
+
+    /// The number of free values that are outputs, and of those that are not.
+    pub fn free_counts(&self) -> [usize; 2] {
+        let outputs = self.free.iter().filter(|value| value.is_output).count();
+        [outputs, self.free.len() - outputs]
+    }
+
+    /// The number of undecided values that are outputs, and of those that are not.
+    pub fn undecided_counts(&self) -> [usize; 2] {
+        let outputs = self.undecided.iter().filter(|(_, is_output)| *is_output).count();
+        [outputs, self.undecided.len() - outputs]
+    }
+}
+
+/// A row that the values do not satisfy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the values do not satisfy row {0}")]
+pub struct FalseRow(pub usize);
+
+/// Says what follows from what is given, at a witness.
+///
+/// # Errors
+/// If the values are not a witness.
+///
+/// # Panics
+/// If a row, `given` or `outputs` have a variable that has no value.
+pub fn analyze<F: PrimeField>(question: &Question<'_, F>) -> Result<Answer<F>, FalseRow> {
+    let Question { rows, values, given, outputs } = *question;
+    assert!(rows.variables() as usize <= values.len(), "all variables have values");
+    if let Some(row) = rows.first_false(values) {
+        return Err(FalseRow(row));
+    }
+    let uses = Uses::new(rows, values.len());
+    let mut state = State::new(rows, &uses, values, given.iter().copied());
+    let (mut cut_off, mut work) = (false, eliminate::WORK);
+    for round in 0..=ROUNDS {
+        state.run();
+        let unknown = state.unknown_variables().next().is_some();
+        if !unknown {
+            break;
+        }
+        let eliminated = eliminate::eliminate(&mut state, &mut work);
+        cut_off = eliminated.cut_off || round == ROUNDS;
+        if !eliminated.progress && !cases::split(&mut state) {
+            break;
+        }
+    }
+    let mut found = Found { free: BTreeMap::new(), second: None };
+    found.search(&state, outputs);
+    let undecided = state.unknown_variables().filter(|v| !found.free.contains_key(v)).collect();
+    let Found { free, second } = found;
+    let second = second.map(|(_, changes)| changes);
+    Ok(Answer { free, undecided, second, rules: state.reasons, cut_off })
+}
+
+/// The rows that a search for a witness with another input may look at.
+const EFFECT_STEPS: usize = 20_000;
+
+/// Reports whether a given value has an effect on outputs at a witness: `false` if it can have three other values, a neighbor, another
+/// bit and a large one, with the same outputs and other given values.
+pub fn has_effect<F: PrimeField>(question: &Question<'_, F>, input: u32) -> bool {
+    let Question { rows, values, given, outputs } = *question;
+    let uses = Uses::new(rows, values.len());
+    let fixed = given.iter().chain(outputs).copied().filter(|variable| *variable != input);
+    let mut state = State::new(rows, &uses, values, fixed);
+    state.run();
+    let value = state.value(input);
+    let bit = if value.is_one() { F::ZERO } else { F::ONE };
+    let changes = [value + F::ONE, bit, value + F::from(u128::MAX)];
+    let is_possible = |other: &F| {
+        let mut steps = EFFECT_STEPS;
+        second::search(&state, &World::from([(input, *other)]), STRATEGIES[0], &mut steps).is_some()
+    };
+    !changes.iter().all(is_possible)
+}
+
+/// The findings of searches.
+struct Found<F> {
+    free: BTreeMap<u32, F>,
+    /// A second witness, and whether an output differs in it.
+    second: Option<(bool, BTreeMap<u32, F>)>,
+}
+
+impl<F: PrimeField> Found<F> {
+    /// Looks for second witnesses in which unknowns differ, outputs first.
+    fn search(&mut self, state: &State<'_, F>, outputs: &[u32]) {
+        let mut steps = STEPS;
+        let is_output: BTreeSet<u32> = outputs.iter().copied().collect();
+        let mut inner: Vec<u32> =
+            state.unknown_variables().filter(|v| !is_output.contains(v)).collect();
+        inner.sort_by_key(|variable| state.uses.count(*variable));
+        let unknown_outputs = outputs.iter().copied().filter(|v| !state.is_known(*v));
+        let seeds: Vec<u32> = unknown_outputs.chain(inner).take(SEEDS).collect();
+        for variable in seeds {
+            if self.free.contains_key(&variable) {
+                continue;
+            }
+            let value = state.value(variable);
+            let others = match state.other(variable) {
+                Some(other) => vec![other],
+                None => vec![value + F::ONE, value - F::ONE, F::ZERO, F::ONE],
+            };
+            // Other repairs are for what matters most.
+            let most = if is_output.contains(&variable) { STRATEGIES.len() } else { 2 };
+            let attempts = others
+                .iter()
+                .flat_map(|other| STRATEGIES[..most].iter().map(move |strategy| (other, strategy)));
+            for (other, strategy) in attempts {
+                if *other == value || self.free.contains_key(&variable) {
+                    continue;
+                }
+                let seeds = World::from([(variable, *other)]);
+                if let Some(world) = second::search(state, &seeds, *strategy, &mut steps) {
+                    self.note(state, world, &is_output);
+                }
+            }
+        }
+        for case in cases::numbers(state).into_iter().flatten() {
+            let changed = case.into_iter().filter(|(v, value)| *value != state.value(*v));
+            let seeds: World<F> = changed.collect();
+            if let Some(world) = second::search(state, &seeds, STRATEGIES[0], &mut steps) {
+                self.note(state, world, &is_output);
+            }
+        }
+    }
+
+    /// Notes a second witness.
+    fn note(&mut self, state: &State<'_, F>, world: HashMap<u32, F>, outputs: &BTreeSet<u32>) {
+        let changed = world.into_iter().filter(|(v, value)| *value != state.value(*v));
+        let changes: BTreeMap<u32, F> = changed.collect();
+        for (variable, value) in &changes {
+            self.free.entry(*variable).or_insert(*value);
+        }
+        let reaches = changes.keys().any(|variable| outputs.contains(variable));
+        let is_better = self.second.as_ref().is_none_or(|(known, _)| reaches && !known);
+        if is_better {
+            self.second = Some((reaches, changes));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! `hekaton check --unique`: whether the values of a witness follow from the inputs.
+
+use crate::options::Unique;
+use hekaton_circuit::unique::Verdicts;
+use hekaton_circuit::{InstanceVerdicts, show};
+use hekaton_r1cs::{CircuitBundle, Symbols, UniqueError, WitnessFile};
+use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::output::{self, count};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The most names of one kind that are printed without --all.
+const NAMED: usize = 8;
+
+/// Verdicts on one subject.
+pub(super) struct Subject {
+    /// The type and the subcircuit; `None` for a circuit in one piece.
+    pub(super) name: Option<String>,
+    /// The given values, in words.
+    pub(super) given: String,
+    pub(super) verdicts: Verdicts,
+    /// Slots that are read without an effect.
+    pub(super) without_effect: Vec<String>,
+}
+
+impl From<InstanceVerdicts> for Subject {
+    fn from(of: InstanceVerdicts) -> Self {
+        let InstanceVerdicts { instance, kind, private_inputs, verdicts, without_effect } = of;
+        let name = Some(format!("type '{kind}', subcircuit {instance}"));
+        let given = format!(
+            "what it reads and commits to, and {}",
+            counted(private_inputs, "private input")
+        );
+        Self { name, given, verdicts, without_effect }
+    }
+}
+
+/// The failure of a question about a circuit from another tool.
+pub(super) fn failed(error: UniqueError) -> Failure {
+    match error {
+        UniqueError::False(_) => Failure::new(exit::REFUSED, error),
+        error => Failure::new(exit::BAD_FILE, error),
+    }
+}
+
+/// Asks the question of an imported circuit.
+pub(super) fn of_directory(path: &Path, file: &Path, options: &Unique) -> Result<Subject, Failure> {
+    let directory = CircuitBundle::open(path).or_fail(exit::BAD_FILE)?;
+    let symbols = directory.symbols().or_fail(exit::BAD_FILE)?;
+    let witness = WitnessFile::open(file).or_fail(exit::BAD_FILE)?;
+    let question = hekaton_r1cs::Unique::of_directory(&directory).map_err(failed)?;
+    foreign(&question, symbols, &witness, options)
+}
+
+/// Asks the question of a circuit from another tool, and writes a second witness if there is one.
+pub(super) fn foreign(
+    question: &hekaton_r1cs::Unique,
+    symbols: Option<&Symbols>,
+    witness: &WitnessFile,
+    options: &Unique,
+) -> Result<Subject, Failure> {
+    let values = question.values(witness).map_err(failed)?;
+    let name = |wire: u32| {
+        let name = symbols.and_then(|symbols| symbols.name(wire));
+        name.map_or_else(|| format!("wire {wire}"), str::to_owned)
+    };
+    let (verdicts, second) = question.verdicts(&values, name).map_err(failed)?;
+    match (&options.second, second) {
+        (Some(path), Some(second)) => {
+            output::write(path, &second)?;
+            output::say(format_args!("second witness: {}", path.display()));
+        }
+        (Some(path), None) => output::say(format_args!(
+            "note: no second witness was found, so {} was not written",
+            path.display()
+        )),
+        (None, _) => {}
+    }
+    let [_, public, private] = question.counts();
+    let given = format!(
+        "{} and {}",
+        counted(public as usize, "public input"),
+        counted(private as usize, "private input")
+    );
+    Ok(Subject { name: None, given, verdicts, without_effect: vec![] })
+}
+
+/// A number of things.
+fn counted(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", count(number as u64), if number == 1 { "" } else { "s" })
+}
+
+/// The lines for people.
+pub(super) fn lines(subjects: &[Subject], options: &Unique) -> String {
+    let mut text = String::new();
+    for Subject { name, given, verdicts, without_effect } in subjects {
+        let Verdicts { outputs, others, free, undecided, cut_off } = verdicts;
+        let ([free_outputs, free_others], [undecided_outputs, undecided_others]) =
+            (verdicts.free_counts(), verdicts.undecided_counts());
+        let subject = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+        let determined = |all: &usize, free: usize, undecided: usize| {
+            format!("{} of {}", count((all - free - undecided) as u64), count(*all as u64))
+        };
+        text += &format!(
+            "\nunique: {subject}given {given}, {} outputs and {} other values are determined",
+            determined(outputs, free_outputs, undecided_outputs),
+            determined(others, free_others, undecided_others),
+        );
+        let shown = |value: &hekaton_circuit::unique::FreeValue| {
+            format!("{} ({} or {})", value.name, show(&value.value), show(&value.other))
+        };
+        let outputs: Vec<String> = free.iter().filter(|v| v.is_output).map(shown).collect();
+        let others: Vec<String> = free.iter().filter(|v| !v.is_output).map(shown).collect();
+        text += &list("free outputs", &outputs, options.all);
+        text += &list("free values that change no output", &others, options.all);
+        let undecided: Vec<String> = undecided.iter().map(|(name, _)| name.clone()).collect();
+        text += &list("undecided", &undecided, options.all);
+        text += &list("read without an effect", without_effect, options.all);
+        if *cut_off {
+            text += "\n  a rule was cut off, which might decide more";
+        }
+    }
+    if !subjects.is_empty() {
+        text += "\nThis is said for this input only: others may take other branches.";
+    }
+    text
+}
+
+fn list(title: &str, names: &[String], all: bool) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let most = if all { names.len() } else { NAMED };
+    let mut text = names.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
+    if let Some(more) = names.len().checked_sub(most).filter(|more| *more > 0) {
+        text += &format!(", and {} more (--all lists them)", count(more as u64));
+    }
+    format!("\n  {title}: {text}")
+}
+
+/// The JSON form.
+pub(super) fn object(subjects: &[Subject]) -> Value {
+    let object = |subject: &Subject| {
+        let Verdicts { outputs, others, free, undecided, cut_off } = &subject.verdicts;
+        let free = free.iter().map(|value| {
+            json!({
+                "name": value.name, "output": value.is_output,
+                "value": value.value.to_string(), "other": value.other.to_string(),
+            })
+        });
+        let undecided =
+            undecided.iter().map(|(name, output)| json!({ "name": name, "output": output }));
+        json!({
+            "subject": subject.name, "given": subject.given, "outputs": outputs, "others": others,
+            "free": free.collect::<Vec<_>>(), "undecided": undecided.collect::<Vec<_>>(),
+            "without_effect": subject.without_effect, "cut_off": cut_off,
+        })
+    };
+    json!(subjects.iter().map(object).collect::<Vec<_>>())
+}
+
+/// The failure for an output that does not follow, or with --strict for one that is undecided.
+pub(super) fn failure(subjects: &[Subject], options: &Unique) -> Result<(), Failure> {
+    let details = || json!({ "unique": object(subjects) });
+    let place = |subject: &Subject| {
+        subject.name.as_ref().map_or_else(String::new, |name| format!(" of {name}"))
+    };
+    for subject in subjects {
+        if let Some(value) = subject.verdicts.free.iter().find(|value| value.is_output) {
+            let more = match subject.verdicts.free_counts()[0] - 1 {
+                0 => String::new(),
+                more => format!(", and so do {more} more outputs"),
+            };
+            let message = format!(
+                "{}{} does not follow from the inputs: it is {} here and {} in a second witness, which satisfies all \
+                 constraints{more}. A prover may claim either value",
+                value.name,
+                place(subject),
+                show(&value.value),
+                show(&value.other),
+            );
+            return Err(Failure { code: exit::REFUSED, message, details: details() });
+        }
+    }
+    for subject in subjects.iter().filter(|_| options.strict) {
+        if let Some((name, _)) = subject.verdicts.undecided.iter().find(|(_, is_output)| *is_output)
+        {
+            let message = format!(
+                "--strict: no rule shows that {name}{} follows from the inputs, and no second witness was found",
+                place(subject)
+            );
+            return Err(Failure { code: exit::REFUSED, message, details: details() });
+        }
+    }
+    Ok(())
+}
