@@ -7,6 +7,8 @@
 //! Nothing here trusts its input: messages have exactly one encoding, and so do nodes. The service that receives witnesses and the
 //! circuit that proves them share this reader, so every witness that the service accepts can be proven.
 
+mod envelope;
+mod fork;
 pub mod header;
 mod payload;
 mod push;
@@ -15,8 +17,9 @@ pub mod trie;
 pub mod walk;
 mod witness;
 
-pub use payload::{Envelope, MAX_ENVELOPE, MAX_EXTRA_DATA, MAX_TRANSACTIONS, MAX_WITHDRAWALS};
-pub use payload::{Payload, Withdrawal};
+pub use envelope::{Envelope, MAX_ENVELOPE};
+pub use fork::{Amsterdam, Cancun, Fork};
+pub use payload::{MAX_EXTRA_DATA, MAX_TRANSACTIONS, MAX_WITHDRAWALS, Payload, Withdrawal};
 pub use push::{PUBLIC_KEY, Push};
 pub use witness::{EncodedWitness, ExecutionWitness, MAX_ITEM_BYTES, MAX_ITEMS, encode_witness};
 

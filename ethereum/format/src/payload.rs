@@ -1,8 +1,10 @@
-//! A block of the fork Amsterdam with its accompanying data, as nodes and consensus clients exchange them.
+//! The fields that the payloads of all forks since Shanghai have, as nodes and consensus clients exchange them.
 
+use crate::fork::{Amsterdam, Cancun, Fork};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
 
-/// `ExecutionPayload` of Amsterdam (refactor-ssz.md), `ExecutionPayloadV4` in JSON.
+/// `ExecutionPayload` of Shanghai (refactor-ssz.md), `ExecutionPayloadV2` in JSON. [`Fork`] has the fields that later forks have
+/// added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// The hash of the parent.
@@ -35,14 +37,6 @@ pub struct Payload {
     pub transactions: Vec<Vec<u8>>,
     /// Withdrawals from the beacon chain.
     pub withdrawals: Vec<Withdrawal>,
-    /// The gas that its blobs use.
-    pub blob_gas_used: u64,
-    /// The gas that blobs before it used beyond the target.
-    pub excess_blob_gas: u64,
-    /// The accounts and slots that it reads and writes, as EIP-7928 encodes them.
-    pub block_access_list: Vec<u8>,
-    /// The slot of the beacon chain.
-    pub slot_number: u64,
 }
 
 /// A withdrawal from the beacon chain (EIP-4895).
@@ -57,9 +51,6 @@ pub struct Withdrawal {
     /// The amount, in Gwei.
     pub amount: u64,
 }
-
-/// The largest envelope, in bytes.
-pub const MAX_ENVELOPE: usize = 64 << 20;
 
 /// The largest number of transactions in a payload.
 // `MAX_TRANSACTIONS_PER_PAYLOAD` of the consensus specifications.
@@ -76,43 +67,51 @@ pub const MAX_WITHDRAWALS: usize = 16;
 /// The length of a withdrawal, in bytes.
 const WITHDRAWAL: usize = 44;
 
-/// The longest transaction or access list, in bytes: the specification's limit. [`MAX_ENVELOPE`] is stricter.
-const MAX_BYTES: usize = 1 << 30;
+/// The longest transaction, access list or request, in bytes: the specification's limit.
+/// [`MAX_ENVELOPE`](crate::MAX_ENVELOPE) is stricter.
+pub(crate) const MAX_BYTES: usize = 1 << 30;
 
-/// The length of the fixed part of a payload, in bytes.
-const FIXED: usize =
-    32 + 20 + 32 + 32 + 256 + 32 + 4 * 8 + OFFSET + 32 + 32 + 2 * OFFSET + 8 + 8 + OFFSET + 8;
+/// The fields of a payload of Amsterdam. Those of earlier forks have the first 15 (Shanghai) or 17 (Cancun, Prague, Osaka).
+const FIELDS: [Field; 19] = [
+    Field::Fixed("parent_hash", 32),
+    Field::Fixed("fee_recipient", 20),
+    Field::Fixed("state_root", 32),
+    Field::Fixed("receipts_root", 32),
+    Field::Fixed("logs_bloom", 256),
+    Field::Fixed("prev_randao", 32),
+    Field::Fixed("block_number", 8),
+    Field::Fixed("gas_limit", 8),
+    Field::Fixed("gas_used", 8),
+    Field::Fixed("timestamp", 8),
+    Field::Variable("extra_data"),
+    Field::Fixed("base_fee_per_gas", 32),
+    Field::Fixed("block_hash", 32),
+    Field::Variable("transactions"),
+    Field::Variable("withdrawals"),
+    Field::Fixed("blob_gas_used", 8),
+    Field::Fixed("excess_blob_gas", 8),
+    Field::Variable("block_access_list"),
+    Field::Fixed("slot_number", 8),
+];
+
+/// The place of the first offset, that of the extra data, in a payload.
+pub(crate) const FIRST_OFFSET: usize = 32 + 20 + 32 + 32 + 256 + 32 + 4 * 8;
+
+// The lengths of the fixed parts of payloads, in bytes: forks append fields.
+const SHANGHAI: usize = FIRST_OFFSET + OFFSET + 32 + 32 + 2 * OFFSET;
+pub(crate) const CANCUN: usize = SHANGHAI + 8 + 8;
+pub(crate) const AMSTERDAM: usize = CANCUN + OFFSET + 8;
+
+/// Reads the first `N` fields of [`FIELDS`], which are all that the payload has.
+pub(crate) fn fields<const N: usize>(part: Part<'_>) -> Result<[Part<'_>; N], SszError> {
+    part.container(*FIELDS.first_chunk().expect("no payload has more fields than Amsterdam's"))
+}
 
 impl Payload {
-    /// Reads a payload that is part of a message.
-    ///
-    /// # Errors
-    /// The first byte that cannot be part of a payload.
-    pub fn read(part: Part<'_>) -> Result<Self, SszError> {
-        let fields = part.container([
-            Field::Fixed("parent_hash", 32),
-            Field::Fixed("fee_recipient", 20),
-            Field::Fixed("state_root", 32),
-            Field::Fixed("receipts_root", 32),
-            Field::Fixed("logs_bloom", 256),
-            Field::Fixed("prev_randao", 32),
-            Field::Fixed("block_number", 8),
-            Field::Fixed("gas_limit", 8),
-            Field::Fixed("gas_used", 8),
-            Field::Fixed("timestamp", 8),
-            Field::Variable("extra_data"),
-            Field::Fixed("base_fee_per_gas", 32),
-            Field::Fixed("block_hash", 32),
-            Field::Variable("transactions"),
-            Field::Variable("withdrawals"),
-            Field::Fixed("blob_gas_used", 8),
-            Field::Fixed("excess_blob_gas", 8),
-            Field::Variable("block_access_list"),
-            Field::Fixed("slot_number", 8),
-        ])?;
+    /// Reads the fields that all payloads have.
+    pub(crate) fn read(fields: [Part<'_>; 15]) -> Result<Self, SszError> {
         let [parent, recipient, state, receipts, bloom, randao, rest @ ..] = fields;
-        let [number, limit, used, timestamp, extra, fee, hash, transactions, rest @ ..] = rest;
-        let [withdrawals, blob, excess, accesses, slot] = rest;
+        let [number, limit, used, timestamp, extra, fee, hash, transactions, withdrawals] = rest;
         let items = transactions.items(MAX_TRANSACTIONS, MAX_BYTES)?;
         // No transaction is empty (EIP-2718), and the trie of transactions cannot hold one: an empty value is an absent one.
         if let Some(at) = items.iter().position(<[u8]>::is_empty) {
@@ -135,15 +134,11 @@ impl Payload {
             block_hash: *hash.array()?,
             transactions: items.iter().map(<[u8]>::to_vec).collect(),
             withdrawals: elements.as_chunks().0.iter().map(Withdrawal::read).collect(),
-            blob_gas_used: blob.u64()?,
-            excess_blob_gas: excess.u64()?,
-            block_access_list: accesses.list(MAX_BYTES)?.to_vec(),
-            slot_number: slot.u64()?,
         })
     }
 
-    /// Appends the encoding to a message.
-    pub fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
+    /// Appends the encoding to a message, with the fields that its fork has added.
+    pub(crate) fn write(&self, fork: &Fork, bytes: Vec<u8>) -> Vec<u8> {
         let add = |field: &[u8]| {
             let field = field.to_vec();
             move |mut bytes: Vec<u8>| {
@@ -159,7 +154,13 @@ impl Payload {
             withdrawals.extend(withdrawal.amount.to_le_bytes());
         }
         let transactions = self.transactions.iter().map(Vec::as_slice);
-        Writer::new(bytes, FIXED)
+        let (cancun, amsterdam) = (fork.cancun(), fork.amsterdam());
+        let fixed = match (cancun, amsterdam) {
+            (None, _) => SHANGHAI,
+            (Some(_), None) => CANCUN,
+            (Some(_), Some(_)) => AMSTERDAM,
+        };
+        let mut writer = Writer::new(bytes, fixed)
             .fixed(&self.parent_hash)
             .fixed(&self.fee_recipient)
             .fixed(&self.state_root)
@@ -174,16 +175,23 @@ impl Payload {
             .fixed(&self.base_fee_per_gas)
             .fixed(&self.block_hash)
             .offset()
-            .offset()
-            .fixed(&self.blob_gas_used.to_le_bytes())
-            .fixed(&self.excess_blob_gas.to_le_bytes())
-            .offset()
-            .fixed(&self.slot_number.to_le_bytes())
+            .offset();
+        if let Some(Cancun { blob_gas_used, excess_blob_gas, .. }) = cancun {
+            writer =
+                writer.fixed(&blob_gas_used.to_le_bytes()).fixed(&excess_blob_gas.to_le_bytes());
+        }
+        if let Some(Amsterdam { slot_number, .. }) = amsterdam {
+            writer = writer.offset().fixed(&slot_number.to_le_bytes());
+        }
+        let writer = writer
             .variable(add(&self.extra_data))
             .variable(|bytes| write_items(bytes, transactions))
-            .variable(add(&withdrawals))
-            .variable(add(&self.block_access_list))
-            .end()
+            .variable(add(&withdrawals));
+        match amsterdam {
+            Some(Amsterdam { block_access_list, .. }) => writer.variable(add(block_access_list)),
+            None => writer,
+        }
+        .end()
     }
 }
 
@@ -200,66 +208,5 @@ impl Withdrawal {
             address: *address.expect("the address is 20 bytes of the 44"),
             amount: number(36),
         }
-    }
-}
-
-/// A block with the data that belongs to it: the body of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Envelope {
-    /// The block.
-    pub payload: Payload,
-    /// The root of the beacon block before it.
-    pub parent_beacon_block_root: [u8; 32],
-    /// Requests to the beacon chain, each with its type in the first byte.
-    pub execution_requests: Vec<Vec<u8>>,
-}
-
-/// The largest number of requests in a block: their types are bytes.
-const MAX_REQUESTS: usize = 256;
-
-impl Envelope {
-    /// Reads the body of a request.
-    ///
-    /// # Errors
-    /// The first byte that cannot be part of an envelope.
-    pub fn decode(bytes: &[u8]) -> Result<Self, SszError> {
-        Self::read(Part::message(bytes, "ExecutionPayloadEnvelope")?)
-    }
-
-    /// Reads an envelope that is part of a message.
-    ///
-    /// # Errors
-    /// The first byte that cannot be part of an envelope.
-    pub fn read(part: Part<'_>) -> Result<Self, SszError> {
-        // The payload is copied, unlike witnesses, so its length is checked before anything is read.
-        part.list(MAX_ENVELOPE)?;
-        let [payload, root, requests] = part.container([
-            Field::Variable("payload"),
-            Field::Fixed("parent_beacon_block_root", 32),
-            Field::Variable("execution_requests"),
-        ])?;
-        let list = requests.items(MAX_REQUESTS, MAX_BYTES)?;
-        Ok(Self {
-            payload: Payload::read(payload)?,
-            parent_beacon_block_root: *root.array()?,
-            execution_requests: list.iter().map(<[u8]>::to_vec).collect(),
-        })
-    }
-
-    /// Encodes the envelope.
-    pub fn encode(&self) -> Vec<u8> {
-        self.write(Vec::new())
-    }
-
-    /// Appends the encoding to a message.
-    pub fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let requests = self.execution_requests.iter().map(Vec::as_slice);
-        Writer::new(bytes, 32 + 2 * OFFSET)
-            .offset()
-            .fixed(&self.parent_beacon_block_root)
-            .offset()
-            .variable(|bytes| self.payload.write(bytes))
-            .variable(|bytes| write_items(bytes, requests))
-            .end()
     }
 }

@@ -1,6 +1,7 @@
 //! The body of `POST /v1/witness`: a block with its witness, from a sender that has both.
 
-use crate::payload::{Envelope, MAX_TRANSACTIONS};
+use crate::envelope::Envelope;
+use crate::payload::MAX_TRANSACTIONS;
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer};
 use crate::witness::ExecutionWitness;
 
@@ -11,7 +12,7 @@ pub const PUBLIC_KEY: usize = 65;
 ///
 /// ```text
 /// Push {
-///     envelope:    ExecutionPayloadEnvelope
+///     envelope:    ExecutionPayloadEnvelope               # of the block's fork
 ///     witness:     ExecutionWitness
 ///     public_keys: List[ByteVector[65], 2^20]
 /// }

@@ -72,7 +72,7 @@ impl<'a> Part<'a> {
     }
 
     /// Reads the offset at a position of the fixed part.
-    fn offset(self, position: usize) -> Result<usize, SszError> {
+    pub(crate) fn offset(self, position: usize) -> Result<usize, SszError> {
         let bytes = self
             .bytes
             .get(position..)

@@ -10,11 +10,15 @@ use alloy_eips::eip7685::Requests;
 use alloy_primitives::{B64, B256, Bytes, U256, keccak256};
 use hekaton_witness_format::{Envelope, Payload};
 
-/// Returns the header of a block; `None` if the price of gas has more than 64 bits, which no header has.
+/// Returns the header of a block, with the fields of its fork; `None` if the price of gas has more than 64 bits, which no header has.
 pub fn header(envelope: &Envelope) -> Option<Header> {
-    let Envelope { payload, parent_beacon_block_root, execution_requests } = envelope;
+    let Envelope { payload, fork } = envelope;
+    let (cancun, amsterdam) = (fork.cancun(), fork.amsterdam());
     let fee = u64::try_from(U256::from_le_bytes(payload.base_fee_per_gas)).ok()?;
-    let requests = execution_requests.iter().map(|request| Bytes::copy_from_slice(request));
+    let requests = fork.requests().map(|requests| {
+        let requests = requests.iter().map(|request| Bytes::copy_from_slice(request));
+        Requests::new(requests.collect()).requests_hash()
+    });
     let withdrawals: Vec<Withdrawal> = payload.withdrawals.iter().map(withdrawal).collect();
     Some(Header {
         parent_hash: payload.parent_hash.into(),
@@ -34,12 +38,12 @@ pub fn header(envelope: &Envelope) -> Option<Header> {
         nonce: B64::ZERO,
         base_fee_per_gas: Some(fee),
         withdrawals_root: Some(calculate_withdrawals_root(&withdrawals)),
-        blob_gas_used: Some(payload.blob_gas_used),
-        excess_blob_gas: Some(payload.excess_blob_gas),
-        parent_beacon_block_root: Some((*parent_beacon_block_root).into()),
-        requests_hash: Some(Requests::new(requests.collect()).requests_hash()),
-        block_access_list_hash: Some(keccak256(&payload.block_access_list)),
-        slot_number: Some(payload.slot_number),
+        blob_gas_used: cancun.map(|it| it.blob_gas_used),
+        excess_blob_gas: cancun.map(|it| it.excess_blob_gas),
+        parent_beacon_block_root: cancun.map(|it| it.parent_beacon_block_root.into()),
+        requests_hash: requests,
+        block_access_list_hash: amsterdam.map(|it| keccak256(&it.block_access_list)),
+        slot_number: amsterdam.map(|it| it.slot_number),
     })
 }
 

@@ -27,12 +27,19 @@ pub enum CheckError {
     #[error("baseFeePerGas has more than 64 bits")]
     BaseFee,
     /// A block whose hash is not the one in the payload.
-    #[error("the payload has blockHash {}, but its header has the hash {}", hex(.said), hex(.found))]
+    #[error(
+        "the payload has blockHash {}, but a header with its fields ({fields}, as in {fork}) has the hash {}",
+        hex(.said), hex(.found)
+    )]
     BlockHash {
         /// The hash in the payload.
         said: [u8; 32],
         /// The hash of the block's header.
         found: [u8; 32],
+        /// The fields that forks have added to the payload.
+        fields: &'static str,
+        /// The forks whose payloads have these fields.
+        fork: &'static str,
     },
     /// A height that is not one above the parent's.
     #[error("the height of the block is {number}, but that of its parent is {parent}")]
@@ -151,16 +158,22 @@ pub fn check_block(
     envelope: &Envelope,
     blob_hashes: Option<&[[u8; 32]]>,
 ) -> Result<(), CheckError> {
-    let payload = &envelope.payload;
+    let Envelope { payload, fork } = envelope;
     // The hash leaves out empty requests, and sorts: without this check, one block would have several envelopes.
-    let requests = &envelope.execution_requests;
+    let requests = fork.requests().unwrap_or(&[]);
     let rises = |at: usize| at == 0 || requests[at - 1][..1] < requests[at][..1];
     if let Some(at) = (0..requests.len()).find(|&at| requests[at].len() < 2 || !rises(at)) {
         return Err(CheckError::Requests(at));
     }
     let found = block::header(envelope).ok_or(CheckError::BaseFee)?.hash_slow().0;
     if found != payload.block_hash {
-        return Err(CheckError::BlockHash { said: payload.block_hash, found });
+        let said = payload.block_hash;
+        return Err(CheckError::BlockHash {
+            said,
+            found,
+            fields: fork.fields(),
+            fork: fork.name(),
+        });
     }
     let hashes = block::blob_hashes(payload).map_err(CheckError::Transaction)?;
     match blob_hashes {

@@ -5,8 +5,8 @@ use crate::codec::{Answer, Status, apis773, apis793};
 use crate::jwt::Secret;
 use crate::received::Received;
 use bytes::Bytes;
-use hekaton_witness_format::ExecutionWitness;
 use hekaton_witness_format::ssz::SszError;
+use hekaton_witness_format::{ExecutionWitness, Fork};
 use http_body_util::{BodyExt, Full};
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use hyper::{Method, Request, Response};
@@ -43,8 +43,19 @@ pub enum Codec {
     /// `POST /engine/v1/payloads/witness` (execution-apis 793 and 885).
     #[value(name = "793", alias = "b")]
     Apis793,
-    /// JSON-RPC: `engine_newPayloadV5`, then `debug_executionWitness`.
+    /// JSON-RPC: `engine_newPayload`, then `debug_executionWitness`.
     Json,
+}
+
+impl Codec {
+    /// Returns the name on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Apis773 => "773",
+            Self::Apis793 => "793",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// The reason why there is no witness.
@@ -83,6 +94,16 @@ pub enum NodeError {
         url: String,
         /// The media type of the answer.
         found: String,
+    },
+    /// A block that the codec has no request for.
+    #[error(
+        "codec {codec} has requests for blocks of Amsterdam, but this is one of {fork}: use --codec json, or none"
+    )]
+    Fork {
+        /// The name of the codec.
+        codec: &'static str,
+        /// The fork of the block.
+        fork: &'static str,
     },
     /// An answer that is not in SSZ.
     #[error("the answer: {0}")]
@@ -342,8 +363,12 @@ impl Node {
         found.into_iter().next()
     }
 
-    /// Returns the best codec that the node supports.
-    pub async fn best_codec(&self) -> Codec {
+    /// Returns the best codec that the node supports for blocks of a fork.
+    pub async fn best_codec(&self, fork: &Fork) -> Codec {
+        // The other codecs are specified from Amsterdam on.
+        if fork.amsterdam().is_none() {
+            return Codec::Json;
+        }
         #[derive(serde::Deserialize)]
         struct Capabilities {
             #[serde(default)]
@@ -371,7 +396,11 @@ impl Node {
     /// # Errors
     /// If the node cannot be reached or does not return a witness.
     pub async fn fetch(&self, parameters: &Parameters, codec: Codec) -> Result<Fetched, NodeError> {
+        let fork = &parameters.envelope.fork;
         match codec {
+            Codec::Apis773 | Codec::Apis793 if fork.amsterdam().is_none() => {
+                Err(NodeError::Fork { codec: codec.name(), fork: fork.name() })
+            }
             Codec::Apis773 => {
                 let body = parameters.encode();
                 let answer = self.ask(Method::POST, apis773::PATH, JSON, &[], body).await?;
@@ -388,7 +417,7 @@ impl Node {
     }
 
     async fn fetch_json(&self, parameters: &Parameters) -> Result<Fetched, NodeError> {
-        let method = "engine_newPayloadV5";
+        let method = parameters.method();
         let status: json::PayloadStatus = self.rpc(method, &parameters.to_json()).await?;
         let said = status.read().map_err(|error| NodeError::Json { method, error })?;
         let json::Said { status, latest_valid_hash, validation_error, mut witness } = said;

@@ -99,6 +99,10 @@ impl From<StoreError> for Problem {
 
 impl From<NodeError> for Problem {
     fn from(error: NodeError) -> Self {
-        Self::new(kind::NODE, error)
+        let kind = match error {
+            NodeError::Fork { .. } => kind::FORK,
+            _ => kind::NODE,
+        };
+        Self::new(kind, error)
     }
 }

@@ -209,7 +209,7 @@ async fn fetch(
     .await?;
     let codec = match service.codec {
         Some(codec) => codec,
-        None => node.best_codec().await,
+        None => node.best_codec(&parameters.envelope.fork).await,
     };
     let fetched = node.fetch(&parameters, codec).await?;
     let store = Arc::clone(service.store());

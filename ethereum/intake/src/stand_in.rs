@@ -14,7 +14,7 @@ use alloy_consensus::constants::{EMPTY_ROOT_HASH, KECCAK_EMPTY};
 use alloy_primitives::keccak256;
 use alloy_rlp::Encodable;
 use hekaton_witness_format::{
-    Envelope, ExecutionWitness, Payload, Push, Withdrawal, encode_witness,
+    Amsterdam, Cancun, Envelope, ExecutionWitness, Fork, Payload, Push, Withdrawal, encode_witness,
 };
 
 /// A random generator that is small, fast and the same everywhere; it need not be secure.
@@ -43,6 +43,21 @@ impl Random {
         bytes.truncate(count);
         bytes
     }
+}
+
+/// The name of a fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ForkName {
+    /// Blocks with withdrawals (`engine_newPayloadV2`).
+    Shanghai,
+    /// Blocks with blob gas and a beacon root as well (`engine_newPayloadV3`).
+    Cancun,
+    /// Blocks with requests as well (`engine_newPayloadV4`).
+    Prague,
+    /// Blocks with the same fields as those of Prague.
+    Osaka,
+    /// Blocks with an access list and a slot as well (`engine_newPayloadV5`).
+    Amsterdam,
 }
 
 /// A block and its witness.
@@ -168,8 +183,7 @@ impl Block {
                 block.witness = encode(&state, &codes, &[&parent]);
             }
             block.parameters.envelope.payload.extra_data = extra_data.to_vec();
-            let header = block.header();
-            block.parameters.envelope.payload.block_hash = header.hash_slow().0;
+            block.rehash();
             branch.push(block);
         }
         branch
@@ -215,21 +229,43 @@ impl Block {
             block_hash: [0; 32],
             transactions,
             withdrawals: vec![withdrawal],
+        };
+        let amsterdam = Amsterdam { block_access_list: random.bytes(100), slot_number: number };
+        let cancun = Cancun {
             blob_gas_used: 0,
             excess_blob_gas: 0,
-            block_access_list: random.bytes(100),
-            slot_number: number,
-        };
-        let envelope = Envelope {
-            payload,
             parent_beacon_block_root: array(random),
-            execution_requests: vec![vec![0, 1, 2], vec![1, 3]],
         };
-        let parameters = Parameters { envelope, blob_hashes: vec![] };
+        let fork = Fork::Amsterdam(cancun, vec![vec![0, 1, 2], vec![1, 3]], amsterdam);
+        let parameters = Parameters { envelope: Envelope { payload, fork }, blob_hashes: vec![] };
         let mut block = Self { parameters, witness, public_keys };
-        let header = block.header();
-        block.parameters.envelope.payload.block_hash = header.hash_slow().0;
+        let header = block.rehash();
         (block, header)
+    }
+
+    /// Returns the same block as one of an earlier fork, without the fields that later forks have added.
+    #[must_use]
+    pub fn in_fork(mut self, name: ForkName) -> Self {
+        let fork = &mut self.parameters.envelope.fork;
+        if let Fork::Amsterdam(cancun, requests, _) = fork {
+            *fork = match name {
+                ForkName::Shanghai => Fork::Shanghai,
+                ForkName::Cancun => Fork::Cancun(*cancun),
+                ForkName::Prague | ForkName::Osaka => {
+                    Fork::Prague(*cancun, std::mem::take(requests))
+                }
+                ForkName::Amsterdam => return self,
+            };
+        }
+        self.rehash();
+        self
+    }
+
+    /// Sets the hash that the payload has, and returns the header.
+    fn rehash(&mut self) -> Header {
+        let header = self.header();
+        self.parameters.envelope.payload.block_hash = header.hash_slow().0;
+        header
     }
 }
 

@@ -9,7 +9,7 @@ use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::keccak256;
 use hekaton_witness_format::trie::NodeError;
 use hekaton_witness_format::walk::WalkError;
-use hekaton_witness_format::{Envelope, ExecutionWitness, encode_witness};
+use hekaton_witness_format::{Amsterdam, Cancun, Envelope, ExecutionWitness, Fork, encode_witness};
 
 /// A witness in parts.
 #[derive(Clone)]
@@ -86,6 +86,14 @@ fn a_witness_that_belongs_to_its_block_is_accepted() {
     }
 }
 
+/// Returns the fields that forks have added to a block of Amsterdam.
+fn added(envelope: &mut Envelope) -> (&mut Cancun, &mut Vec<Vec<u8>>, &mut Amsterdam) {
+    match &mut envelope.fork {
+        Fork::Amsterdam(cancun, requests, amsterdam) => (cancun, requests, amsterdam),
+        fork => panic!("a block of {}", fork.name()),
+    }
+}
+
 #[test]
 fn blocks_are_what_their_hashes_say() {
     let (block, _) = Pieces::new();
@@ -112,17 +120,17 @@ fn blocks_are_what_their_hashes_say() {
     assert!(is_hash(refused(&|it| it.payload.block_hash[0] ^= 1)));
     assert!(is_hash(refused(&|it| it.payload.transactions[1][9] ^= 1)));
     assert!(is_hash(refused(&|it| it.payload.withdrawals[0].amount ^= 1)));
-    assert!(is_hash(refused(&|it| it.payload.blob_gas_used ^= 1)));
-    assert!(is_hash(refused(&|it| it.payload.excess_blob_gas ^= 1)));
-    assert!(is_hash(refused(&|it| it.payload.block_access_list[0] ^= 1)));
-    assert!(is_hash(refused(&|it| it.payload.slot_number ^= 1)));
-    assert!(is_hash(refused(&|it| it.parent_beacon_block_root[0] ^= 1)));
-    assert!(is_hash(refused(&|it| it.execution_requests[0][1] ^= 1)));
+    assert!(is_hash(refused(&|it| added(it).0.blob_gas_used ^= 1)));
+    assert!(is_hash(refused(&|it| added(it).0.excess_blob_gas ^= 1)));
+    assert!(is_hash(refused(&|it| added(it).2.block_access_list[0] ^= 1)));
+    assert!(is_hash(refused(&|it| added(it).2.slot_number ^= 1)));
+    assert!(is_hash(refused(&|it| added(it).0.parent_beacon_block_root[0] ^= 1)));
+    assert!(is_hash(refused(&|it| added(it).1[0][1] ^= 1)));
     assert_eq!(refused(&|it| it.payload.base_fee_per_gas[8] = 1), CheckError::BaseFee);
     // The order of requests and empty requests do not affect the hash, so these are checked separately.
-    assert_eq!(refused(&|it| it.execution_requests.swap(0, 1)), CheckError::Requests(1));
-    assert_eq!(refused(&|it| it.execution_requests.push(vec![9])), CheckError::Requests(2));
-    assert_eq!(refused(&|it| it.execution_requests[1][0] = 0), CheckError::Requests(1));
+    assert_eq!(refused(&|it| added(it).1.swap(0, 1)), CheckError::Requests(1));
+    assert_eq!(refused(&|it| added(it).1.push(vec![9])), CheckError::Requests(2));
+    assert_eq!(refused(&|it| added(it).1[1][0] = 0), CheckError::Requests(1));
     // Blobs.
     assert_eq!(
         check_block(envelope, Some(&[[1; 32]])),

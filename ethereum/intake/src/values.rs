@@ -1,6 +1,7 @@
 //! Values in the JSON of the Engine API: bytes and numbers as `0x` and digits.
 
 use alloy_primitives::{U256, hex as hexadecimal};
+use serde::Deserialize;
 
 /// JSON that does not have the required form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +15,23 @@ pub struct JsonError {
 
 pub(crate) fn wrong(part: &'static str, why: impl Into<String>) -> JsonError {
     JsonError { part, why: why.into() }
+}
+
+/// Reads JSON. Errors have the codes of execution-apis 773.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(
+    text: &'a [u8],
+    part: &'static str,
+) -> Result<T, (i64, JsonError)> {
+    // JSON-RPC 2.0 has one code for text that is not JSON (-32700), and another one for JSON that
+    // is not what the method takes (-32602).
+    serde_json::from_slice(text).map_err(|error| match is_json(text) {
+        true => (-32_602, wrong(part, error.to_string())),
+        false => (-32_700, wrong("body", format!("it is not JSON: {error}"))),
+    })
+}
+
+fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// Reads `0x` and an even number of digits.

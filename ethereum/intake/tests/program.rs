@@ -146,6 +146,18 @@ fn the_command_line_does_all_of_it() {
     assert_eq!(answer.status(), 202);
     assert_eq!(std::fs::read_dir(path.join("pushed/blocks")).unwrap().count(), 1);
 
+    // Blocks of other forks.
+    for fork in ["shanghai", "cancun", "prague", "osaka", "amsterdam"] {
+        let make = ["stand-in", "other.ssz", "--fork", fork, "--bytes", "9000"];
+        assert!(run(&make, path).status.success());
+        for checked in
+            [&["check", "other.ssz"][..], &["push", "other.ssz", "--to", &service.address]]
+        {
+            let out = run(checked, path);
+            assert!(out.status.success(), "{fork}: {}", text(&out.stderr));
+        }
+    }
+
     // Fetch: the node makes the same block.
     let node = start(&["stand-in-node", "--bytes", "30000"], path);
     for codec in ["a", "b", "json"] {

@@ -19,7 +19,7 @@ pub const IDENTITY: &str = "/engine/v1/identity";
 /// The header that names the fork whose containers the request has.
 pub const VERSION: &str = "eth-execution-version";
 
-/// The only fork whose payloads are supported.
+/// The fork whose blocks are requested. Witnesses are specified from it on, and those before it cannot all be told apart.
 pub const FORK: &str = "amsterdam";
 
 /// The version of this codec: of the pull requests it follows, as of September 2026.

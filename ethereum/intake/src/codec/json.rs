@@ -1,74 +1,17 @@
-//! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes without another codec.
+//! JSON: the parameters of `engine_newPayload`, and answers of JSON-RPC, for nodes without another codec.
 
 use super::Status;
-use super::payload::{self, JsonPayload, Texts};
-use crate::values::{array, bytes, cut, hex, wrong};
+use super::parameters::JsonParameters;
+use super::payload::Texts;
+use crate::values::{array, bytes, cut, parse, wrong};
 use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
-use hekaton_witness_format::{Envelope, ExecutionWitness, PUBLIC_KEY, encode_witness};
+use hekaton_witness_format::{ExecutionWitness, PUBLIC_KEY, encode_witness};
 use serde::Deserialize;
 use serde_json::Value;
-use std::borrow::Cow;
 
+pub use super::parameters::Parameters;
 pub use crate::values::{JsonError, decode_hex};
-
-/// The parameters of `engine_newPayloadV5`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameters {
-    /// The block, its requests and the root of the beacon block before it.
-    pub envelope: Envelope,
-    /// The hashes of the blobs, as the beacon chain knows them.
-    pub blob_hashes: Vec<[u8; 32]>,
-}
-
-/// The four parameters in JSON.
-type Four<'a> = (JsonPayload<'a>, Texts<'a>, Cow<'a, str>, Texts<'a>);
-
-impl Parameters {
-    /// Reads the four parameters: an array.
-    ///
-    /// # Errors
-    /// The fault, with the code that [`apis773`](super::apis773) has for it: -32700 if the text is not JSON, else -32602.
-    pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
-        let four: Four<'_> = parse(text, "parameters")?;
-        Self::read(&four).map_err(|error| (-32_602, error))
-    }
-
-    fn read((payload, blobs, root, requested): &Four<'_>) -> Result<Self, JsonError> {
-        let hashes = blobs.iter().map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
-        let requests = requested.iter().map(|it| bytes(it, "executionRequests"));
-        Ok(Self {
-            blob_hashes: hashes.collect::<Result<_, _>>()?,
-            envelope: Envelope {
-                payload: payload.read()?,
-                parent_beacon_block_root: array(root, "parentBeaconBlockRoot")?,
-                execution_requests: requests.collect::<Result<_, _>>()?,
-            },
-        })
-    }
-
-    /// Encodes the parameters as JSON.
-    pub fn encode(&self) -> Vec<u8> {
-        self.to_json().to_string().into_bytes()
-    }
-
-    /// Returns the parameters as a JSON value.
-    pub fn to_json(&self) -> Value {
-        let Envelope { payload, parent_beacon_block_root, execution_requests } = &self.envelope;
-        let hashes: Vec<String> = self.blob_hashes.iter().map(|hash| hex(hash)).collect();
-        let requests: Vec<String> = execution_requests.iter().map(|it| hex(it)).collect();
-        serde_json::json!([
-            payload::to_json(payload),
-            hashes,
-            hex(parent_beacon_block_root),
-            requests
-        ])
-    }
-}
-
-fn is_json(text: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
-}
 
 /// An answer of JSON-RPC.
 #[derive(Debug, Deserialize)]
@@ -205,7 +148,7 @@ pub fn witness_from_json(text: &[u8]) -> Result<Vec<u8>, JsonError> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonPush {
-    /// The block, as the parameters of `engine_newPayloadV5`.
+    /// The block, as the parameters of `engine_newPayload` in the version of its fork.
     pub parameters: Parameters,
     /// The witness in SSZ, with its items as they came.
     pub witness: Vec<u8>,
@@ -223,7 +166,7 @@ impl JsonPush {
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         struct Body<'a> {
             #[serde(borrow)]
-            parameters: Four<'a>,
+            parameters: JsonParameters<'a>,
             witness: JsonWitness,
             #[serde(borrow, default)]
             public_keys: Texts<'a>,
@@ -232,7 +175,7 @@ impl JsonPush {
         let read = || {
             let keys = public_keys.iter().map(|key| array::<PUBLIC_KEY>(key, "publicKeys"));
             Ok(Self {
-                parameters: Parameters::read(&parameters)?,
+                parameters: parameters.read()?,
                 witness: witness.encode()?,
                 public_keys: keys.collect::<Result<Vec<_>, _>>()?.concat(),
             })
@@ -244,19 +187,6 @@ impl JsonPush {
     pub fn join(parameters: &[u8], witness: &[u8]) -> Vec<u8> {
         [&b"{\"parameters\":"[..], parameters, b",\"witness\":", witness, b"}"].concat()
     }
-}
-
-/// Reads JSON. Errors have the codes of execution-apis 773.
-fn parse<'a, T: Deserialize<'a>>(
-    text: &'a [u8],
-    part: &'static str,
-) -> Result<T, (i64, JsonError)> {
-    // JSON-RPC 2.0 has one code for text that is not JSON (-32700), and another one for JSON that
-    // is not what the method takes (-32602).
-    serde_json::from_slice(text).map_err(|error| match is_json(text) {
-        true => (-32_602, wrong(part, error.to_string())),
-        false => (-32_700, wrong("body", format!("it is not JSON: {error}"))),
-    })
 }
 
 /// Returns a witness as JSON, with an empty list of keys.
@@ -282,6 +212,7 @@ pub fn witness_to_json(witness: &ExecutionWitness<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::hex;
 
     /// Returns the header of block 1 of Ethereum as Geth writes it.
     #[test]

@@ -3,6 +3,7 @@
 pub mod apis773;
 pub mod apis793;
 pub mod json;
+mod parameters;
 mod payload;
 
 use hekaton_witness_format::ExecutionWitness;

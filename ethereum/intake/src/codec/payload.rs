@@ -1,14 +1,15 @@
-//! The payload of a block in JSON: `ExecutionPayloadV4`.
+//! The payload of a block in JSON: `ExecutionPayloadV2` (Shanghai), `V3` (Cancun, Prague and Osaka) and `V4` (Amsterdam).
 
 use crate::values::{self as json, JsonError};
 use alloy_primitives::U256;
-use hekaton_witness_format::{MAX_EXTRA_DATA, MAX_WITHDRAWALS, Payload, Withdrawal};
+use hekaton_witness_format::{Amsterdam, Cancun, Envelope, MAX_EXTRA_DATA, MAX_WITHDRAWALS};
+use hekaton_witness_format::{Payload, Withdrawal};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Returns the payload as JSON.
-pub(crate) fn to_json(payload: &Payload) -> Value {
+/// Returns the payload of a block as JSON.
+pub(crate) fn to_json(Envelope { payload, fork }: &Envelope) -> Value {
     let withdrawals: Vec<Value> = payload
         .withdrawals
         .iter()
@@ -23,7 +24,7 @@ pub(crate) fn to_json(payload: &Payload) -> Value {
         .collect();
     let fee = U256::from_le_bytes(payload.base_fee_per_gas);
     let transactions: Vec<String> = payload.transactions.iter().map(|it| json::hex(it)).collect();
-    serde_json::json!({
+    let mut value = serde_json::json!({
         "parentHash": json::hex(&payload.parent_hash),
         "feeRecipient": json::hex(&payload.fee_recipient),
         "stateRoot": json::hex(&payload.state_root),
@@ -39,17 +40,22 @@ pub(crate) fn to_json(payload: &Payload) -> Value {
         "blockHash": json::hex(&payload.block_hash),
         "transactions": transactions,
         "withdrawals": withdrawals,
-        "blobGasUsed": json::hex_number(payload.blob_gas_used),
-        "excessBlobGas": json::hex_number(payload.excess_blob_gas),
-        "blockAccessList": json::hex(&payload.block_access_list),
-        "slotNumber": json::hex_number(payload.slot_number),
-    })
+    });
+    if let Some(Cancun { blob_gas_used, excess_blob_gas, .. }) = fork.cancun() {
+        value["blobGasUsed"] = json::hex_number(*blob_gas_used).into();
+        value["excessBlobGas"] = json::hex_number(*excess_blob_gas).into();
+    }
+    if let Some(Amsterdam { block_access_list, slot_number }) = fork.amsterdam() {
+        value["blockAccessList"] = json::hex(block_access_list).into();
+        value["slotNumber"] = json::hex_number(*slot_number).into();
+    }
+    value
 }
 
 /// A list of texts.
 pub(crate) type Texts<'a> = Vec<Cow<'a, str>>;
 
-/// `ExecutionPayloadV4`: bytes and numbers as text. A field that is not a text where one is required is refused as it is read.
+/// A payload of any fork: bytes and numbers as text. A field that is not a text where one is required is refused as it is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JsonPayload<'a> {
@@ -69,10 +75,11 @@ pub(crate) struct JsonPayload<'a> {
     block_hash: Cow<'a, str>,
     transactions: Texts<'a>,
     withdrawals: Vec<JsonWithdrawal<'a>>,
-    blob_gas_used: Cow<'a, str>,
-    excess_blob_gas: Cow<'a, str>,
-    block_access_list: Cow<'a, str>,
-    slot_number: Cow<'a, str>,
+    // Later forks have added these.
+    blob_gas_used: Option<Cow<'a, str>>,
+    excess_blob_gas: Option<Cow<'a, str>>,
+    block_access_list: Option<Cow<'a, str>>,
+    slot_number: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +93,13 @@ struct JsonWithdrawal<'a> {
 }
 
 impl JsonPayload<'_> {
+    /// Returns the fields that forks after Shanghai have added, in their order.
+    pub(crate) fn added(&self) -> [Option<&str>; 4] {
+        let Self { blob_gas_used, excess_blob_gas, block_access_list, slot_number, .. } = self;
+        [blob_gas_used, excess_blob_gas, block_access_list, slot_number].map(Option::as_deref)
+    }
+
+    /// Reads the fields that payloads of all forks have.
     pub(crate) fn read(&self) -> Result<Payload, JsonError> {
         let withdrawal = |it: &JsonWithdrawal<'_>| {
             Ok(Withdrawal {
@@ -126,10 +140,6 @@ impl JsonPayload<'_> {
             block_hash: json::array(&self.block_hash, "blockHash")?,
             transactions,
             withdrawals,
-            blob_gas_used: json::quantity(&self.blob_gas_used, "blobGasUsed")?,
-            excess_blob_gas: json::quantity(&self.excess_blob_gas, "excessBlobGas")?,
-            block_access_list: json::bytes(&self.block_access_list, "blockAccessList")?,
-            slot_number: json::quantity(&self.slot_number, "slotNumber")?,
         })
     }
 }

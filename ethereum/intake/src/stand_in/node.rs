@@ -266,7 +266,7 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
         }
         .into(),
         "engine_getClientVersionV1" => serde_json::json!([identity()]).to_string().into(),
-        "engine_newPayloadV5" => serde_json::json!({
+        method if method.starts_with("engine_newPayload") => serde_json::json!({
             "status": said.status.name(),
             "latestValidHash": said.latest_valid_hash.map(|hash| hex(&hash)),
             "validationError": said.validation_error,

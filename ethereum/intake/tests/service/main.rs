@@ -1,6 +1,7 @@
 //! The service and a node over real connections: sending, fetching, passing on; every row of errors of both codecs.
 
 mod canonical;
+mod forks;
 mod http;
 mod ready;
 
@@ -248,7 +249,7 @@ fn witnesses_are_fetched() {
         };
         let address = world.node(node);
         let node = Node::new(&address, Some(secret.clone()), false, 10_000_000);
-        assert_eq!(world.runtime.block_on(node.best_codec()), best);
+        assert_eq!(world.runtime.block_on(node.best_codec(&parameters.envelope.fork)), best);
         let fetched = world.runtime.block_on(node.fetch(&parameters, best)).unwrap();
         let answer = fetched.answer().unwrap();
         assert_eq!(answer.witness, Some(ExecutionWitness::decode(&block.witness).unwrap()));

@@ -20,7 +20,7 @@ const MAX_FILE: u64 = 3 * MAX_WITNESS;
 
 #[derive(Args)]
 struct Files {
-    /// The block of the files, as JSON with the parameters of `engine_newPayloadV5`. The files are then witnesses alone, in SSZ or in
+    /// The block of the files, as JSON with the parameters of `engine_newPayload`. The files are then witnesses alone, in SSZ or in
     /// the JSON form of `debug_executionWitness`
     #[arg(long, value_name = "FILE")]
     parameters: Option<PathBuf>,
@@ -82,7 +82,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Reads the parameters of `engine_newPayloadV5`.
+/// Reads the parameters of `engine_newPayload`.
 pub(crate) fn parameters(path: &Path) -> Result<Parameters, Failure> {
     let text = read(path, MAX_FILE)?;
     Parameters::decode(&text)

@@ -12,7 +12,7 @@ use hekaton_intake::hash;
 use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
 use hekaton_intake::record::{Origin, Source};
 use hekaton_intake::service::{Service, serve};
-use hekaton_intake::stand_in::{Block, StandIn};
+use hekaton_intake::stand_in::{Block, ForkName, StandIn};
 use hekaton_intake::store::{StoreError, WitnessStore};
 use hekaton_intake::submitter::JobSubmitter;
 use hekaton_orchestrator_client::Client;
@@ -47,7 +47,7 @@ struct Arguments {
 enum Command {
     /// Accept witnesses that clients send, that it fetches from a node, or that pass through as a proxy
     Serve(Serve),
-    /// Fetch the witnesses of blocks from a node; each block is a file with the parameters of `engine_newPayloadV5`
+    /// Fetch the witnesses of blocks from a node; each block is a file with the parameters of `engine_newPayload`
     Fetch(Fetch),
     /// Check files that contain the body of `POST /v1/witness`, or a witness alone
     Check(Check),
@@ -143,7 +143,7 @@ struct Fetch {
     /// The address of the node
     #[arg(long, value_name = "ADDRESS", default_value = "http://127.0.0.1:8551")]
     node: String,
-    /// Files with the parameters of `engine_newPayloadV5`, as JSON
+    /// Files with the parameters of `engine_newPayload`, as JSON
     #[arg(required = true)]
     blocks: Vec<PathBuf>,
 }
@@ -159,9 +159,12 @@ struct Make {
     /// The approximate size of the witness, in bytes
     #[arg(long, default_value_t = 100_000)]
     bytes: usize,
+    /// The fork of the block
+    #[arg(long, value_enum, default_value_t = ForkName::Amsterdam)]
+    fork: ForkName,
     /// The file to write
     output: PathBuf,
-    /// Also write the parameters of `engine_newPayloadV5` to this file
+    /// Also write the parameters of `engine_newPayload` to this file
     #[arg(long, value_name = "FILE")]
     parameters: Option<PathBuf>,
     /// Also write the witness to this file, in the JSON form of `debug_executionWitness`
@@ -318,12 +321,12 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
     let submitter = submitter(&arguments.place)?;
     let node = node(&arguments.node, &arguments.node_arguments)?;
     let runtime = runtime()?;
-    let codec = match arguments.node_arguments.codec {
-        Some(codec) => codec,
-        None => runtime.block_on(node.best_codec()),
-    };
     for path in &arguments.blocks {
         let parameters = files::parameters(path)?;
+        let codec = match arguments.node_arguments.codec {
+            Some(codec) => codec,
+            None => runtime.block_on(node.best_codec(&parameters.envelope.fork)),
+        };
         let fetched = runtime
             .block_on(node.fetch(&parameters, codec))
             .map_err(|error| failure(exit::FAILED, error))?;
@@ -349,6 +352,7 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
 
 fn make(arguments: &Make, json: bool) -> Result<(), Failure> {
     let block = Block::new(arguments.seed, arguments.number, arguments.bytes);
+    let block = block.in_fork(arguments.fork);
     let body = block.push();
     std::fs::write(&arguments.output, &body).map_err(bad_file(&arguments.output))?;
     if let Some(path) = &arguments.parameters {
