@@ -3,10 +3,10 @@
 use super::Status;
 use super::parameters::JsonParameters;
 use super::payload::Texts;
-use crate::values::{array, bytes, cut, parse, wrong};
+use crate::values::{array, bytes, cut, hex, parse, wrong};
 use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
-use hekaton_witness_format::{ExecutionWitness, PUBLIC_KEY, encode_witness};
+use hekaton_witness_format::{ExecutionWitness, PUBLIC_KEY, encode_witness, keccak};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -65,14 +65,30 @@ pub(crate) struct JsonWitness {
     headers: Vec<Value>,
 }
 
-/// Returns a header in RLP, whichever way it is written. A missing field shows in its hash.
+/// Returns a header in RLP, whichever way it is written.
 fn header(value: Value) -> Result<Vec<u8>, JsonError> {
-    match value {
-        Value::String(digits) => bytes(&digits, "headers"),
-        fields => match serde_json::from_value::<Header>(fields) {
-            Ok(header) => Ok(alloy_rlp::encode(header)),
-            Err(error) => Err(wrong("headers", error.to_string())),
-        },
+    let fields = match value {
+        Value::String(digits) => return bytes(&digits, "headers"),
+        fields => fields,
+    };
+    let said = fields.get("hash").and_then(Value::as_str).map(|hash| array(hash, "hash"));
+    let said: Option<[u8; 32]> = said.transpose()?;
+    let header: Header =
+        serde_json::from_value(fields).map_err(|error| wrong("headers", error.to_string()))?;
+    let encoded = alloy_rlp::encode(&header);
+    let found = keccak(&encoded);
+    match said {
+        // Forks add fields, and one that is not known here is not part of the encoding.
+        Some(said) if said != found => {
+            let why = format!(
+                "header {} has the hash {}, but its known fields have {}: it is wrong, or of a later fork",
+                header.number,
+                hex(&said),
+                hex(&found)
+            );
+            Err(wrong("headers", why))
+        }
+        _ => Ok(encoded),
     }
 }
 
@@ -212,7 +228,44 @@ pub fn witness_to_json(witness: &ExecutionWitness<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::hex;
+
+    /// Block 789 of a test network of Prague: the golden header of `alloy-consensus` 2.5.0 (`serde_rlp_prague`).
+    #[test]
+    fn headers_of_later_forks_are_read() {
+        let root = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421";
+        let hash = "0x661da523f3e44725f3a1cee38183d35424155a05674609a9f6ed81243adf9e26";
+        let mut fields = serde_json::json!({
+            "parentHash": "0x60f1563d2c572116091a4b91421d8d972118e39604d23455d841f9431cea4b6a",
+            "sha3Uncles": "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347",
+            "miner": "0xf97e180c050e5ab072211ad2c213eb5aee4df134",
+            "stateRoot": "0x8101d88f2761eb9849634740f92fe09735551ad5a4d5e9da9bcae1ef4726a475",
+            "transactionsRoot": "0xf543eb3d405d2d6320344d348b06703ff1abeef71288181a24061e53f89bb5ef",
+            "receiptsRoot": "0xeaa8c40899a61ae59615cf9985f5e2194f8fd2b57d273be63bde6733e89b12ab",
+            "logsBloom": format!("0x{}", "0".repeat(512)),
+            "difficulty": "0x0",
+            "number": "0x315",
+            "gasLimit": "0x1c9c380",
+            "gasUsed": "0x5208",
+            "timestamp": "0x6712ba6e",
+            "extraData": "0xd883010e0c846765746888676f312e32332e32856c696e7578",
+            "mixHash": "0xe6d9c084dd36560520d5776a5387a82fb44793c9cd1b69afb61d53af29ee64b0",
+            "nonce": "0x0000000000000000",
+            "baseFeePerGas": "0x7",
+            "withdrawalsRoot": root,
+            "blobGasUsed": "0x20000",
+            "excessBlobGas": "0x40000",
+            "parentBeaconBlockRoot": "0xd0bdb48ab45028568e66c8ddd600ac4c2a52522714bbfbf00ea6d20ba40f3ae2",
+            "requestsHash": "0x6036c41849da9c076ed79654d434017387a88fb833c2856b32e18218b3341c5f",
+            "hash": hash,
+        });
+        let encoded = header(fields.clone()).unwrap();
+        assert_eq!(hex(&keccak(&encoded)), hash);
+        // A field that is not known here is not part of the encoding, so a header that has one has another hash.
+        fields["hash"] = root.into();
+        let error = header(fields).unwrap_err().to_string();
+        let why = format!("header 789 has the hash {root}, but its known fields have {hash}");
+        assert!(error.contains(&why), "{error}");
+    }
 
     /// Returns the header of block 1 of Ethereum as Geth writes it.
     #[test]
