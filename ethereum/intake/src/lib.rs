@@ -1,11 +1,11 @@
 //! Accepts execution witnesses of Ethereum blocks over HTTP, checks and stores them, and submits them for proving.
 //!
 //! A witness is the input of a stateless execution of a block: nodes of the state's tries, codes, headers. Nodes of the execution
-//! layer send it in SSZ, in one of two codecs ([`codec::apis773`], [`codec::apis793`]), or as JSON ([`codec::json`]). The service
-//! fetches witnesses from a node ([`node::Node`]), copies those that pass through it as a proxy, and accepts those that other
-//! programs send ([`service`]). Each witness that belongs to its block ([`check`], [`canonical`]) is stored
-//! ([`store::WitnessStore`]) and becomes a job of an orchestrator ([`submitter::JobSubmitter`]), whose chain follows the branch of
-//! the last payload.
+//! layer send it in SSZ, in one of two codecs ([`codec::apis773`], [`codec::apis793`]), or in JSON-RPC, as JSON or RLP
+//! ([`codec::json`], [`codec::rlp`]). The service fetches witnesses from a node ([`node::Node`]), copies those that pass through it
+//! as a proxy, and accepts those that other programs send ([`service`]). Each witness that belongs to its block ([`check`],
+//! [`canonical`]) is stored ([`store::WitnessStore`]) and becomes a job of an orchestrator ([`submitter::JobSubmitter`]), whose chain
+//! follows the branch of the last payload.
 
 mod again;
 pub mod block;

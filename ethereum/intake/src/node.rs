@@ -1,6 +1,6 @@
 //! A client of nodes, which fetches the witness of a block.
 
-use crate::codec::json::{self, Parameters, RpcError};
+use crate::codec::json::{self, Parameters, RpcError, Said};
 use crate::codec::{Answer, Status, apis773, apis793};
 use crate::jwt::Secret;
 use crate::received::Received;
@@ -132,22 +132,13 @@ pub enum Fetched {
     /// An answer in a codec, as it came.
     Encoded(Codec, Received),
     /// An answer in JSON.
-    Json {
-        /// The status of the payload.
-        status: Status,
-        /// The hash of the last valid block.
-        latest_valid_hash: Option<[u8; 32]>,
-        /// The error, if the payload is invalid.
-        validation_error: Option<String>,
-        /// The witness in SSZ, with its items as they came.
-        witness: Option<Vec<u8>>,
-    },
+    Json(Said),
 }
 
 impl Fetched {
     /// Reports whether the answer came as JSON, whose witnesses have no canonical form.
     pub fn is_json(&self) -> bool {
-        matches!(self, Self::Json { .. })
+        matches!(self, Self::Json(_))
     }
 
     /// Reads the answer.
@@ -158,11 +149,11 @@ impl Fetched {
         match self {
             Self::Encoded(Codec::Apis773, bytes) => apis773::decode(bytes),
             Self::Encoded(_, bytes) => apis793::decode(bytes),
-            Self::Json { status, latest_valid_hash, validation_error, witness } => Ok(Answer {
-                status: *status,
-                latest_valid_hash: *latest_valid_hash,
-                validation_error: validation_error.as_deref(),
-                witness: witness.as_deref().map(ExecutionWitness::decode).transpose()?,
+            Self::Json(said) => Ok(Answer {
+                status: said.status,
+                latest_valid_hash: said.latest_valid_hash,
+                validation_error: said.validation_error.as_deref(),
+                witness: said.witness.as_deref().map(ExecutionWitness::decode).transpose()?,
                 public_keys: &[],
             }),
         }
@@ -419,12 +410,11 @@ impl Node {
     async fn fetch_json(&self, parameters: &Parameters) -> Result<Fetched, NodeError> {
         let method = parameters.method();
         let status: json::PayloadStatus = self.rpc(method, &parameters.to_json()).await?;
-        let said = status.read().map_err(|error| NodeError::Json { method, error })?;
-        let json::Said { status, latest_valid_hash, validation_error, mut witness } = said;
-        if status == Status::Valid && witness.is_none() {
-            witness = Some(self.witness_json(parameters).await?);
+        let mut said = status.read().map_err(|error| NodeError::Json { method, error })?;
+        if said.status == Status::Valid && said.witness.is_none() {
+            said.witness = Some(self.witness_json(parameters).await?);
         }
-        Ok(Fetched::Json { status, latest_valid_hash, validation_error, witness })
+        Ok(Fetched::Json(said))
     }
 }
 

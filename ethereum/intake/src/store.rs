@@ -4,7 +4,7 @@
 use crate::branch::Tree;
 use crate::canonical::{Admitted, Options, admit};
 use crate::check::{CheckError, check_block, check_keys};
-use crate::codec::{Answer, Status, apis773, apis793};
+use crate::codec::{Answer, Status};
 use crate::record::{Origin, Record, VERSION};
 use crate::values::hex;
 use hekaton_orchestrator_client::{BlobError, Blobs, Digest};
@@ -509,17 +509,6 @@ fn bad(path: &Path, why: impl ToString) -> StoreError {
 /// Returns a hash as records and jobs name it: without `0x`.
 fn name(hash: &[u8; 32]) -> String {
     hex(hash).split_off(2)
-}
-
-/// Reads an answer in the codec of a path.
-///
-/// # Errors
-/// If the bytes are not a valid answer in this codec.
-pub fn decode_answer<'a>(path: &str, bytes: &'a [u8]) -> Result<Answer<'a>, SszError> {
-    match path {
-        apis773::PATH => apis773::decode(bytes),
-        _ => apis793::decode(bytes),
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The codecs against two libraries of SSZ: each reads what the others write, and refuses what they refuse.
 
+use hekaton_intake::codec::rlp::{witness_from_rlp, witness_to_rlp};
 use hekaton_intake::codec::{Answer, Status, apis773, apis793};
 use hekaton_intake::stand_in::Block;
 use hekaton_witness_format::ssz::Items;
-use hekaton_witness_format::{ExecutionWitness, Push};
+use hekaton_witness_format::{ExecutionWitness, Push, encode_witness};
 use libssz::{SszDecode as _, SszEncode as _};
 use libssz_types::{SszList, SszVector};
 use proptest::prelude::*;
@@ -228,6 +229,30 @@ proptest! {
         }
         bytes.truncate(bytes.len() - cut);
         agree(&bytes)?;
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_of_rlp_panic(
+        bytes in small(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+        cut in 0usize..3,
+    ) {
+        let answer = apis793::decode(&bytes).unwrap();
+        // Headers are lists, so the synthetic ones are left out.
+        let witness = answer.witness.unwrap();
+        let [state, codes] = [witness.state, witness.codes].map(|items| items.iter());
+        let none: Vec<&[u8]> = vec![];
+        let (state, codes): (Vec<_>, Vec<_>) = (state.collect(), codes.collect());
+        let [state, codes, none] = [&state, &codes, &none].map(|items| items.iter().copied());
+        let encoded = encode_witness(state, codes, none).unwrap();
+        let mut in_rlp = witness_to_rlp(&ExecutionWitness::decode(&encoded).unwrap());
+        prop_assert_eq!(witness_from_rlp(&in_rlp).unwrap(), encoded);
+        for (at, byte) in changes {
+            let at = at.index(in_rlp.len());
+            in_rlp[at] = byte;
+        }
+        in_rlp.truncate(in_rlp.len() - cut);
+        let _ = witness_from_rlp(&in_rlp);
     }
 
     #[test]

@@ -3,12 +3,17 @@
 use super::Status;
 use super::parameters::JsonParameters;
 use super::payload::Texts;
+use super::rlp::witness_from_rlp;
 use crate::values::{array, bytes, cut, hex, parse, wrong};
 use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
 use hekaton_witness_format::{ExecutionWitness, PUBLIC_KEY, encode_witness, keccak};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
 
 pub use super::parameters::Parameters;
 pub use crate::values::{JsonError, decode_hex};
@@ -53,7 +58,78 @@ pub(crate) struct PayloadStatus {
     latest_valid_hash: Option<String>,
     validation_error: Option<String>,
     /// The witness, in answers of `engine_newPayloadWithWitness`.
-    witness: Option<JsonWitness>,
+    witness: Option<SentWitness>,
+}
+
+/// A witness in a status: hexadecimal digits of its RLP, or as `debug_executionWitness` has it.
+#[derive(Debug)]
+enum SentWitness {
+    Rlp(String),
+    Json(JsonWitness),
+}
+
+// An untagged enum would hold a copy of the whole witness to look at it twice.
+impl<'de> Deserialize<'de> for SentWitness {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = SentWitness;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a witness: 0x and digits, or an object with state, codes and headers")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(SentWitness::Rlp(text.to_owned()))
+            }
+
+            fn visit_string<E: serde::de::Error>(self, text: String) -> Result<Self::Value, E> {
+                Ok(SentWitness::Rlp(text))
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Self::Value, M::Error> {
+                JsonWitness::deserialize(MapAccessDeserializer::new(map)).map(SentWitness::Json)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl SentWitness {
+    /// Encodes the witness in SSZ, with its items as they came.
+    fn encode(self) -> Result<Vec<u8>, JsonError> {
+        match self {
+            Self::Rlp(digits) => witness_from_rlp(&bytes(&digits, "witness")?),
+            Self::Json(witness) => witness.encode(),
+        }
+    }
+}
+
+/// A call of JSON-RPC that is answered with a witness.
+const WITH_WITNESS: &str = "engine_newPayloadWithWitnessV";
+
+/// Reports whether a body is a call that is answered with a witness.
+pub(crate) fn asks_for_witness(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Call<'_>>(body).is_ok_and(|call| call.method.starts_with(WITH_WITNESS))
+}
+
+/// Reads the parameters of a call.
+///
+/// # Errors
+/// The fault, with the code that [`Parameters::decode`] has for it.
+pub(crate) fn parameters_of_call(body: &[u8]) -> Result<Parameters, (i64, JsonError)> {
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        params: JsonParameters<'a>,
+    }
+    let Call { params } = parse(body, "params")?;
+    params.read().map_err(|error| (-32_602, error))
 }
 
 /// A witness as `debug_executionWitness` has it. Its keys are not used.
@@ -94,11 +170,15 @@ fn header(value: Value) -> Result<Vec<u8>, JsonError> {
 
 /// The content of a node's answer in JSON, in terms of SSZ.
 #[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) status: Status,
-    pub(crate) latest_valid_hash: Option<[u8; 32]>,
-    pub(crate) validation_error: Option<String>,
-    pub(crate) witness: Option<Vec<u8>>,
+pub struct Said {
+    /// The status of the payload.
+    pub status: Status,
+    /// The hash of the last valid block.
+    pub latest_valid_hash: Option<[u8; 32]>,
+    /// The error, if the payload is invalid.
+    pub validation_error: Option<String>,
+    /// The witness in SSZ, with its items as they came.
+    pub witness: Option<Vec<u8>>,
 }
 
 impl PayloadStatus {
@@ -111,7 +191,7 @@ impl PayloadStatus {
             status,
             latest_valid_hash: hash.transpose()?,
             validation_error: self.validation_error,
-            witness: self.witness.map(JsonWitness::encode).transpose()?,
+            witness: self.witness.map(SentWitness::encode).transpose()?,
         })
     }
 }

@@ -5,6 +5,7 @@ pub mod apis793;
 pub mod json;
 mod parameters;
 mod payload;
+pub mod rlp;
 
 use hekaton_witness_format::ExecutionWitness;
 use hekaton_witness_format::ssz::{Part, SszError};

@@ -1,16 +1,17 @@
 //! Passes requests on to the node, unchanged, and keeps a copy of the witnesses in its answers.
 
 use super::body::receive;
-use super::{Service, Shared, blocking, needs};
-use crate::codec::json::Parameters;
+use super::{Service, Shared, bad_json, blocking, media_type, needs};
+use crate::codec::json::{self, Parameters, PayloadStatus};
 use crate::codec::{apis773, apis793};
-use crate::node::OCTETS;
+use crate::node::{Codec, Fetched, JSON, OCTETS};
 use crate::problem::{self, kind};
 use crate::received::Received;
-use crate::record::{Origin, Source};
-use crate::store::{StoreError, decode_answer};
+use crate::record::{Origin, Record, Source};
+use crate::store::{StoreError, WitnessStore};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -33,21 +34,18 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
         return Err(Problem::new(kind::NO_PATH, why));
     };
     let (head, body) = request.into_parts();
-    // The node checks the token.
-    let path = head.uri.path().to_owned();
-    let watched = head.method == Method::POST && (path == apis773::PATH || path == apis793::PATH);
-    // The body stays as it came, compressed or not.
-    let is_encoded = head.headers.contains_key(header::CONTENT_ENCODING);
+    // The node checks the token. The body stays as it came, compressed or not.
     let limit = apis793::MAX_REQUEST as u64;
     let arrived = receive(&service.passing_memory, &head.headers, body, limit).await?;
     let turn = Service::turn(&service.passing).await?;
     let bytes = Bytes::from_owner(arrived);
+    let codec = codec_of(&head, &bytes);
     let origin = Origin::of(Source::Proxy, &head.headers);
     let mut passed = hyper::Request::builder().method(head.method).uri(head.uri);
     let of_connection = of_connection_in(&head.headers);
     for (name, value) in &head.headers {
         // An answer whose copy is kept must not be compressed.
-        let compresses = watched && name == header::ACCEPT_ENCODING;
+        let compresses = codec.is_some() && name == header::ACCEPT_ENCODING;
         if !compresses && !of_connection.contains(name) {
             passed = passed.header(name, value);
         }
@@ -55,10 +53,10 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
     let request = passed.body(Full::new(bytes.clone())).map_err(problem::internal)?;
     let answer = node.pass(request).await?;
     let (mut head, body) = answer.into_parts();
-    let copied = watched
-        && head.status == StatusCode::OK
-        && needs(&head.headers, &[OCTETS]).is_ok()
-        && !is_encoded;
+    let copied = codec.filter(|codec| {
+        let kind = if *codec == Codec::Json { JSON } else { OCTETS };
+        head.status == StatusCode::OK && needs(&head.headers, &[kind]).is_ok()
+    });
     let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
     let length: Option<u64> = announced.and_then(|length| length.parse().ok());
     for name in of_connection_in(&head.headers) {
@@ -67,16 +65,33 @@ pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Res
         }
     }
     let passed_on = match copied {
-        false => Body::from_stream(body.into_data_stream()),
-        true => {
+        None => Body::from_stream(body.into_data_stream()),
+        Some(codec) => {
             let (passed_on, parts) = divert(body);
             let limit = node.limit();
-            let copy = Copy { path, origin, request: bytes, parts, length, limit };
+            let copy = Copy { codec, origin, request: bytes, parts, length, limit };
             tokio::spawn(copy.keep(Arc::clone(&service), turn));
             passed_on
         }
     };
     Ok(Response::from_parts(head, passed_on).into_response())
+}
+
+/// Returns the codec of the answer to a request; `None` if the answer has no witness, or the request is compressed.
+fn codec_of(head: &Parts, body: &[u8]) -> Option<Codec> {
+    if head.method != Method::POST || head.headers.contains_key(header::CONTENT_ENCODING) {
+        return None;
+    }
+    match head.uri.path() {
+        apis773::PATH => Some(Codec::Apis773),
+        apis793::PATH => Some(Codec::Apis793),
+        "/" if media_type(&head.headers).eq_ignore_ascii_case(JSON)
+            && json::asks_for_witness(body) =>
+        {
+            Some(Codec::Json)
+        }
+        _ => None,
+    }
 }
 
 /// Returns the body for the caller, and the parts of its copy, which arrive as the caller reads.
@@ -133,7 +148,7 @@ enum Part {
 
 /// An answer of which a copy is made as it passes.
 struct Copy {
-    path: String,
+    codec: Codec,
     origin: Origin,
     request: Bytes,
     parts: UnboundedReceiver<Part>,
@@ -174,21 +189,46 @@ impl Copy {
             }
         };
         let store = Arc::clone(service.store());
-        let Self { path, origin, request, .. } = self;
+        let Self { codec, origin, request, .. } = self;
         let kept = blocking(move || {
             let _turn = turn;
-            let (envelope, hashes) = match path.as_str() {
-                apis773::PATH => Parameters::decode(&request)
-                    .map(|it| (it.envelope, Some(it.blob_hashes)))
-                    .map_err(|(_, error)| problem::ssz(error))?,
-                _ => (Envelope::decode(&request).map_err(StoreError::from)?, None),
-            };
-            let answer = decode_answer(&path, &bytes).map_err(StoreError::from)?;
-            Ok(store.answer(origin, &envelope, hashes.as_deref(), &answer)?)
+            accept(&store, origin, codec, &request, bytes)
         });
         match kept.await {
             Ok(_) => service.wake(),
             Err(problem) => tracing::warn!(why = problem.detail, "an answer was not copied"),
         }
     }
+}
+
+/// Accepts the witness in the answer to a request.
+fn accept(
+    store: &WitnessStore,
+    origin: Origin,
+    codec: Codec,
+    request: &[u8],
+    answer: Received,
+) -> Result<Record, Problem> {
+    let (envelope, hashes) = match codec {
+        Codec::Apis793 => (Envelope::decode(request).map_err(StoreError::from)?, None),
+        Codec::Apis773 | Codec::Json => {
+            let read = match codec {
+                Codec::Json => json::parameters_of_call(request),
+                _ => Parameters::decode(request),
+            };
+            let Parameters { envelope, blob_hashes } = read.map_err(bad_json)?;
+            (envelope, Some(blob_hashes))
+        }
+    };
+    let fetched = match codec {
+        Codec::Json => {
+            let status: PayloadStatus =
+                json::result(&answer).map_err(|error| Problem::new(kind::NO_WITNESS, error))?;
+            Fetched::Json(status.read().map_err(|error| Problem::new(kind::INVALID_BODY, error))?)
+        }
+        codec => Fetched::Encoded(codec, answer),
+    };
+    let origin = origin.with_json(fetched.is_json());
+    let answer = fetched.answer().map_err(StoreError::from)?;
+    Ok(store.answer(origin, &envelope, hashes.as_deref(), &answer)?)
 }

@@ -3,6 +3,7 @@
 use super::Block;
 use crate::block;
 use crate::codec::json::{Parameters, RpcError, witness_to_json};
+use crate::codec::rlp::witness_to_rlp;
 use crate::codec::{Answer, Status, apis773, apis793};
 use crate::jwt::Secret;
 use crate::node::{Identity, OCTETS};
@@ -266,13 +267,17 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
         }
         .into(),
         "engine_getClientVersionV1" => serde_json::json!([identity()]).to_string().into(),
-        method if method.starts_with("engine_newPayload") => serde_json::json!({
-            "status": said.status.name(),
-            "latestValidHash": said.latest_valid_hash.map(|hash| hex(&hash)),
-            "validationError": said.validation_error,
-        })
-        .to_string()
-        .into(),
+        method if method.starts_with("engine_newPayload") => {
+            let mut status = serde_json::json!({
+                "status": said.status.name(),
+                "latestValidHash": said.latest_valid_hash.map(|hash| hex(&hash)),
+                "validationError": said.validation_error,
+            });
+            if let (Some(witness), true) = (said.witness, method.contains("WithWitness")) {
+                status["witness"] = hex(&witness_to_rlp(&witness)).into();
+            }
+            status.to_string().into()
+        }
         "debug_executionWitness" if node.debug == Debug::Missing => return unknown(&call.id),
         "debug_executionWitness" if call.params != serde_json::json!([hex(&hash)]) => {
             let error = RpcError { code: -32_602, message: "not a hash".into() };
