@@ -4,6 +4,7 @@ use crate::codec::json::{self, Parameters, RpcError, Said};
 use crate::codec::{Answer, Status, apis773, apis793};
 use crate::jwt::Secret;
 use crate::received::Received;
+use crate::store::{Place, RecordState};
 use bytes::Bytes;
 use hekaton_witness_format::ssz::SszError;
 use hekaton_witness_format::{ExecutionWitness, Fork};
@@ -311,6 +312,40 @@ impl Node {
     pub async fn push(&self, is_json: bool, body: Vec<u8>) -> Result<Received, NodeError> {
         let kind = if is_json { JSON } else { OCTETS };
         self.ask(Method::POST, "/v1/witness", kind, &[], body).await
+    }
+
+    /// Asks an intake service for a page of its records (`GET /v1/witness`). Returns the answer, which is a
+    /// [`Page`](crate::store::Page).
+    ///
+    /// # Errors
+    /// If it does not answer, or refuses.
+    pub async fn records(
+        &self,
+        state: Option<RecordState>,
+        after: Option<&Place>,
+        limit: u16,
+    ) -> Result<Received, NodeError> {
+        let mut path = format!("/v1/witness?limit={limit}");
+        path.extend(state.map(|state| format!("&status={}", state.name())));
+        path.extend(after.map(|after| format!("&after={after}")));
+        self.ask(Method::GET, &path, JSON, &[], vec![]).await
+    }
+
+    /// Asks an intake service for the record of a block (`GET /v1/witness/HASH`). Returns the answer, which is the record.
+    ///
+    /// # Errors
+    /// If it does not answer, or has none.
+    pub async fn record(&self, block: &str) -> Result<Received, NodeError> {
+        self.ask(Method::GET, &format!("/v1/witness/{block}"), JSON, &[], vec![]).await
+    }
+
+    /// Asks an intake service to treat a block as if it had arrived again (`POST /v1/witness/HASH/resubmit`). Returns the answer,
+    /// which is the record.
+    ///
+    /// # Errors
+    /// If it does not answer, or has no record of the block.
+    pub async fn resubmit(&self, block: &str) -> Result<Received, NodeError> {
+        self.ask(Method::POST, &format!("/v1/witness/{block}/resubmit"), JSON, &[], vec![]).await
     }
 
     /// Calls a method of JSON-RPC, and returns the whole answer.

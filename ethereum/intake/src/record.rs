@@ -21,6 +21,17 @@ pub enum Source {
     Push,
 }
 
+impl Source {
+    /// Returns the name that records have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Proxy => "proxy",
+            Self::Push => "push",
+        }
+    }
+}
+
 /// The origin of a witness: the way in which it arrived, and the `traceparent` of the request, if it had one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -134,6 +145,11 @@ impl Record {
             aside: self.aside,
         };
         Some((hash(&self.block)?, link))
+    }
+
+    /// Returns the record of a block that has arrived again. It may be back after a re-org; submitting the same job again is harmless.
+    pub(crate) fn again(self, accepted: u64) -> Self {
+        Self { accepted, pending: true, aside: false, refused: None, ..self }
     }
 
     /// Returns the record with another witness of the block added to its unused ones.

@@ -3,6 +3,7 @@
 mod body;
 mod pass;
 mod ready;
+mod records;
 
 use self::ready::Readiness;
 use crate::codec::apis793;
@@ -14,8 +15,7 @@ use crate::record::{Origin, Record, Source};
 use crate::store::{StoreError, WitnessStore};
 use crate::submitter::JobSubmitter;
 use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -227,30 +227,6 @@ async fn fetch(
     Ok((StatusCode::ACCEPTED, Json(record)))
 }
 
-/// `GET /v1/witness/{block}`.
-async fn record(
-    State(service): Shared,
-    headers: HeaderMap,
-    block: Result<Path<String>, PathRejection>,
-) -> Result<Json<Record>, Problem> {
-    service.authorize(&headers)?;
-    let Path(block) =
-        block.map_err(|error| Problem::new(kind::INVALID_REQUEST, error.body_text()))?;
-    let name = block.strip_prefix("0x").unwrap_or(&block).to_owned();
-    // The name becomes part of a file's path. Nothing but a hash may get through, or `..` would
-    // lead out of the folder.
-    if crate::branch::hash(&name).is_none() {
-        let why = "a block is named by its hash: 64 lowercase hexadecimal digits";
-        return Err(Problem::new(kind::INVALID_REQUEST, why));
-    }
-    let store = Arc::clone(service.store());
-    let found = blocking(move || Ok(store.record(&name)?)).await?;
-    found.map(Json).ok_or_else(|| {
-        let why = format!("there is no witness of block {block}");
-        Problem::new(kind::NO_WITNESS_OF_BLOCK, why)
-    })
-}
-
 async fn health() -> StatusCode {
     StatusCode::NO_CONTENT
 }
@@ -311,8 +287,9 @@ async fn same_site(request: Request, next: Next) -> Response {
 /// Returns the routes of the service.
 pub fn router(service: Arc<Service>) -> Router {
     Router::new()
-        .route("/v1/witness", post(push))
-        .route("/v1/witness/{block}", get(record))
+        .route("/v1/witness", get(records::page).post(push))
+        .route("/v1/witness/{block}", get(records::record))
+        .route("/v1/witness/{block}/resubmit", post(records::resubmit))
         .route("/v1/fetch", post(fetch))
         .route("/healthz", get(health))
         .route("/readyz", get(ready))

@@ -1,6 +1,8 @@
 //! Stores witnesses that have arrived: each is checked, and gets a record. Jobs are made of the records
 //! ([`JobSubmitter`](crate::submitter::JobSubmitter)).
 
+mod records;
+
 use crate::branch::Tree;
 use crate::canonical::{Admitted, Options, admit};
 use crate::check::{CheckError, check_block, check_keys};
@@ -16,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use records::{MAX_PAGE, Page, Place, RecordState};
 
 /// The number of bytes that are written to see whether there is space: the size of a record.
 const PROBE: usize = 4_096;
@@ -279,24 +283,12 @@ impl WitnessStore {
             Some(known)
                 if known.job.is_some() || known.nodes + known.codes >= new.nodes + new.codes =>
             {
-                // The block may be back after a re-org. Submitting the same job again is harmless.
-                let accepted = new.accepted;
-                let again = Record { pending: true, aside: false, refused: None, ..known };
-                Record { accepted, ..again }.beside(new.witness)
+                known.again(new.accepted).beside(new.witness)
             }
             Some(known) => Record { others: known.others, ..new }.beside(known.witness),
             None => new,
         };
-        let record = Record { order: tree.next(), ..merged };
-        self.write(&record)?;
-        // Only once the record exists: thus `prune` either lists it or finds it noted.
-        if let Some(fresh) = &mut *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) {
-            fresh.extend(record.blobs());
-        }
-        if let Some((block, link)) = record.link() {
-            tree.insert(block, link);
-        }
-        Ok(record)
+        self.put(&mut tree, merged)
     }
 
     fn path(&self, block: &str) -> PathBuf {

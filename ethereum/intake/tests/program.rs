@@ -124,6 +124,39 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Lists the record of the only block of a service, prints it, and submits it again.
+fn records_are_listed(service: &Running, path: &Path) {
+    let to = ["--to", &service.address];
+    let ask = |arguments: &[&str]| run(&[arguments, &to].concat(), path);
+    let listed = ask(&["--json", "list", "--status", "pending", "--limit", "1"]);
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
+    let record: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let block = record["block"].as_str().unwrap();
+    let line = format!("block 2 {block}: push, pending\n");
+    assert_eq!(text(&ask(&["list"]).stdout), line);
+    assert_eq!(text(&ask(&["list", "--status", "aside"]).stdout), "");
+    assert_eq!(text(&ask(&["list", "--after", &format!("2-{block}")]).stdout), "");
+    let upper = format!("0x{}", block.to_uppercase());
+    assert!(text(&ask(&["get", &upper]).stdout).contains("\"source\": \"push\""));
+    let again = ask(&["--json", "resubmit", block]);
+    let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert!(again["order"].as_u64() > record["order"].as_u64(), "{again}");
+    let zeros = "0".repeat(64);
+    for (arguments, code, why) in [
+        (&["get", &zeros][..], 1, "there is no witness of block"),
+        (&["resubmit", &zeros], 1, "there is no witness of block"),
+        (&["get", "x"], 2, "64 hexadecimal digits"),
+        (&["list", "--limit", "0"], 2, "1..=1000"),
+        (&["list", "--after", "5"], 2, "a height, a hyphen"),
+    ] {
+        let out = ask(arguments);
+        assert_eq!(out.status.code(), Some(code), "{arguments:?}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(why), "{arguments:?}: {}", text(&out.stderr));
+    }
+    let out = run(&["list", "--to", "http://127.0.0.1:9"], path);
+    assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
+}
+
 #[test]
 fn the_command_line_does_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,6 +178,7 @@ fn the_command_line_does_all_of_it() {
         .unwrap();
     assert_eq!(answer.status(), 202);
     assert_eq!(std::fs::read_dir(path.join("pushed/blocks")).unwrap().count(), 1);
+    records_are_listed(&service, path);
 
     // Blocks of other forks.
     for fork in ["shanghai", "cancun", "prague", "osaka", "amsterdam"] {

@@ -64,7 +64,7 @@ fn refusals_say_what_to_do() {
             415,
             "accept-encoding: gzip",
         ),
-        (format!("GET /v1/witness HTTP/1.1\r\n{close}\r\n"), 405, "allow: post"),
+        (format!("PUT /v1/witness HTTP/1.1\r\n{close}\r\n"), 405, "allow: get,head,post"),
         (format!("DELETE /v1/fetch HTTP/1.1\r\n{close}\r\n"), 405, "allow: post"),
         (post("/readyz", ""), 405, "allow: get,head"),
         (

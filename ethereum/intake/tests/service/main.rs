@@ -4,6 +4,7 @@ mod canonical;
 mod forks;
 mod http;
 mod ready;
+mod records;
 mod rpc;
 
 use hekaton_intake::Jobs;

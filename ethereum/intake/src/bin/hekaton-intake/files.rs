@@ -1,12 +1,11 @@
 //! The commands on files with witnesses, in SSZ or JSON: `check`, and `push` to a service.
 
-use crate::output::{bad_file, runtime, secret, show};
+use crate::output::{Target, bad_file, runtime, show};
 use clap::Args;
-use hekaton_intake::Problem;
 use hekaton_intake::canonical::{Admitted, Options, admit};
 use hekaton_intake::check::{CheckError, check_block, check_keys, parent_of};
 use hekaton_intake::codec::json::{JsonPush, Parameters, witness_from_json, witness_to_json};
-use hekaton_intake::node::{MAX_WITNESS, Node, NodeError};
+use hekaton_intake::node::MAX_WITNESS;
 use hekaton_intake::record::Record;
 use hekaton_service::program::{Failure, exit, failure, print};
 use hekaton_witness_format::{Envelope, ExecutionWitness, Push as Body};
@@ -55,12 +54,8 @@ pub(crate) struct Check {
 pub(crate) struct Push {
     #[command(flatten)]
     files: Files,
-    /// The address of the service
-    #[arg(long, value_name = "ADDRESS", default_value = "http://127.0.0.1:8561")]
-    to: String,
-    /// A file with the secret that the service shares with senders: 64 hexadecimal digits
-    #[arg(long, value_name = "FILE")]
-    secret: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Reads a file of at most `limit` bytes.
@@ -202,8 +197,7 @@ fn check_one(found: &Found, options: Options) -> Result<(u64, Admitted), CheckEr
 
 pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
     let block = arguments.files.parameters.as_deref().map(parameters).transpose()?;
-    let secret = secret(arguments.secret.as_ref())?;
-    let service = Node::new(&arguments.to, secret, false, MAX_WITNESS);
+    let service = arguments.target.client()?;
     let runtime = runtime()?;
     for path in &arguments.files.files {
         let wrong = |why: String| failure(exit::REFUSED, format!("{}: {why}", path.display()));
@@ -222,22 +216,8 @@ pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
                 }
             }
         };
-        let answer =
-            runtime.block_on(service.push(is_json, body)).map_err(|error| match error {
-                NodeError::Refused { status, body, .. } => {
-                    let problem = serde_json::from_str::<Problem>(&body);
-                    let why = problem.map_or(body, |problem| problem.detail);
-                    // With these statuses, the file is at fault. After any other status, the same
-                    // command may succeed later, so scripts must be able to tell the cases apart.
-                    let is_wrong = [400, 413, 415, 422].contains(&status);
-                    let code = if is_wrong { exit::REFUSED } else { exit::FAILED };
-                    failure(code, format!("{}: {why} (status {status})", path.display()))
-                }
-                error => failure(exit::FAILED, error),
-            })?;
-        let record: Record = serde_json::from_slice(&answer).map_err(|error| {
-            failure(exit::FAILED, format!("{}: cannot read the answer: {error}", arguments.to))
-        })?;
+        let answer = runtime.block_on(service.push(is_json, body));
+        let record: Record = arguments.target.read(path.display(), answer)?;
         show(json, &record)?;
     }
     Ok(())

@@ -2,13 +2,13 @@
 
 mod files;
 mod output;
+mod records;
 
 use clap::{Args, Parser, Subcommand};
 use files::{Check, Push, check, push, read};
 use hekaton_intake::Jobs;
 use hekaton_intake::canonical::Options;
 use hekaton_intake::codec::json::witness_to_json;
-use hekaton_intake::hash;
 use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
 use hekaton_intake::record::{Origin, Source};
 use hekaton_intake::service::{Service, serve};
@@ -18,6 +18,7 @@ use hekaton_intake::submitter::JobSubmitter;
 use hekaton_orchestrator_client::Client;
 use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note, on_stop, print};
 use output::{bad_file, runtime, secret, show};
+use records::{List, OfBlock, block_hash};
 use serde::Serialize;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 const EXIT_CODES: &str = "Exit codes:
   0  done
-  1  a witness or its block is wrong, or the node has not executed it
+  1  a witness or its block is wrong, the node has not executed it, or there is no record of it
   2  the command line is wrong
   3  a file or folder cannot be used
   4  the node or the service does not answer";
@@ -53,6 +54,12 @@ enum Command {
     Check(Check),
     /// Send such files to a running service
     Push(Push),
+    /// List the records of a running service, the highest blocks first
+    List(List),
+    /// Print the record of a block
+    Get(OfBlock),
+    /// Treat a block as if it had arrived again: its branch is followed, and its job is created if it is missing
+    Resubmit(OfBlock),
     /// Write a synthetic block with its witness to a file, as the body of `POST /v1/witness`
     StandIn(Make),
     /// Start a node that answers every request with a synthetic block
@@ -197,19 +204,13 @@ fn main() -> ExitCode {
         Command::Fetch(arguments) => fetch(arguments, json),
         Command::Check(arguments) => check(&arguments, json),
         Command::Push(arguments) => push(&arguments, json),
+        Command::List(arguments) => records::list(&arguments, json),
+        Command::Get(arguments) => records::get(&arguments, json),
+        Command::Resubmit(arguments) => records::resubmit(&arguments, json),
         Command::StandIn(arguments) => make(&arguments, json),
         Command::StandInNode(arguments) => make_node(&arguments, json),
     };
     finish(done.map(|()| 0))
-}
-
-/// Parses a hash in the form that records and jobs use.
-fn block_hash(text: &str) -> Result<String, String> {
-    let digits = text.strip_prefix("0x").unwrap_or(text).to_ascii_lowercase();
-    match hash(&digits) {
-        Some(_) => Ok(digits),
-        None => Err("a block is named by its hash: 64 hexadecimal digits".into()),
-    }
 }
 
 /// Reads the token of a tenant.
