@@ -183,7 +183,8 @@ mod tests {
             assert_eq!(report.notices, []);
             for found in &report.unique {
                 let verdicts = &found.verdicts;
-                assert_eq!((&verdicts.free[..], &verdicts.undecided[..]), (&[][..], &[][..]));
+                // What it reads from memory is tied by a bus.
+                assert_eq!((&verdicts.free[..], verdicts.undecided_counts()[0]), (&[][..], 0));
                 assert_eq!(found.without_effect, [""; 0]);
             }
             assert_eq!(report.public_values, [total(&input)]);

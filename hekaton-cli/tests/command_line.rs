@@ -626,7 +626,8 @@ fn public_values_and_pinned_keys() {
     let text = ok(&check);
     assert!(text.contains("type 'link', subcircuit 0: given what it reads"), "{text}");
     assert!(text.contains("1 of 1 outputs"), "{text}");
-    let second = [&check[..], &["--second", &f.path("second")]].concat();
+    let second = f.path("second");
+    let second = [&check[..], &["--second", &second]].concat();
     fails(2, "--second is for circuits from circom", &second);
     fails(
         2,

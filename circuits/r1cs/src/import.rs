@@ -77,7 +77,7 @@ impl Monolith {
             wires: counts.wires,
             outputs: counts.outputs,
             inputs: counts.inputs,
-            private_inputs: Some(file.private_inputs()?),
+            private_inputs: file.private_inputs()?,
             without_wires: system.without_wires().to_vec(),
         };
         Self::new(source, system, names)

@@ -130,35 +130,39 @@ impl R1csFile {
         self.labels
     }
 
-    /// The number of wires that are private inputs: those that follow the public ones.
+    /// The number of wires that are private inputs: those that follow the public ones. `None` if labels do not show it.
     ///
     /// circom's header counts those that its simplification removed, too, but labels are numbered before it, in the order of
-    /// outputs, public inputs and private inputs.
+    /// outputs, public inputs and private inputs. Taken for an input, another wire would make what nothing ties look tied.
     ///
     /// # Errors
     /// If the labels cannot be read.
-    pub fn private_inputs(&self) -> Result<u32, FileError> {
+    pub fn private_inputs(&self) -> Result<Option<u32>, FileError> {
         let Counts { wires, private_inputs, .. } = self.counts;
         let public = self.counts.public();
-        let most = private_inputs.min(wires - 1 - public);
-        let labels = self.container.length_of(LABELS) / LABEL;
-        if labels < u64::from(public) + u64::from(most) + 1 {
-            return Ok(most);
+        if self.container.length_of(LABELS) / LABEL < u64::from(wires) {
+            return Ok(None);
         }
         let mut reader = self.container.reader(LABELS)?;
-        let last = u64::from(public) + u64::from(private_inputs);
         for wire in 0..=public {
-            // Another numbering says nothing of inputs.
             if reader.u64("a label")? != u64::from(wire) {
-                return Ok(most);
+                return Ok(None);
             }
         }
-        for count in 0..most {
-            if reader.u64("a label")? > last {
-                return Ok(count);
+        let (first, mut last) = (u64::from(public) + 1, u64::from(public));
+        let end = first + u64::from(private_inputs);
+        for wire in 0..wires - 1 - public {
+            let label = reader.u64("a label")?;
+            // They ascend in circom's files.
+            if label <= last {
+                return Ok(None);
             }
+            if label >= end {
+                return Ok(Some(wire));
+            }
+            last = label;
         }
-        Ok(most)
+        Ok(Some(wires - 1 - public))
     }
 
     /// The BLAKE3 digest of the file.

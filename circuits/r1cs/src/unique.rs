@@ -9,7 +9,7 @@ use crate::system::{System, Term};
 use crate::witness::WitnessFile;
 use ark_ff::AdditiveGroup;
 use hekaton_circuit::Fr;
-use hekaton_circuit::unique::{FalseRow, Question, Rows, TooManyRows, Verdicts, analyze};
+use hekaton_circuit::unique::{FalseRow, Question, Rows, Ties, TooManyRows, Verdicts, analyze};
 use std::collections::BTreeMap;
 
 /// The reason why a question cannot be asked.
@@ -25,10 +25,10 @@ pub enum UniqueError {
     /// The circuit is too large.
     #[error(transparent)]
     TooLarge(#[from] TooManyRows),
-    /// A circuit directory does not say which wires are private inputs.
+    /// Nothing says which wires are private inputs.
     #[error(
-        "this circuit directory does not say which wires are private inputs, as those of earlier versions: import the \
-         circuit again"
+        "nothing says which wires are private inputs: the labels of the .r1cs file are missing or not those of circom, or an \
+         earlier version imported it. Without the inputs, there is no telling what follows from them"
     )]
     NoPrivateInputs,
     /// The values do not satisfy a constraint.
@@ -66,7 +66,7 @@ impl Unique {
             wires: counts.wires,
             outputs: counts.outputs,
             inputs: counts.inputs,
-            private_inputs: file.private_inputs()?,
+            private_inputs: file.private_inputs()?.ok_or(UniqueError::NoPrivateInputs)?,
         })
     }
 
@@ -138,7 +138,8 @@ impl Unique {
         let inputs = self.inputs + self.private_inputs;
         let outputs: Vec<u32> = (1..=self.outputs).collect();
         let given: Vec<u32> = (1 + self.outputs..=self.outputs + inputs).collect();
-        let question = Question { rows: &self.rows, values, given: &given, outputs: &outputs };
+        let (rows, ties) = (&self.rows, &Ties::default());
+        let question = Question { rows, values, given: &given, outputs: &outputs, ties };
         let wrong = |FalseRow(row)| UniqueError::False(self.numbers[row]);
         let answer = analyze(&question).map_err(wrong)?;
         let others = self.wires - 1 - self.outputs - inputs;

@@ -128,7 +128,7 @@ fn private_inputs_are_counted_by_their_labels() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/unused-inputs-O1.r1cs");
     let file = R1csFile::open(&golden).unwrap();
     assert_eq!((file.counts().private_inputs, file.counts().wires), (4, 4));
-    assert_eq!(file.private_inputs().unwrap(), 2);
+    assert_eq!(file.private_inputs().unwrap(), Some(2));
     // The index has no constraint, and 4 values have.
     assert_eq!(of_file("fault-selector").counts(), [1, 0, 4]);
 }

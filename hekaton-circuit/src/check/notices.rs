@@ -2,9 +2,9 @@
 
 use crate::layout::Layout;
 use crate::layout::compact::Slot;
-use crate::layout::ids::{TypeId, WireId};
+use crate::layout::ids::{InstanceId, TypeId, WireId};
 use crate::synthesis::r1cs::R1cs;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A finding that is allowed, but probably not what the author meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,13 @@ pub enum Notice {
         slot: String,
         /// The first constraint that uses the slot.
         constraint: usize,
+    },
+    /// Instances read what follows from what they write, so that the prover may choose the values of the cycle.
+    Cycle {
+        /// The number of instances in cycles, or behind one.
+        instances: usize,
+        /// The name of a wire in one of them.
+        wire: String,
     },
     /// An instance reads a wire that it writes; only the first one of each type is pointed out.
     ReadsOwnWire {
@@ -59,6 +66,11 @@ impl std::fmt::Display for Notice {
                     more => write!(f, " (and in {} more instances)", more - 1),
                 }
             }
+            Self::Cycle { instances, wire } => write!(
+                f,
+                "{instances} subcircuits read what follows from what they write, wire {wire} among it: \
+                 each may be right, and the prover may still choose the values in the cycle"
+            ),
             Self::ReadsOwnWire { instance, wire } => {
                 write!(f, "instance {instance} reads wire {wire}, which it writes itself")
             }
@@ -79,6 +91,10 @@ pub(crate) fn notices(layout: &Layout, types: &[R1cs], are_stored: bool) -> Vec<
         out.extend(unused_slots(layout, types));
     }
     out.extend(own_wires(layout));
+    // The parts of an imported circuit share wires in both directions.
+    if !are_stored {
+        out.extend(cycle(layout));
+    }
     out
 }
 
@@ -119,6 +135,63 @@ fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
         }
     }
     out
+}
+
+/// Looks for instances that cannot be put into an order in which each reads only what earlier ones write.
+fn cycle(layout: &Layout) -> Option<Notice> {
+    let accesses = |instance: InstanceId| {
+        let start = layout.starts[instance.index()];
+        layout.slots.range(start, layout.slots(layout.type_of(instance)))
+    };
+    let mut writers: HashMap<u32, usize> = HashMap::new();
+    for instance in layout.instance_ids() {
+        let written = accesses(instance).filter_map(|slot| match slot {
+            Slot::Writes(wire) => Some(wire),
+            _ => None,
+        });
+        writers.extend(written.map(|wire| (wire, instance.index())));
+    }
+    // The instances that read from each one, and the number of those that each one still waits for.
+    let (mut readers, mut waits) =
+        (vec![Vec::new(); layout.instances()], vec![0_usize; layout.instances()]);
+    for instance in layout.instance_ids() {
+        let read: HashSet<usize> = accesses(instance)
+            .filter_map(|slot| match slot {
+                // An instance that reads its own wire has a notice of its own.
+                Slot::Reads(wire) => {
+                    writers.get(&wire).copied().filter(|it| *it != instance.index())
+                }
+                _ => None,
+            })
+            .collect();
+        waits[instance.index()] = read.len();
+        read.into_iter().for_each(|writer| readers[writer].push(instance.index()));
+    }
+    let mut ready: Vec<usize> = (0..waits.len()).filter(|instance| waits[*instance] == 0).collect();
+    let mut done = 0;
+    while let Some(instance) = ready.pop() {
+        done += 1;
+        for reader in &readers[instance] {
+            waits[*reader] -= 1;
+            if waits[*reader] == 0 {
+                ready.push(*reader);
+            }
+        }
+    }
+    // A wire that is written and read by instances that wait: those behind a cycle wait, too, but some wire of a cycle is one.
+    let waiting = |instance: usize| waits[instance] > 0;
+    let first = layout.instance_ids().filter(|instance| waiting(instance.index())).find_map(
+        |instance| {
+            accesses(instance).find_map(|slot| match slot {
+                Slot::Reads(wire) if writers.get(&wire).is_some_and(|writer| waiting(*writer)) => {
+                    Some(wire)
+                }
+                _ => None,
+            })
+        },
+    )?;
+    let wire = layout.wires.name(WireId(first)).to_string();
+    Some(Notice::Cycle { instances: layout.instances() - done, wire })
 }
 
 /// The first instance of each type that reads a wire that it writes.

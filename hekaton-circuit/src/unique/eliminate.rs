@@ -37,6 +37,7 @@ pub(super) fn eliminate<F: PrimeField>(state: &mut State<'_, F>, work: &mut usiz
             continue;
         }
         let reduced = reduce(component, state.uses, work);
+        out.cut_off |= *work == 0;
         for relation in reduced {
             // What was learned from the relations before need not be left out: they are relations of all differences,
             // and those of known values are zero.

@@ -34,11 +34,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most rounds of eliminations and case splits. Each follows from what the one before has found.
 const ROUNDS: usize = 64;
 
-/// The rows that all searches for second witnesses may look at.
+/// The terms that all searches for second witnesses may look at.
 const STEPS: usize = 20_000_000;
 
 /// The most variables that are changed in searches for second witnesses.
 const SEEDS: usize = 1_000;
+
+/// The number of variables in a row without a second witness after which the search ends.
+const FAILURES: usize = 200;
+
+/// The most numbers whose other bits are tried in searches.
+const NUMBERS: usize = 1_000;
 
 /// A witness, and what is given.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +57,35 @@ pub struct Question<'a, F> {
     pub given: &'a [u32],
     /// The variables whose values matter.
     pub outputs: &'a [u32],
+    /// The constraints on variables in addition to rows.
+    pub ties: &'a Ties<F>,
+}
+
+/// Constraints on variables in addition to rows.
+#[derive(Clone, Debug)]
+pub struct Ties<F> {
+    /// Variables that constraints contain which are not known here. A second witness does not change them, since nothing would show
+    /// that these constraints still hold.
+    pub held: Vec<u32>,
+    /// Functions, such as look-ups of values by their keys.
+    pub functions: Vec<Function<F>>,
+    /// Variables that are numbers of this many bits.
+    pub ranges: Vec<(u32, u32)>,
+}
+
+impl<F> Default for Ties<F> {
+    fn default() -> Self {
+        Self { held: Vec::new(), functions: Vec::new(), ranges: Vec::new() }
+    }
+}
+
+/// A linear combination of variables that is a function of others.
+#[derive(Clone, Debug)]
+pub struct Function<F> {
+    /// The variables that determine it.
+    pub arguments: Vec<u32>,
+    /// The variables of the combination, with their factors.
+    pub value: Vec<(u32, F)>,
 }
 
 /// The verdicts on all values.
@@ -148,22 +183,26 @@ pub struct FalseRow(pub usize);
 /// # Panics
 /// If a row, `given` or `outputs` have a variable that has no value.
 pub fn analyze<F: PrimeField>(question: &Question<'_, F>) -> Result<Answer<F>, FalseRow> {
-    let Question { rows, values, given, outputs } = *question;
+    let Question { rows, values, given, outputs, ties } = *question;
     assert!(rows.variables() as usize <= values.len(), "all variables have values");
     if let Some(row) = rows.first_false(values) {
         return Err(FalseRow(row));
     }
     let uses = Uses::new(rows, values.len());
     let mut state = State::new(rows, &uses, values, given.iter().copied());
+    state.set_ties(ties);
     let (mut cut_off, mut work) = (false, eliminate::WORK);
     for round in 0..=ROUNDS {
         state.run();
-        let unknown = state.unknown_variables().next().is_some();
-        if !unknown {
+        while state.apply(&ties.functions) {
+            state.run();
+        }
+        cut_off = false;
+        if state.unknown_variables().next().is_none() {
             break;
         }
         let eliminated = eliminate::eliminate(&mut state, &mut work);
-        cut_off = eliminated.cut_off || round == ROUNDS;
+        cut_off = eliminated.cut_off || state.is_cut_off() || round == ROUNDS;
         if !eliminated.progress && !cases::split(&mut state) {
             break;
         }
@@ -176,25 +215,31 @@ pub fn analyze<F: PrimeField>(question: &Question<'_, F>) -> Result<Answer<F>, F
     Ok(Answer { free, undecided, second, rules: state.reasons, cut_off })
 }
 
-/// The rows that a search for a witness with another input may look at.
+/// The work of a search for a witness with another input.
 const EFFECT_STEPS: usize = 20_000;
 
-/// Reports whether a given value has an effect on outputs at a witness: `false` if it can have three other values, a neighbor, another
+/// The given variables among `inputs` without an effect on outputs at a witness: each can have three other values, a neighbor, another
 /// bit and a large one, with the same outputs and other given values.
-pub fn has_effect<F: PrimeField>(question: &Question<'_, F>, input: u32) -> bool {
-    let Question { rows, values, given, outputs } = *question;
+pub fn without_effect<F: PrimeField>(question: &Question<'_, F>, inputs: &[u32]) -> Vec<u32> {
+    let Question { rows, values, given, outputs, ties } = *question;
     let uses = Uses::new(rows, values.len());
-    let fixed = given.iter().chain(outputs).copied().filter(|variable| *variable != input);
+    let fixed = given.iter().chain(outputs).copied();
     let mut state = State::new(rows, &uses, values, fixed);
-    state.run();
-    let value = state.value(input);
-    let bit = if value.is_one() { F::ZERO } else { F::ONE };
-    let changes = [value + F::ONE, bit, value + F::from(u128::MAX)];
-    let is_possible = |other: &F| {
-        let mut steps = EFFECT_STEPS;
-        second::search(&state, &World::from([(input, *other)]), STRATEGIES[0], &mut steps).is_some()
+    state.set_ties(ties);
+    let has_none = |input: &u32| {
+        let value = values[*input as usize];
+        let bit = if value.is_one() { F::ZERO } else { F::ONE };
+        let changes = [value + F::ONE, bit, value + F::from(u128::MAX)];
+        state.release(*input);
+        let is_possible = |other: &F| {
+            let (seeds, mut steps) = (World::from([(*input, *other)]), EFFECT_STEPS);
+            second::search(&state, &seeds, STRATEGIES[0], &mut steps).is_some()
+        };
+        let has_none = changes.iter().all(is_possible);
+        state.fix(*input);
+        has_none
     };
-    !changes.iter().all(is_possible)
+    inputs.iter().copied().filter(has_none).collect()
 }
 
 /// The findings of searches.
@@ -207,7 +252,7 @@ struct Found<F> {
 impl<F: PrimeField> Found<F> {
     /// Looks for second witnesses in which unknowns differ, outputs first.
     fn search(&mut self, state: &State<'_, F>, outputs: &[u32]) {
-        let mut steps = STEPS;
+        let (mut steps, mut failures) = (STEPS, 0);
         let is_output: BTreeSet<u32> = outputs.iter().copied().collect();
         let mut inner: Vec<u32> =
             state.unknown_variables().filter(|v| !is_output.contains(v)).collect();
@@ -237,8 +282,12 @@ impl<F: PrimeField> Found<F> {
                     self.note(state, world, &is_output);
                 }
             }
+            failures = if self.free.contains_key(&variable) { 0 } else { failures + 1 };
+            if failures == FAILURES {
+                break;
+            }
         }
-        for case in cases::numbers(state).into_iter().flatten() {
+        for case in cases::numbers(state).into_iter().flatten().take(NUMBERS) {
             let changed = case.into_iter().filter(|(v, value)| *value != state.value(*v));
             let seeds: World<F> = changed.collect();
             if let Some(world) = second::search(state, &seeds, STRATEGIES[0], &mut steps) {

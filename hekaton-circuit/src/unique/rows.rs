@@ -71,6 +71,11 @@ impl<F: PrimeField> Rows<F> {
         &self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
+    /// The number of entries of a row.
+    pub(super) fn length(&self, row: usize) -> usize {
+        (self.starts[3 * row + 3] - self.starts[3 * row]) as usize
+    }
+
     /// The variables of one side of a row with their coefficients.
     pub(super) fn terms(&self, row: usize, side: usize) -> impl Iterator<Item = (u32, F)> + Clone {
         self.entries_of(row, side).iter().map(|[v, k]| (*v, self.coefficients[*k as usize]))

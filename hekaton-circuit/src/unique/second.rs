@@ -36,7 +36,7 @@ pub(super) fn search<F: PrimeField>(
     strategy: Strategy,
     steps: &mut usize,
 ) -> Option<World<F>> {
-    if seeds.iter().any(|(variable, value)| !state.allows(*variable, *value)) {
+    if seeds.iter().any(|(v, value)| state.is_held(*v) || !state.allows(*v, *value)) {
         return None;
     }
     let times = seeds.keys().map(|variable| (*variable, strategy.changes)).collect();
@@ -51,7 +51,8 @@ pub(super) fn search<F: PrimeField>(
         let Some(row) = queue.pop() else {
             return search.is_witness().then_some(search.world);
         };
-        *steps = steps.checked_sub(1)?;
+        // By the length of the row, since a wide one takes longer.
+        *steps = steps.checked_sub(state.rows.length(row))?;
         if !search.holds(row) {
             for (variable, value) in search.repair(row)? {
                 *search.times.entry(variable).or_default() += 1;
@@ -115,7 +116,7 @@ impl<F: PrimeField> Search<'_, '_, F> {
     fn may_change(&self, variable: u32) -> bool {
         let most = if self.state.other(variable).is_some() { 1 } else { self.strategy.changes };
         let times = self.times.get(&variable).copied().unwrap_or(0);
-        !self.state.is_known(variable) && times < most
+        !self.state.is_known(variable) && !self.state.is_held(variable) && times < most
     }
 
     /// The value of a variable on one side of a row with which the row holds.

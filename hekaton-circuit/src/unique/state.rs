@@ -2,8 +2,10 @@
 
 use super::bounds::{Finding, Interval, Term, examine};
 use super::rows::{ONE, Rows, Uses};
-use ark_ff::PrimeField;
-use hashbrown::HashMap;
+use super::{Function, Ties};
+use ark_ff::{BigInteger, PrimeField};
+use hashbrown::{HashMap, HashSet};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// The most unknowns of a row that the rules for integers look at: more than the bits of an element.
@@ -21,6 +23,8 @@ pub enum Rule {
     Roots,
     /// A relation among bounded values that holds over the integers.
     Integers,
+    /// A function of values that are determined.
+    Function,
     /// Several linear rows together.
     Elimination,
     /// All other values contradict a row.
@@ -34,7 +38,12 @@ pub(super) struct State<'a, F: PrimeField> {
     pub(super) uses: &'a Uses,
     /// The witness.
     pub(super) values: &'a [F],
-    known: Vec<bool>,
+    /// For searches, a variable may be unknown for a time, although no row counts it.
+    known: Vec<Cell<bool>>,
+    /// Variables that a second witness does not change.
+    held: HashSet<u32>,
+    /// A row was too wide for the rules.
+    cut_off: bool,
     /// The only other value that is possible, as a difference from the witness.
     other: HashMap<u32, F>,
     intervals: HashMap<u32, (Interval<F::BigInt>, u8)>,
@@ -57,10 +66,10 @@ impl<'a, F: PrimeField> State<'a, F> {
         values: &'a [F],
         given: impl IntoIterator<Item = u32>,
     ) -> Self {
-        let mut known = vec![false; values.len()];
-        known[ONE as usize] = true;
-        given.into_iter().for_each(|variable| known[variable as usize] = true);
-        let is_unknown = |[variable, _]: &&[u32; 2]| !known[*variable as usize];
+        let known = vec![Cell::new(false); values.len()];
+        known[ONE as usize].set(true);
+        given.into_iter().for_each(|variable| known[variable as usize].set(true));
+        let is_unknown = |[variable, _]: &&[u32; 2]| !known[*variable as usize].get();
         let count = |row: usize, side: usize| {
             u32::try_from(rows.entries_of(row, side).iter().filter(is_unknown).count())
                 .expect("`Rows::new` refuses more entries")
@@ -74,6 +83,8 @@ impl<'a, F: PrimeField> State<'a, F> {
             uses,
             values,
             known,
+            held: HashSet::new(),
+            cut_off: false,
             other: HashMap::new(),
             intervals: HashMap::new(),
             unknown,
@@ -83,6 +94,59 @@ impl<'a, F: PrimeField> State<'a, F> {
             reasons: BTreeMap::new(),
             progress: 0,
         }
+    }
+
+    /// Takes note of constraints that are not rows.
+    pub(super) fn set_ties(&mut self, ties: &Ties<F>) {
+        self.held = ties.held.iter().copied().collect();
+        for (variable, bits) in &ties.ranges {
+            // Such a range cannot wrap around: its reach is below the modulus.
+            if *bits >= F::MODULUS_BIT_SIZE.min(64) {
+                continue;
+            }
+            let (value, largest) = (self.value(*variable).into_bigint(), (1_u64 << bits) - 1);
+            let mut above = F::BigInt::from(largest);
+            // A value outside of its range is not a witness, and says nothing.
+            if value <= above {
+                above.sub_with_borrow(&value);
+                self.set_interval(*variable, Interval { below: value, above });
+            }
+        }
+    }
+
+    /// Applies functions whose arguments are known. Returns whether that determined or bounded a value.
+    pub(super) fn apply(&mut self, functions: &[Function<F>]) -> bool {
+        let before = self.progress;
+        for Function { arguments, value } in functions {
+            if arguments.iter().all(|argument| self.is_known(*argument)) {
+                let mut unknown: Vec<(u32, F)> =
+                    value.iter().copied().filter(|(v, _)| !self.is_known(*v)).collect();
+                merge(&mut unknown);
+                if !unknown.is_empty() {
+                    self.relation(&unknown, Rule::Function);
+                }
+            }
+        }
+        self.progress != before
+    }
+
+    /// Reports whether a second witness must not change a variable.
+    pub(super) fn is_held(&self, variable: u32) -> bool {
+        self.held.contains(&variable)
+    }
+
+    /// Reports whether a row was too wide for the rules.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.cut_off
+    }
+
+    /// Lets searches change a given variable, until it is fixed again. Rules do not count it, so none may run meanwhile.
+    pub(super) fn release(&self, variable: u32) {
+        self.known[variable as usize].set(false);
+    }
+
+    pub(super) fn fix(&self, variable: u32) {
+        self.known[variable as usize].set(true);
     }
 
     /// A number that rises whenever more becomes known.
@@ -95,7 +159,7 @@ impl<'a, F: PrimeField> State<'a, F> {
     }
 
     pub(super) fn is_known(&self, variable: u32) -> bool {
-        self.known[variable as usize]
+        self.known[variable as usize].get()
     }
 
     /// The variables that are not determined, in ascending order.
@@ -140,7 +204,7 @@ impl<'a, F: PrimeField> State<'a, F> {
     }
 
     pub(super) fn learn(&mut self, variable: u32, rule: Rule) {
-        if std::mem::replace(&mut self.known[variable as usize], true) {
+        if self.known[variable as usize].replace(true) {
             return;
         }
         self.progress += 1;
@@ -224,6 +288,8 @@ impl<'a, F: PrimeField> State<'a, F> {
         let [a, b, c] = self.unknown[row];
         match (a, b) {
             (0, 0) if c == 0 => {}
+            // Before the terms are collected, which each of many unknowns would cause.
+            (0, _) | (_, 0) if (a + b + c) as usize > WIDEST => self.cut_off = true,
             (0, _) | (_, 0) if self.bare[row] <= 1 || self.factor(row).is_zero() => {
                 let terms = self.linear(row);
                 self.relation(&terms, Rule::Integers);

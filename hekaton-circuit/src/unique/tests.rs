@@ -186,8 +186,8 @@ fn compare<F: PrimeField>(random: &mut Random, systems: usize) -> [usize; 4] {
         let case = Case::<F>::random(random);
         let (rows, outputs) = (case.rows(), [case.values.len() as u32 - 1]);
         assert_eq!(rows.first_false(&case.values), None);
-        let question =
-            Question { rows: &rows, values: &case.values, given: &case.given, outputs: &outputs };
+        let (values, given, ties) = (&case.values, &case.given, &Ties::default());
+        let question = Question { rows: &rows, values, given, outputs: &outputs, ties };
         let answer = analyze(&question).unwrap();
         let found = case.exhaust();
         for v in 1 + case.given.len() as u32..case.values.len() as u32 {

@@ -29,7 +29,9 @@ use hekaton_core::{
     prove_prepared, setup,
 };
 use hekaton_examples::monolith::Steps;
-use hekaton_r1cs::{Imported, Monolith, R1csFile, System, WitnessFile, system_of, witness_of};
+use hekaton_r1cs::{
+    Imported, Monolith, R1csFile, System, Unique, WitnessFile, system_of, witness_of,
+};
 use hekaton_standard::Merkle;
 use options::{Error, Options, WorkerRate};
 use rivals::WholeRun;
@@ -56,6 +58,9 @@ fn main() -> Result<(), Error> {
         (Some(r1cs), Some(wtns)) => (r1cs.clone(), wtns.clone()),
         _ => arkworks(folder.path(), 3 << options.log_rows)?,
     };
+    if options.unique {
+        return unique(&options, &source, &witness);
+    }
     if options.cut {
         return cut(&options, &Monolith::read(&source, None, |_, _| {})?);
     }
@@ -76,6 +81,45 @@ fn arkworks(folder: &Path, rows: u64) -> Result<(PathBuf, PathBuf), Error> {
     std::fs::write(&r1cs, R1csFile::bytes_of(&system_of(circuit)?, 1))?;
     std::fs::write(&wtns, WitnessFile::bytes_of(&witness_of(circuit)?))?;
     Ok((r1cs, wtns))
+}
+
+/// Asks which values follow from the inputs: time on one thread, and memory.
+fn unique(options: &Options, source: &Path, witness: &Path) -> Result<(), Error> {
+    let file = R1csFile::open(source)?;
+    let system = file.read(|_| {})?;
+    let (rows, entries) = (system.rows(), system.terms());
+    let before = private_memory();
+    let (bytes, (elapsed, result)) = peak_memory(before, || {
+        times(|| -> Result<_, Error> {
+            let question = Unique::of_file(&file, &system)?;
+            let values = question.values(&WitnessFile::open(witness)?)?;
+            let (verdicts, _) = question.verdicts(&values, |wire| wire.to_string())?;
+            Ok(verdicts)
+        })
+    });
+    let verdicts = result?;
+    let undecided: usize = verdicts.undecided_counts().iter().sum();
+    let per_million = |t: Duration| t.as_secs_f64() * 1e6 / rows as f64;
+    let line = Line {
+        bench: "check --unique",
+        size: rows,
+        threads: 1,
+        ours: per_million(elapsed.cpu),
+        rival: "limit",
+        theirs: 3.0,
+        unit: "CPU s a million rows",
+        larger_is_better: false,
+    };
+    line.print(options.run.json);
+    let wall = per_million(elapsed.wall);
+    Line { ours: wall, unit: "s a million rows", ..line }.print(options.run.json);
+    let (bench, bytes) = ("check --unique, memory", bytes as f64 / entries as f64);
+    Line { bench, ours: bytes, theirs: 200.0, unit: "bytes an entry", ..line }
+        .print(options.run.json);
+    let (bench, rival, theirs) = ("check --unique, undecided", "", f64::NAN);
+    Line { bench, ours: undecided as f64, rival, theirs, unit: "values", ..line }
+        .print(options.run.json);
+    Ok(())
 }
 
 /// Measures the cost of the cut of a circuit, against a limit and Mt-KaHyPar.

@@ -23,6 +23,9 @@ pub(crate) struct Options {
     /// fields, and do nothing else; takes minutes and 10 GiB.
     #[arg(long, conflicts_with = "r1cs")]
     pub(crate) ecdsa: bool,
+    /// Ask which values follow from the inputs, and do nothing else.
+    #[arg(long)]
+    pub(crate) unique: bool,
     /// Cut the circuit, and do nothing else.
     #[arg(long)]
     pub(crate) cut: bool,
