@@ -3,24 +3,28 @@
 //! The checker shares no assumptions with the components, so it finds their mistakes. Simulations and crash tests run it over their own
 //! histories; operators run it over the `audit` table of a database (`hekaton-orchestrator check`).
 
-use crate::bundle::{Bundle, bundle, bundles};
-use crate::record::{
-    Chain, Job, JobKey, JobState, Limits, Order, Publication, Task, TaskKey, TaskState, chain_key,
-    decode, log_name,
-};
+mod logs;
+
+use crate::record::{Job, JobKey, JobState, Limits, SessionId, Task, TaskKey, TaskState, decode};
 use crate::store::Entry;
-use crate::submissions::Path;
 use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A version of a record.
+/// A version of a record. A removal has an empty value.
 #[derive(Clone, Debug)]
 pub struct Version {
     /// The record as it was written.
     pub entry: Entry,
     /// The time of the write, in milliseconds of one clock.
     pub at: u64,
+}
+
+impl Version {
+    /// Reports whether the record was removed.
+    pub(crate) fn is_removal(&self) -> bool {
+        self.entry.value.is_empty()
+    }
 }
 
 /// Everything that was ever written, by revision.
@@ -30,6 +34,8 @@ pub struct History {
     pub free_millis: u64,
     /// Versions of records.
     pub records: Vec<Version>,
+    /// The revision up to which versions may be missing, except for those that are current or were until later.
+    pub pruned: u64,
     /// Entries of logs; their keys are the logs' names.
     pub logs: Vec<Entry>,
     /// The parameters of the liveness rule, if it is checked.
@@ -60,7 +66,7 @@ pub struct Violation {
 
 impl Default for History {
     fn default() -> Self {
-        Self { free_millis: 1_000, records: vec![], logs: vec![], liveness: None }
+        Self { free_millis: 1_000, records: vec![], pruned: 0, logs: vec![], liveness: None }
     }
 }
 
@@ -110,29 +116,43 @@ impl History {
 
     /// Returns the last version of each job.
     pub fn jobs(&self) -> BTreeMap<JobKey, Job> {
-        let jobs = self.records.iter().filter_map(|version| {
-            let key = version.entry.key.parse().ok()?;
-            Some((key, decode::<Job>(&version.entry).ok()?.value))
-        });
-        jobs.collect()
+        let mut jobs = BTreeMap::new();
+        for version in &self.records {
+            let Ok(key) = version.entry.key.parse::<JobKey>() else { continue };
+            if version.is_removal() {
+                jobs.remove(&key);
+            } else if let Ok(job) = decode::<Job>(&version.entry) {
+                jobs.insert(key, job.value);
+            }
+        }
+        jobs
     }
 
     /// Returns the last version of each task.
     pub fn tasks(&self) -> BTreeMap<TaskKey, Task> {
-        self.versions_of_tasks().map(|(_, key, task)| (key, task)).collect()
-    }
-
-    fn versions_of_tasks(&self) -> impl Iterator<Item = (&Version, TaskKey, Task)> {
-        self.records.iter().filter_map(|version| {
-            let key = version.entry.key.parse().ok()?;
-            Some((version, key, decode::<Task>(&version.entry).ok()?.value))
-        })
+        let mut tasks = BTreeMap::new();
+        for version in &self.records {
+            let Ok(key) = version.entry.key.parse::<TaskKey>() else { continue };
+            if version.is_removal() {
+                tasks.remove(&key);
+            } else if let Ok(task) = decode::<Task>(&version.entry) {
+                tasks.insert(key, task.value);
+            }
+        }
+        tasks
     }
 
     fn check_jobs(&self, found: &mut Vec<Violation>) {
         let mut known: BTreeMap<String, Job> = BTreeMap::new();
-        for Version { entry, .. } in &self.records {
+        for version in &self.records {
+            let entry = &version.entry;
             if !entry.key.starts_with("job/") {
+                continue;
+            }
+            if version.is_removal() {
+                let removed = known.remove(&entry.key);
+                let why = removed.and_then(|job| self.bad_removal(&job, entry));
+                found.extend(why.map(|why| violation(entry, why)));
                 continue;
             }
             let job = match decode::<Job>(entry) {
@@ -156,8 +176,17 @@ impl History {
 
     fn check_tasks(&self, found: &mut Vec<Violation>) {
         let mut known: BTreeMap<TaskKey, Task> = BTreeMap::new();
-        for Version { entry, .. } in &self.records {
+        for version in &self.records {
+            let entry = &version.entry;
             if !entry.key.starts_with("task/") {
+                continue;
+            }
+            if let Ok(key) = entry.key.parse::<TaskKey>()
+                && version.is_removal()
+            {
+                if known.remove(&key).is_some_and(|task| !task.state.is_final()) {
+                    found.push(violation(entry, "a task is removed that is not final"));
+                }
                 continue;
             }
             let (key, task) = match (entry.key.parse::<TaskKey>(), decode::<Task>(entry)) {
@@ -173,8 +202,8 @@ impl History {
             };
             match known.get(&key) {
                 // A task that begins with a lease or an output would have skipped the claim, which is what keeps it from running
-                // twice.
-                None if task.state != TaskState::Ready => {
+                // twice. Its first version may have been pruned.
+                None if task.state != TaskState::Ready && self.pruned == 0 => {
                     found.push(violation(entry, "a task is created in a state other than ready"));
                 }
                 None => {}
@@ -208,8 +237,14 @@ impl History {
                 continue;
             }
             let Ok(key) = version.entry.key.parse::<TaskKey>() else { continue };
-            let Ok(task) = decode::<Task>(&version.entry).map(|task| task.value) else { continue };
+            let Ok(task) = decode::<Task>(&version.entry).map(|task| task.value) else {
+                // It was removed.
+                free.remove(&key);
+                continue;
+            };
             match &task.state {
+                // It may have been held up by a dead block whose history is missing.
+                TaskState::Ready if version.entry.rev.number <= self.pruned => {}
                 TaskState::Ready => {
                     free.insert(key, (task, version.at));
                 }
@@ -221,17 +256,7 @@ impl History {
                     }
                     let chain = (task.job.tenant.clone(), task.job.chain.clone());
                     let lifted_at = lifted.get(&chain).copied().unwrap_or(0);
-                    let older = free.iter().find(|(key, (other, since))| {
-                        let from = (*since).max(other.not_before).max(lifted_at);
-                        other.job.tenant == task.job.tenant
-                            && other.job.chain == task.job.chain
-                            && (other.lane, &other.backend) == (task.lane, &task.backend)
-                            && other.block < task.block
-                            // What has failed in a process is left to others.
-                            && other.reluctance(session) == (0, false)
-                            && from.saturating_add(self.free_millis) < version.at
-                            && !self.is_claimed_with(version, key)
-                    });
+                    let older = self.older(&free, (version, &task, session), lifted_at);
                     if let Some((other, (waiting, since))) = older {
                         let why = format!(
                             "a task of block {} is claimed while '{other}' of block {} was free for {} ms",
@@ -247,6 +272,26 @@ impl History {
                 }
             }
         }
+    }
+
+    /// Returns a free task that should have been claimed before another one, if there is one.
+    fn older<'a>(
+        &self,
+        free: &'a BTreeMap<TaskKey, (Task, u64)>,
+        (version, task, session): (&Version, &Task, &SessionId),
+        lifted_at: u64,
+    ) -> Option<(&'a TaskKey, &'a (Task, u64))> {
+        free.iter().find(|(key, (other, since))| {
+            let from = (*since).max(other.not_before).max(lifted_at);
+            other.job.tenant == task.job.tenant
+                && other.job.chain == task.job.chain
+                && (other.lane, &other.backend) == (task.lane, &task.backend)
+                && other.block < task.block
+                // What has failed in a process is left to others.
+                && other.reluctance(session) == (0, false)
+                && from.saturating_add(self.free_millis) < version.at
+                && !self.is_claimed_with(version, key)
+        })
     }
 
     /// Reports whether the session that wrote a claim claims another task at the same time: writes of one process may overtake
@@ -265,161 +310,6 @@ impl History {
         claims.any(|version| session(version) == session(claim))
     }
 
-    fn check_logs(&self, found: &mut Vec<Violation>) {
-        let mut logs: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-        for entry in &self.logs {
-            logs.entry(&entry.key).or_default().push(entry);
-        }
-        let chains = self.records.iter().filter_map(|version| {
-            let chain = decode::<Chain>(&version.entry).ok()?.value;
-            (chain_key(&chain.tenant, &chain.chain) == version.entry.key).then_some(chain)
-        });
-        let chains: BTreeMap<String, Chain> =
-            chains.map(|chain| (log_name(&chain.tenant, &chain.chain), chain)).collect();
-        for (name, entries) in logs {
-            match chains.get(name) {
-                Some(chain) => self.check_log(chain, &entries, found),
-                None => found.push(violation(entries[0], "a log without a chain")),
-            }
-        }
-    }
-
-    fn check_log(&self, chain: &Chain, entries: &[&Entry], found: &mut Vec<Violation>) {
-        // The current path of the chain, from its genesis.
-        let mut path: Vec<(Name, u64)> = Vec::new();
-        let mut reverted = 0;
-        for entry in entries {
-            let publication = match decode::<Publication>(entry) {
-                Ok(publication) => publication.value,
-                Err(error) => {
-                    found.push(violation(entry, error.to_string()));
-                    continue;
-                }
-            };
-            let tail = path.last().map(|(id, _)| id).or(chain.genesis.as_ref());
-            match &publication {
-                Publication::Block { block, id, parent, .. } => {
-                    for why in bad_block(chain, &path, (*block, id, parent)) {
-                        found.push(violation(entry, why));
-                    }
-                    if let Some(why) = self.bad_publication(chain, entry, &publication, reverted) {
-                        found.push(violation(entry, why));
-                    }
-                    path.push((id.clone(), *block));
-                }
-                Publication::Skip { block, id, parent } => {
-                    if Some(parent) != tail {
-                        let why = format!("block '{id}' is skipped and does not follow the tail");
-                        found.push(violation(entry, why));
-                    }
-                    // A skip is an operator's decision about a dead block. It must not be a way around a live one.
-                    if !self.was_dead(chain, parent, id, entry) {
-                        let why = format!("block '{id}' is skipped and was not dead");
-                        found.push(violation(entry, why));
-                    }
-                    path.push((id.clone(), *block));
-                }
-                Publication::Revert { to, block } => {
-                    reverted = entry.rev.number;
-                    let at = path.iter().position(|(id, _)| id == to);
-                    let known = at.map_or(0, |at| path[at].1);
-                    if known != *block {
-                        let why = format!(
-                            "a revert to '{to}' at height {block}, but its height is {known}"
-                        );
-                        found.push(violation(entry, why));
-                    }
-                    match at {
-                        Some(at) => path.truncate(at + 1),
-                        None if Some(to) == chain.genesis.as_ref() => path.clear(),
-                        None => {
-                            let why = format!("a revert to '{to}', which is not on the chain");
-                            found.push(violation(entry, why));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Checks that each published bundle is made of consecutive blocks that the other chain had published before.
-    fn check_bundles(&self, found: &mut Vec<Violation>) {
-        let records = self.records.iter().filter(|version| version.entry.key.starts_with("chain/"));
-        let chains =
-            records.filter_map(|version| Some(decode::<Chain>(&version.entry).ok()?.value));
-        let chains: BTreeMap<(Name, Name), Chain> =
-            chains.map(|chain| ((chain.tenant.clone(), chain.chain.clone()), chain)).collect();
-        let jobs = self.jobs();
-        for chain in chains.values() {
-            let Some(spec) = &chain.bundles else { continue };
-            let of = chains.get(&(chain.tenant.clone(), spec.of.clone()));
-            let (Some(genesis), Some(root)) =
-                (&chain.genesis, of.and_then(|of| of.genesis.clone()))
-            else {
-                continue;
-            };
-            let log = |name: &Name| {
-                let log = log_name(&chain.tenant, name);
-                let entries = self.logs.iter().filter(move |entry| entry.key == log);
-                entries.filter_map(|entry| Some((entry, decode::<Publication>(entry).ok()?.value)))
-            };
-            // What may be published, and from which revision on.
-            let mut known: BTreeMap<Name, (u64, Vec<Digest>)> = BTreeMap::new();
-            let (mut path, mut made) = (Path::new(root), Vec::new());
-            for (entry, publication) in log(&spec.of) {
-                let torn = matches!(publication, Publication::Revert { .. });
-                path.add(publication);
-                let size = spec.blocks as usize;
-                if torn {
-                    made = bundles(genesis, spec.blocks, &path.blocks);
-                }
-                let proven = path.blocks.iter().filter_map(|b| Some((b, b.outputs.as_deref()?)));
-                let group: Vec<_> = proven.skip(made.len() * size).collect();
-                if group.len() == size {
-                    let parent = made.last().map_or(genesis, |last: &Bundle| &last.id);
-                    let next = bundle(parent, &group);
-                    known.entry(next.id.clone()).or_insert((entry.rev.number, next.inputs.clone()));
-                    made.push(next);
-                }
-            }
-            for (entry, publication) in log(&chain.chain) {
-                let Publication::Block { id, job, .. } = publication else { continue };
-                let inputs = known.get(&id).filter(|(from, _)| *from < entry.rev.number);
-                let Some((_, inputs)) = inputs else {
-                    let why = format!(
-                        "block '{id}' is not a bundle of blocks that '{}' had published then",
-                        spec.of
-                    );
-                    found.push(violation(entry, why));
-                    continue;
-                };
-                let made = jobs.values().find(|made| made.identity() == job);
-                if made.is_some_and(|made| made.inputs.get(&spec.input) != Some(inputs)) {
-                    let why = format!(
-                        "the job of bundle '{id}' has other inputs than the bundle's blocks"
-                    );
-                    found.push(violation(entry, why));
-                }
-            }
-        }
-    }
-
-    /// Reports whether a block's job was dead before a publication.
-    fn was_dead(&self, chain: &Chain, parent: &Name, id: &Name, entry: &Entry) -> bool {
-        let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
-        let key = JobKey { tenant, chain, slot: parent.clone() }.to_string();
-        let mut versions = self
-            .records
-            .iter()
-            .map(|version| &version.entry)
-            .filter(|e| e.key == key && e.rev.number < entry.rev.number);
-        versions.any(|entry| {
-            decode::<Job>(entry).is_ok_and(|job| {
-                job.value.id == *id && matches!(job.value.state, JobState::Dead { .. })
-            })
-        })
-    }
-
     /// Checks the outputs of jobs that are done: each is the output of a task of the job that was done before.
     fn check_outputs(&self, found: &mut Vec<Violation>) {
         let mut made: BTreeMap<Digest, BTreeSet<Digest>> = BTreeMap::new();
@@ -436,6 +326,10 @@ impl History {
             let Ok(job) = decode::<Job>(&version.entry) else { continue };
             let JobState::Done { outputs, .. } = &job.value.state else { continue };
             let made_by_job = made.get(&job.value.identity());
+            if made_by_job.is_none() && self.pruned > 0 {
+                // Tasks are removed before their job.
+                continue;
+            }
             if let Some(other) =
                 outputs.iter().find(|it| !made_by_job.is_some_and(|made| made.contains(it)))
             {
@@ -448,65 +342,6 @@ impl History {
             }
         }
     }
-
-    /// Returns what is wrong with the publication of a block that was not done, or was cancelled before the last revert.
-    fn bad_publication(
-        &self,
-        chain: &Chain,
-        entry: &Entry,
-        publication: &Publication,
-        reverted: u64,
-    ) -> Option<String> {
-        let Publication::Block { id, parent, job: identity, outputs, generation, .. } = publication
-        else {
-            return None;
-        };
-        let slot = match chain.order {
-            Order::Strict => parent,
-            Order::None => id,
-        };
-        let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
-        let key = JobKey { tenant, chain, slot: slot.clone() }.to_string();
-        let versions: Vec<(u64, Job)> = self
-            .records
-            .iter()
-            .map(|version| &version.entry)
-            .filter(|e| e.key == key && e.rev.number < entry.rev.number)
-            .filter_map(|entry| Some((entry.rev.number, decode::<Job>(entry).ok()?.value)))
-            .collect();
-        let done = versions.iter().rev().find(|(_, job)| {
-            matches!(&job.state, JobState::Done { outputs: found, .. } if found == outputs)
-                && job.identity() == *identity
-                && job.generation == *generation
-        });
-        let Some((done, _)) = done else { return Some(format!("block '{id}' was not done")) };
-        let cancelled = versions.iter().any(|(rev, job)| {
-            rev > done && *rev < reverted && !matches!(job.state, JobState::Done { .. })
-        });
-        cancelled.then(|| format!("block '{id}' was cancelled before the chain was reverted"))
-    }
-}
-
-/// Returns what is wrong with the place of a published block on the path of its chain.
-fn bad_block(
-    chain: &Chain,
-    path: &[(Name, u64)],
-    (block, id, parent): (u64, &Name, &Name),
-) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let last = path.last();
-    if chain.order == Order::Strict {
-        if Some(parent) != last.map(|(id, _)| id).or(chain.genesis.as_ref()) {
-            wrong.push(format!("block '{id}' does not follow the tail"));
-        }
-        if last.is_some_and(|(_, height)| *height >= block) {
-            wrong.push(format!("block '{id}' is not above the tail"));
-        }
-    }
-    if path.iter().any(|(known, _)| known == id) {
-        wrong.push(format!("block '{id}' is published twice"));
-    }
-    wrong
 }
 
 fn violation(entry: &Entry, why: impl Into<String>) -> Violation {

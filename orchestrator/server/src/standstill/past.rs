@@ -92,6 +92,14 @@ impl History {
         let Records { mut jobs, mut tasks, mut chains, mut places, mut fates } = Records::default();
         for version in &self.records {
             let entry = &version.entry;
+            if version.is_removal() {
+                if let Ok(key) = entry.key.parse::<JobKey>() {
+                    jobs.remove(&key);
+                } else if let Ok(key) = entry.key.parse::<TaskKey>() {
+                    tasks.values_mut().for_each(|of_job| drop(of_job.remove(&key)));
+                }
+                continue;
+            }
             if let (Ok(key), Ok(task)) = (entry.key.parse::<TaskKey>(), decode::<Task>(entry)) {
                 let of_job: &mut BTreeMap<_, _> = tasks.entry(task.value.job.clone()).or_default();
                 of_job.insert(key, (task.value, version.at));

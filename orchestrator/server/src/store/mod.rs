@@ -153,6 +153,27 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         self.update(key, value, expected).await
     }
 
+    /// Removes a record that is at the expected revision. The counter rises as with other writes; lists and watches no longer report
+    /// the record, and do not report the removal either. The durability is that of [`Self::create_soon`].
+    async fn remove(&self, key: &str, expected: Rev) -> Result<Rev, WriteError> {
+        let _ = expected;
+        let why = format!("records cannot be removed from {}", self.describe());
+        Err(WriteError::Refused { key: key.to_owned(), why })
+    }
+
+    /// Returns a revision up to which all records and logs were written before a time, in milliseconds since 1970. It may be lower than the
+    /// last such revision; 0 if none is known.
+    async fn written_before(&self, time: u64) -> Result<u64, Unavailable> {
+        let _ = time;
+        Ok(0)
+    }
+
+    /// Removes the history of records up to a revision, except for the current version of each record.
+    async fn prune(&self, upto: u64) -> Result<(), WriteError> {
+        let _ = upto;
+        Ok(())
+    }
+
     /// Reads a record.
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable>;
 

@@ -159,6 +159,18 @@ impl Store for Reopened {
         self.written(self.to_write(key)?.update_soon(key, value, expected).await)
     }
 
+    async fn remove(&self, key: &str, expected: Rev) -> Result<Rev, WriteError> {
+        self.written(self.to_write(key)?.remove(key, expected).await)
+    }
+
+    async fn written_before(&self, time: u64) -> Result<u64, Unavailable> {
+        self.read(self.store()?.written_before(time).await)
+    }
+
+    async fn prune(&self, upto: u64) -> Result<(), WriteError> {
+        self.to_write("audit")?.prune(upto).await
+    }
+
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {
         self.read(self.store()?.get(key).await)
     }

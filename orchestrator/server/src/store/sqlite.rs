@@ -12,6 +12,7 @@ mod wake;
 mod writer;
 
 use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteError, check};
+use crate::clock::Clock;
 use crate::history::{History, Version};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -27,6 +28,9 @@ pub use file::Durability;
 
 /// The number of changes that a watch reports at once.
 const MAX_CHANGES: i64 = 1_000;
+
+/// The number of revisions whose history is removed in one transaction.
+const PRUNED_AT_ONCE: u64 = 1_000;
 
 /// A SQLite database.
 #[derive(Debug)]
@@ -114,7 +118,8 @@ impl SqliteStore {
             let logs = query
                 .query_map([], |row| entry(row, incarnation))?
                 .collect::<rusqlite::Result<_>>()?;
-            Ok(History { records, logs, ..History::default() })
+            let pruned = schema::pruned(&transaction)?;
+            Ok(History { records, logs, pruned, ..History::default() })
         })
         .await
     }
@@ -123,7 +128,7 @@ impl SqliteStore {
         let value = match &write {
             Write::Create { value, .. } | Write::Update { value, .. } => value,
             Write::Append { entry, .. } => entry,
-            Write::Probe => &Bytes::new(),
+            Write::Remove { .. } | Write::Prune { .. } | Write::Probe => &Bytes::new(),
         };
         check(write.key(), value)?;
         let key = write.key().to_owned();
@@ -186,6 +191,42 @@ impl Store for SqliteStore {
 
     async fn update_soon(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
         self.write(Write::Update { key: key.into(), value, expected }, false).await
+    }
+
+    async fn remove(&self, key: &str, expected: Rev) -> Result<Rev, WriteError> {
+        self.write(Write::Remove { key: key.into(), expected }, false).await
+    }
+
+    async fn written_before(&self, time: u64) -> Result<u64, Unavailable> {
+        let now = Clock::system().wall();
+        self.query(move |connection| {
+            // Entries of logs have no times, so they count as written before only if a record that was written after them was.
+            // Versions from a time when the clock was ahead are left out, or they would be in the way until then.
+            let mut query = connection.prepare_cached(
+                "SELECT max(rev) FROM audit WHERE at <= ?1 AND rev < coalesce(\
+                 (SELECT rev FROM audit WHERE at > ?1 AND at <= ?2 ORDER BY rev LIMIT 1), ?3)",
+            )?;
+            let found: Option<i64> =
+                query.query_row(params![signed(time), signed(now), i64::MAX], |row| row.get(0))?;
+            // What was pruned was written before an earlier time.
+            Ok(found.map_or(0, i64::unsigned_abs).max(schema::pruned(connection)?))
+        })
+        .await
+    }
+
+    async fn prune(&self, upto: u64) -> Result<(), WriteError> {
+        let failed = |error: Unavailable| WriteError::Refused {
+            key: "audit".into(),
+            why: error.to_string(),
+        };
+        let mut after = self.query(schema::pruned).await.map_err(failed)?;
+        while after < upto {
+            // Other writes wait for the transaction, so it must be short.
+            let next = upto.min(after.saturating_add(PRUNED_AT_ONCE));
+            self.write(Write::Prune { after, upto: next }, false).await?;
+            after = next;
+        }
+        Ok(())
     }
 
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {

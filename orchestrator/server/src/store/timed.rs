@@ -41,6 +41,18 @@ impl Store for Timed {
         self.time("update_soon", self.inner.update_soon(key, value, expected)).await
     }
 
+    async fn remove(&self, key: &str, expected: Rev) -> Result<Rev, WriteError> {
+        self.time("remove", self.inner.remove(key, expected)).await
+    }
+
+    async fn written_before(&self, time: u64) -> Result<u64, Unavailable> {
+        self.inner.written_before(time).await
+    }
+
+    async fn prune(&self, upto: u64) -> Result<(), WriteError> {
+        self.inner.prune(upto).await
+    }
+
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {
         self.time("get", self.inner.get(key)).await
     }

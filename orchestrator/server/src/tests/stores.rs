@@ -52,6 +52,26 @@ pub(super) async fn laws(store: &dyn Store, second: &dyn Store) {
     assert_eq!(&entries[0].value[..], b"e2");
     assert_eq!(store.read("log", 0, 2).await.unwrap().len(), 2);
 
+    // A removal is conditional, and its revision is not reused.
+    let made = store.create("gone", bytes("x")).await.unwrap();
+    let written = second.update("gone", bytes("y"), made).await.unwrap();
+    let removed = store.remove("gone", made).await;
+    if !matches!(removed, Err(WriteError::Refused { .. })) {
+        is_conflict(removed);
+        is_conflict(
+            store.remove("gone", Rev { incarnation: made.incarnation + 1, ..written }).await,
+        );
+        let removed = second.remove("gone", written).await.unwrap();
+        is_conflict(store.remove("gone", written).await);
+        is_conflict(store.update("gone", bytes("z"), written).await);
+        assert_eq!(store.get("gone").await.unwrap(), None);
+        assert_eq!(store.list("gone", 0).await.unwrap().entries, []);
+        assert_eq!(store.list("gone", 0).await.unwrap().at, removed);
+        let again = store.create("gone", bytes("x")).await.unwrap();
+        assert!(written.number < removed.number && removed.number < again.number);
+        last = second.remove("gone", again).await.unwrap();
+    }
+
     // Lists are by prefix and revision.
     let listed = store.list("a/", 0).await.unwrap();
     assert_eq!(listed.entries.iter().map(|entry| &*entry.key).collect::<Vec<_>>(), ["a/1"]);

@@ -2,7 +2,7 @@
 
 use super::file::Durability;
 use super::rows::signed;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
 
@@ -94,6 +94,22 @@ pub(super) fn incarnation(connection: &Connection) -> rusqlite::Result<u64> {
 /// The revision of the last write.
 pub(super) fn counter(connection: &Connection) -> rusqlite::Result<u64> {
     number(connection, "counter")
+}
+
+/// The revision up to which the history has only current versions of records.
+pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<u64> {
+    let mut query = connection.prepare_cached("SELECT number FROM state WHERE name = 'pruned'")?;
+    let found: Option<i64> = query.query_row([], |row| row.get(0)).optional()?;
+    // A database whose history was never pruned has no such number.
+    Ok(found.map_or(0, i64::unsigned_abs))
+}
+
+/// Sets the revision up to which the history was pruned, unless it was pruned further.
+pub(super) fn set_pruned(transaction: &Transaction<'_>, upto: u64) -> rusqlite::Result<()> {
+    let mut set = transaction.prepare_cached(
+        "INSERT INTO state (name, number) VALUES ('pruned', ?1) ON CONFLICT (name) DO UPDATE SET number = max(number, ?1)",
+    )?;
+    set.execute([signed(upto)]).map(drop)
 }
 
 /// Sets the revision of the last write.

@@ -42,10 +42,19 @@ pub(super) enum Write {
         value: Bytes,
         expected: Rev,
     },
+    Remove {
+        key: String,
+        expected: Rev,
+    },
     Append {
         log: String,
         entry: Bytes,
         last: Option<Rev>,
+    },
+    /// Removes versions of records after a revision up to another one, except for those that are current.
+    Prune {
+        after: u64,
+        upto: u64,
     },
     /// Changes nothing, and is on disk as the others are.
     Probe,
@@ -54,8 +63,9 @@ pub(super) enum Write {
 impl Write {
     pub(super) fn key(&self) -> &str {
         match self {
-            Self::Create { key, .. } | Self::Update { key, .. } => key,
+            Self::Create { key, .. } | Self::Update { key, .. } | Self::Remove { key, .. } => key,
             Self::Append { log, .. } => log,
+            Self::Prune { .. } => "audit",
             Self::Probe => "probe",
         }
     }
@@ -66,7 +76,7 @@ impl Write {
             Self::Create { key, value } | Self::Update { key, value, .. } => {
                 Some(Entry { key: key.clone(), value: value.clone(), rev })
             }
-            Self::Append { .. } | Self::Probe => None,
+            Self::Remove { .. } | Self::Append { .. } | Self::Prune { .. } | Self::Probe => None,
         }
     }
 }
@@ -218,13 +228,14 @@ fn commit(
     let mut counter = from;
     let mut answers = Vec::with_capacity(group.len());
     let now = Clock::system().wall();
-    let mut is_probed = false;
+    // A probe and the removal of history change no record, and must be committed all the same.
+    let mut is_forced = false;
     for request in group {
         let next = Rev { incarnation, number: counter + 1 };
         let answer =
             apply(&transaction, &request.write, next, (durability, now)).map_err(before)?;
         match request.write {
-            Write::Probe => is_probed = true,
+            Write::Probe | Write::Prune { .. } => is_forced = true,
             _ if answer.is_ok() => counter = next.number,
             _ => {}
         }
@@ -232,7 +243,7 @@ fn commit(
     }
     // A group whose writes all conflict has changed nothing, so it need not wait for the disk. A
     // probe must, because the disk is what it asks about.
-    if counter > from || is_probed {
+    if counter > from || is_forced {
         schema::set_counter(&transaction, counter).map_err(before)?;
         transaction.commit().map_err(|error| Failure::new(&error, Failure::During))?;
     }
@@ -247,6 +258,13 @@ fn apply(
 ) -> rusqlite::Result<Result<Rev, WriteError>> {
     let number = signed(next.number);
     let written = match write {
+        Write::Prune { after, upto } => {
+            prune(transaction, *after, *upto)?;
+            return Ok(Ok(next));
+        }
+        Write::Remove { key, expected } if expected.incarnation == next.incarnation => transaction
+            .prepare_cached("DELETE FROM record WHERE key = ?1 AND rev = ?2")?
+            .execute(params![key, signed(expected.number)])?,
         Write::Create { key, value } => transaction
             // A key that is there is no error of the transaction, which has the writes of others in it.
             .prepare_cached("INSERT OR IGNORE INTO record (key, rev, value) VALUES (?1, ?2, ?3)")?
@@ -275,18 +293,52 @@ fn apply(
             }
         }
         // The revision is of another database.
-        Write::Update { .. } => 0,
+        Write::Update { .. } | Write::Remove { .. } => 0,
         Write::Probe => return Ok(Ok(next)),
     };
     if written == 0 {
         return Ok(Err(WriteError::Conflict { key: write.key().to_owned() }));
     }
-    if durability == Durability::Disk
-        && let Write::Create { key, value } | Write::Update { key, value, .. } = write
-    {
-        transaction
-            .prepare_cached("INSERT INTO audit (rev, at, key, value) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![number, signed(now), key, &value[..]])?;
+    if durability == Durability::Disk {
+        record(transaction, write, next.number, now)?;
     }
     Ok(Ok(next))
+}
+
+/// Adds a write to the history. A removal has an empty value, which no record has.
+fn record(
+    transaction: &Transaction<'_>,
+    write: &Write,
+    number: u64,
+    now: u64,
+) -> rusqlite::Result<()> {
+    let (key, value, expected) = match write {
+        Write::Create { key, value } => (key, &value[..], None),
+        Write::Update { key, value, expected } => (key, &value[..], Some(expected)),
+        Write::Remove { key, expected } => (key, &[][..], Some(expected)),
+        Write::Append { .. } | Write::Prune { .. } | Write::Probe => return Ok(()),
+    };
+    transaction
+        .prepare_cached("INSERT INTO audit (rev, at, key, value) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![signed(number), signed(now), key, value])?;
+    // A version was kept beyond its time as long as it was the current one.
+    if let Some(expected) = expected
+        && expected.number <= schema::pruned(transaction)?
+    {
+        transaction
+            .prepare_cached("DELETE FROM audit WHERE rev = ?1")?
+            .execute([signed(expected.number)])?;
+    }
+    Ok(())
+}
+
+/// Removes the versions of records in a range of revisions, except for those that are current.
+fn prune(transaction: &Transaction<'_>, after: u64, upto: u64) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "DELETE FROM audit WHERE rev > ?1 AND rev <= ?2 AND NOT EXISTS \
+             (SELECT 1 FROM record WHERE record.rev = audit.rev)",
+        )?
+        .execute(params![signed(after), signed(upto)])?;
+    schema::set_pruned(transaction, upto)
 }
