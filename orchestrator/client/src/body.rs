@@ -155,6 +155,14 @@ pub struct JobsBody {
     pub standing_still: Vec<StandstillBody>,
 }
 
+/// A part of the dead jobs of a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DeadBody {
+    /// The jobs, by height and name. An empty list is the end.
+    pub jobs: Vec<JobStatus>,
+}
+
 /// A block that was accepted, is not published, and will not be without help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

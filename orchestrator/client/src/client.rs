@@ -1,8 +1,8 @@
 //! Requests to a service.
 
 use crate::body::{
-    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView, JobsBody, ProofsBody,
-    ReorgBody, RevertBody, WorkflowBody,
+    BlobBody, ChainBody, ChainState, DeadBody, HealthBody, JobBody, JobStatus, JobView, JobsBody,
+    ProofsBody, ReorgBody, RevertBody, WorkflowBody,
 };
 use crate::id::Digest;
 use hekaton_files::NewFile;
@@ -335,6 +335,24 @@ impl Client {
     /// If there is none.
     pub fn chain(&self, chain: &str) -> Result<ChainState, ClientError> {
         self.get(&format!("/v1/chains/{chain}"))
+    }
+
+    /// Returns all dead jobs of a chain, by height.
+    ///
+    /// # Errors
+    /// If there is no such chain.
+    pub fn dead(&self, chain: &str) -> Result<Vec<JobStatus>, ClientError> {
+        let mut all: Vec<JobStatus> = Vec::new();
+        loop {
+            let after = all
+                .last()
+                .map_or(String::new(), |last| format!("?block={}&id={}", last.block, last.id));
+            let DeadBody { jobs } = self.get(&format!("/v1/chains/{chain}/dead{after}"))?;
+            if jobs.is_empty() {
+                return Ok(all);
+            }
+            all.extend(jobs);
+        }
     }
 
     /// Returns what a chain has published after a revision.

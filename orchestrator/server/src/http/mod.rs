@@ -13,8 +13,8 @@ mod tenants;
 
 pub(crate) use board::Board;
 pub use hekaton_orchestrator_client::body::{
-    BlobBody, BundlesBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView,
-    JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, StandstillBody, WorkerView,
+    BlobBody, BundlesBody, ChainBody, ChainState, DeadBody, HealthBody, JobBody, JobStatus,
+    JobView, JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, StandstillBody, WorkerView,
     WorkflowBody,
 };
 pub(crate) use offers::Offers;

@@ -161,7 +161,7 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
     ),
     paths(
         jobs::submit, jobs::job, jobs::cancel, jobs::requeue, jobs::skip, jobs::workflow, blobs::put_blob,
-        blobs::blob, live::jobs, live::events, chains::make_chain, chains::chain, chains::proofs, chains::revert, drain, health, ready,
+        blobs::blob, live::jobs, live::events, chains::make_chain, chains::chain, chains::proofs, chains::dead, chains::revert, drain, health, ready,
         metrics, description,
     ),
     tags(
@@ -245,6 +245,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/workflows", post(jobs::workflow))
         .route("/v1/chains/{chain}", put(chains::make_chain).get(chains::chain))
         .route("/v1/chains/{chain}/proofs", get(chains::proofs))
+        .route("/v1/chains/{chain}/dead", get(chains::dead))
         .route("/v1/chains/{chain}/revert", post(chains::revert))
         .route("/v1/drain", post(drain))
         .layer(DefaultBodyLimit::max(MAX_BODY))

@@ -8,7 +8,7 @@ use crate::record::{
 };
 use crate::store::{Rev, WriteError};
 use hekaton_orchestrator_client::{Digest, Name};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of blocks behind the published ones that are looked at.
 // Each is one read of the store. A request must end even if clients are far ahead of the provers.
@@ -430,6 +430,37 @@ impl Submissions {
             }
         }
         Ok(Some((tip, height)))
+    }
+
+    /// The dead jobs of a chain after a height and a name, by height and name, at most `limit`.
+    ///
+    /// # Errors
+    /// If there is no such chain, or the store does not answer.
+    pub(crate) async fn dead(
+        &self,
+        tenant: &Name,
+        chain: &Name,
+        after: Option<(u64, Name)>,
+        limit: usize,
+    ) -> Result<Vec<Job>, SubmissionError> {
+        self.chain(tenant, chain).await?;
+        let mut found = BTreeMap::new();
+        for partition in 0..PARTITIONS {
+            let listing = self.store.list(&JobKey::prefix(partition, tenant, chain), 0).await?;
+            for entry in &listing.entries {
+                let job = decode::<Job>(entry).map_err(ReadError::from)?.value;
+                let place = (job.block, job.id.clone());
+                let is_next = after.as_ref().is_none_or(|after| *after < place);
+                if is_next && matches!(job.state, JobState::Dead { .. }) {
+                    found.insert(place, job);
+                }
+            }
+            // A chain may have any number of dead jobs, which must not all be kept in memory.
+            while found.len() > limit {
+                found.pop_last();
+            }
+        }
+        Ok(found.into_values().collect())
     }
 
     /// The last thing that a chain has published.

@@ -228,6 +228,7 @@ fn all_examples_are_accepted_and_all_answers_are_as_described() {
     send(&mut api, "post", "/v1/jobs", 201);
     send(&mut api, "post", "/v1/jobs", 200);
     job("dead");
+    send(&mut api, "get", "/v1/chains/{chain}/dead", 200);
     send(&mut api, "post", "/v1/jobs/{job}/requeue", 200);
     job("dead");
     send(&mut api, "delete", "/v1/jobs/{job}", 200);
@@ -305,7 +306,10 @@ fn every_status_is_described_and_every_one_described_is_answered() {
             tries.push((400, format!("{before}%20!{after}"), head.to_vec(), body.clone()));
             tries.push((400, format!("{before}%ff{after}"), head.to_vec(), body.clone()));
         }
-        if path.ends_with("proofs") || (method == "get" && path == "/v1/jobs/{job}") {
+        if path.ends_with("proofs")
+            || path.ends_with("dead")
+            || (method == "get" && path == "/v1/jobs/{job}")
+        {
             tries.push((400, format!("{url}?more=1"), head.to_vec(), body.clone()));
         }
         if kind == "application/json" {
@@ -356,10 +360,12 @@ fn every_status_is_described_and_every_one_described_is_answered() {
         ("post", "/v1/workflows", 422, alice, "/v1/workflows".into(), b"stages = 1".to_vec()),
         ("get", "/v1/chains/{chain}", 404, bob, "/v1/chains/main".into(), vec![]),
         ("get", "/v1/chains/{chain}/proofs", 404, bob, "/v1/chains/main/proofs".into(), vec![]),
+        ("get", "/v1/chains/{chain}/dead", 404, bob, "/v1/chains/main/dead".into(), vec![]),
         ("post", "/v1/jobs", 404, bob, "/v1/jobs".into(), first.clone()),
         ("put", "/v1/chains/{chain}", 404, bob, "/v1/chains/b".into(), bundles("main", &none)),
         ("put", "/v1/chains/{chain}", 200, bob, "/v1/chains/main".into(), strict.clone()),
         ("put", "/v1/chains/{chain}", 409, bob, "/v1/chains/main".into(), free.clone()),
+        ("get", "/v1/chains/{chain}/dead", 400, bob, "/v1/chains/main/dead?block=1".into(), vec![]),
         ("put", "/v1/chains/{chain}", 429, bob, "/v1/chains/other".into(), free.clone()),
         ("post", "/v1/jobs", 422, bob, "/v1/jobs".into(), misfit),
         ("post", "/v1/jobs", 201, bob, "/v1/jobs".into(), first.clone()),

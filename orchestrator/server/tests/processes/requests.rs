@@ -226,6 +226,24 @@ fn the_command_line_does_all_of_it() {
     let job = text(&dead.stdout).split_whitespace().next().unwrap().to_owned();
     assert!(text(&run(&["status", &job]).stdout).contains("dead"));
     assert!(run(&["skip", &job]).status.success());
+    // All dead jobs of a chain: three are behind each other, a fourth has no parent.
+    for id in ["d1", "d2", "d3"] {
+        let dead = run(&["submit", "c", "--chain", "bulk", "--id", id, "--wait"]);
+        assert_eq!(dead.status.code(), Some(1), "{}", text(&dead.stdout));
+    }
+    let alone = ["submit", "c", "--chain", "bulk", "--block", "9", "--parent", "x", "--id", "y"];
+    assert_eq!(run(&[&alone[..], &["--wait"]].concat()).status.code(), Some(1));
+    let again = run(&["requeue", "--chain", "bulk"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let lines = text(&again.stdout);
+    assert_eq!(lines.matches(": live").count(), 4, "{lines}");
+    let dead = || text(&run(&["status"]).stdout).matches(": dead").count();
+    wait("they are dead again", || dead() == 4);
+    let skipped = run(&["skip", "--chain", "bulk"]);
+    assert!(skipped.status.success(), "{}", text(&skipped.stderr));
+    assert_eq!(text(&skipped.stdout).matches(": skipped").count(), 3, "{}", text(&skipped.stdout));
+    assert_eq!(dead(), 1, "what does not follow stays");
+    assert_eq!(run(&["requeue", "--chain", "none"]).status.code(), Some(4));
     let workflow = "version = 1\nname = \"two\"\n[inputs.x]\n[[stages]]\nname = \"one\"\nfrom = [\"x\"]\n\
                     backend = \"prove\"\n";
     std::fs::write(place.path("two.toml"), workflow).unwrap();

@@ -34,10 +34,10 @@ pub(crate) enum Command {
     Status(Status),
     /// Cancel a job
     Cancel(OfJob),
-    /// Make a dead or cancelled job live again; finished tasks stay finished
-    Requeue(OfJob),
-    /// Make a chain continue without its next block, which is dead
-    Skip(OfJob),
+    /// Make a dead or cancelled job, or all dead jobs of a chain, live again; finished tasks stay finished
+    Requeue(OfJobs),
+    /// Make a chain continue without its next block, or without all next blocks, as long as they are dead
+    Skip(OfJobs),
     /// Write the proof of a finished job to a file
     Fetch(Fetch),
     /// Make a chain, or print the state of one
@@ -201,6 +201,18 @@ pub(crate) struct Fetch {
     pub(crate) of: OfJob,
     /// The file; with several outputs, their numbers are appended
     pub(crate) output: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct OfJobs {
+    #[command(flatten)]
+    pub(crate) to: ToService,
+    /// The job, as `submit` printed it
+    #[arg(required_unless_present = "chain", conflicts_with = "chain")]
+    pub(crate) job: Option<String>,
+    /// All dead jobs of this chain, oldest first; `skip` stops at the first block that is not dead
+    #[arg(long)]
+    pub(crate) chain: Option<String>,
 }
 
 #[derive(Args)]

@@ -1,6 +1,7 @@
 //! The program: starts processes, and sends them requests.
 
 mod arguments;
+mod dead;
 mod insist;
 mod output;
 mod progress;
@@ -12,6 +13,7 @@ use arguments::{
     WorkflowCommand,
 };
 use clap::Parser;
+use dead::{requeue, skip};
 use hekaton_orchestrator::backend::Helper;
 use hekaton_orchestrator::history::{Liveness, Violation};
 use hekaton_orchestrator::http::{
@@ -56,14 +58,8 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             show(json, &client(&of.to)?.cancel(&of.job)?)?;
             Ok(0)
         }
-        Command::Requeue(of) => {
-            show(json, &client(&of.to)?.requeue(&of.job)?)?;
-            Ok(0)
-        }
-        Command::Skip(of) => {
-            client(&of.to)?.skip(&of.job)?;
-            Ok(0)
-        }
+        Command::Requeue(of) => requeue(&of, json),
+        Command::Skip(of) => skip(&of, json),
         Command::Fetch(Fetch { of, output }) => {
             let client = client(&of.to)?;
             let status = client.job(&of.job, 0)?;

@@ -2,6 +2,7 @@
 
 use super::{Api, JsonBody, Path, Query, Shared, parse};
 use crate::http::body;
+use crate::http::problem::BAD_REQUEST;
 use crate::record::{Bundles, Chain, Order};
 use crate::submissions::Reversal;
 use axum::Json;
@@ -9,7 +10,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use hekaton_orchestrator_client::Name;
 use hekaton_orchestrator_client::body::{
-    BundlesBody, ChainBody, ChainState, ProofsBody, ReorgBody, example,
+    BundlesBody, ChainBody, ChainState, DeadBody, ProofsBody, ReorgBody, example,
 };
 use hekaton_service::Problem;
 use serde::Deserialize;
@@ -17,6 +18,9 @@ use utoipa::IntoParams;
 
 /// The number of entries of a log that are answered at once.
 const MAX_PROOFS: usize = 500;
+
+/// The number of dead jobs that are answered at once.
+const MAX_DEAD: usize = 500;
 
 /// Makes a chain.
 #[utoipa::path(
@@ -132,6 +136,38 @@ pub(super) async fn proofs(
     let next = found.last().map_or(from, |(rev, _)| rev.number);
     let proofs = found.iter().map(|(rev, publication)| body::proof(rev.number, publication));
     Ok(Json(ProofsBody { proofs: proofs.collect(), next }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct After {
+    /// The height of the last job that is known.
+    block: Option<u64>,
+    /// The name of its block.
+    id: Option<String>,
+}
+
+/// Returns dead jobs of a chain, by height and name, at most 500.
+#[utoipa::path(
+    get, path = "/v1/chains/{chain}/dead", tag = "chains", params(("chain" = String, Path, description = "The name of the chain", example = example::chain), After),
+    responses((status = 200, body = DeadBody), (status = 404, body = Problem))
+)]
+pub(super) async fn dead(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(chain): Path<String>,
+    Query(After { block, id }): Query<After>,
+) -> Result<Json<DeadBody>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    let after = match (block, id) {
+        (Some(block), Some(id)) => Some((block, parse("id", &id)?)),
+        (None, None) => None,
+        _ => return Err(Problem::new(BAD_REQUEST, "name both 'block' and 'id', or neither")),
+    };
+    let chain = parse("chain", &chain)?;
+    let found = api.submissions.dead(&tenant, &chain, after, MAX_DEAD).await?;
+    Ok(Json(DeadBody { jobs: found.iter().map(body::job_status).collect() }))
 }
 
 /// Removes the blocks after a given block from a chain: a re-org.
