@@ -31,7 +31,7 @@ unverified = true
 }
 
 /** Submits a block with some inputs. */
-async function submit(url, id, inputs, token) {
+async function submit(url, id, inputs, token, place = {}) {
   const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
   const send = async (method, path, body) => {
     const answer = await fetch(url + path, { method, headers, body });
@@ -39,14 +39,15 @@ async function submit(url, id, inputs, token) {
     assert(answer.ok, `${path}: ${answer.status} ${text}`);
     return JSON.parse(text);
   };
-  await send("PUT", "/v1/chains/main", JSON.stringify({ order: "none" }));
+  const job = { chain: "main", block: 7, id, ...place };
+  await send("PUT", `/v1/chains/${job.chain}`, JSON.stringify(job.parent ? { order: "strict", genesis: "genesis" } : { order: "none" }));
   const blobs = [];
   for (const input of inputs) {
     const digest = b3(input);
     await send("PUT", `/v1/blobs/${digest}`, input);
     blobs.push(digest);
   }
-  return send("POST", "/v1/jobs", JSON.stringify({ chain: "main", block: 7, id, backend: "prove", inputs: { input: blobs } }));
+  return send("POST", "/v1/jobs", JSON.stringify({ backend: "prove", ...job, inputs: { input: blobs } }));
 }
 
 /** The BLAKE3 digest of a text of at least 16 characters: what the program prints for tokens. */
@@ -56,7 +57,7 @@ const [alice, bob] = ["the token of alice", "the token of bob, too"];
 const cells = (column) =>
   `[...document.querySelectorAll("#jobs tbody tr")].map((row) => row.cells[${column}].textContent).join("|")`;
 
-const service = await serve("one", "");
+const service = await serve("one", "standstill_seconds = 2");
 let page;
 try {
   page = await open(`${service.url}/`);
@@ -76,6 +77,13 @@ try {
   await page.until(`${cells(3)} === "done"`);
   await page.until(`${cells(4)} === "3 done"`);
   assert.equal(await page.value(`document.querySelector("#jobs progress").value`), 1);
+
+  // How far a chain is, and why it stands still.
+  await submit(service.url, "b1", ["the input of block one"], undefined, { chain: "strict", block: 1, parent: "genesis" });
+  const chain = `[...document.querySelectorAll("#chains tbody tr")].find((row) => row.cells[0].textContent === "strict")?.textContent ?? ""`;
+  await page.until(`${chain} === "strict1, b11, b1"`);
+  await submit(service.url, "b2", ["the input of block two"], undefined, { chain: "strict", block: 2, parent: "b1", backend: "nowhere" });
+  await page.until(`${chain}.startsWith("strict1, b12, b2block 2 b2 needs back-ends that no live process has")`);
 
   // It asks nobody else, and nothing went wrong.
   const asked = page.messages.filter(({ method }) => method === "Network.requestWillBeSent").map(({ params }) => params.request.url);

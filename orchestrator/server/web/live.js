@@ -1,9 +1,16 @@
 // Shows /v1/events. Everything from the service is written as text, never as markup.
 
+/** The interval between looks at chains, in milliseconds. */
+const CHAINS = 2_000;
+
 const $ = (id) => document.getElementById(id);
 const jobs = new Map();
 /** The heights up to which chains with strict order are published. */
 let published = {};
+/** The states of chains, by their names. */
+const chains = new Map();
+/** The blocks that stand still. */
+let standing = [];
 /** The progress of tasks, by their ids. */
 let progress = new Map();
 let token = "";
@@ -81,8 +88,38 @@ function showWorkers(workers) {
   showJobs();
 }
 
+const block = (name, height) => (name ? [height, name].filter((part) => part !== undefined).join(", ") : "-");
+
+function showChains() {
+  const body = $("chains").querySelector("tbody");
+  const known = [...chains.values()].sort((a, b) => (a.chain < b.chain ? -1 : 1));
+  body.replaceChildren();
+  for (const { chain, tail, height, tip, tip_height } of known) {
+    const row = body.insertRow();
+    cell(row, chain, "name");
+    cell(row, block(tail, height), "name");
+    cell(row, block(tip, tip_height), "name");
+    const halt = standing.find((one) => one.chain === chain && one.halts);
+    cell(row, halt ? `block ${halt.block} ${halt.id} ${halt.cause}` : "", halt ? "dead" : "");
+  }
+  $("chains").hidden = known.length === 0;
+}
+
+/** Asks how far the chains of the jobs on the page are. */
+async function lookAtChains() {
+  const shown = new Set([...jobs.values(), ...standing].map(({ chain }) => chain));
+  for (const name of chains.keys()) if (!shown.has(name)) chains.delete(name);
+  for (const name of shown) {
+    const answer = await fetch(`/v1/chains/${encodeURIComponent(name)}`, { headers: headers() });
+    if (answer.ok) chains.set(name, await answer.json());
+  }
+  showChains();
+}
+
 /** Blocks that stand still, and what they wait for. */
 function showStanding(list) {
+  standing = list;
+  showChains();
   const lines = list.map(({ chain, block, id, cause }) => {
     const line = document.createElement("li");
     line.textContent = `${chain}: block ${block} ${id} ${cause}`;
@@ -109,6 +146,8 @@ const take = {
   },
 };
 
+const headers = () => (token ? { authorization: `Bearer ${token}` } : {});
+
 /** Reads events until the connection ends. */
 async function listen(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -124,10 +163,22 @@ async function listen(body) {
   }
 }
 
+/** Looks at chains until it is stopped. */
+async function look(stop) {
+  while (!stop.aborted) {
+    try {
+      await lookAtChains();
+    } catch {
+      // The connection of events shows that the service does not answer.
+    }
+    await new Promise((done) => setTimeout(done, CHAINS));
+  }
+}
+
 async function run() {
   for (let pause = 500; ; pause = Math.min(2 * pause, 10_000)) {
     try {
-      const answer = await fetch("/v1/events", { headers: token ? { authorization: `Bearer ${token}` } : {} });
+      const answer = await fetch("/v1/events", { headers: headers() });
       if (answer.status === 401) {
         $("status").textContent = token ? "No tenant has this token." : "Enter a tenant's token.";
         $("sign-in").hidden = false;
@@ -137,7 +188,13 @@ async function run() {
       $("sign-in").hidden = true;
       $("status").textContent = "Live";
       pause = 250;
-      await listen(answer.body);
+      const stop = new AbortController();
+      look(stop.signal);
+      try {
+        await listen(answer.body);
+      } finally {
+        stop.abort();
+      }
     } catch (error) {
       $("status").textContent = `The service does not answer: ${error.message}. Trying again…`;
     }
