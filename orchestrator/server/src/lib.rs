@@ -26,6 +26,7 @@ mod order;
 mod process;
 mod publish;
 pub mod record;
+mod retention;
 pub mod service;
 pub mod settings;
 pub mod standstill;

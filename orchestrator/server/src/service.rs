@@ -15,6 +15,7 @@ use crate::http::{Api, Board, Offers, Readiness, Tenants, router};
 use crate::metrics::Metrics;
 use crate::process::Process;
 use crate::record::{Session, SessionId};
+use crate::retention::{self, Files, Retention};
 use crate::settings::Settings;
 use crate::standstill::Watched;
 use crate::store::{OpenError, Store, Timed};
@@ -46,6 +47,9 @@ const MAX_TRANSFERS: usize = 64;
 
 /// The number of connections that may be open.
 const MAX_CONNECTIONS: usize = 512;
+
+/// The folders of tasks in a folder.
+const SPOOL: &str = "spool";
 
 /// The blobs in a folder.
 pub const BLOBS: &str = "blobs";
@@ -305,7 +309,8 @@ impl Parts {
             Arc::clone(&self.gone),
         );
         tokio::spawn(follow);
-        let submissions = Submissions::new(Arc::clone(store), clock.clone(), workflows.clone());
+        let submissions = Submissions::new(Arc::clone(store), clock.clone(), workflows.clone())
+            .keeping(settings.keep_days);
         let api = Api {
             store: self.store,
             submissions,
@@ -387,6 +392,28 @@ fn start_tidying(workshop: Arc<Workshop>, store: Arc<dyn Store>) {
     });
 }
 
+/// Starts removing what ended a number of days ago, if anything is to be removed. Must be called on the runtime.
+fn start_sweeping(parts: &Parts, days: Option<u32>, data: &Path) {
+    let Some(days) = days else { return };
+    let clock = parts.clock.clone();
+    let (store, workflows) = (Arc::clone(&parts.store), parts.workflows.clone());
+    let retention = Retention {
+        submissions: Submissions::new(store, clock.clone(), workflows),
+        store: Arc::clone(&parts.store),
+        sessions: Arc::clone(&parts.sessions),
+        clock,
+        keep: Duration::from_secs(u64::from(days) * 24 * 3_600),
+        interval: retention::SWEEP,
+        last: retention::KEPT,
+        files: Some(Files {
+            blobs: parts.blobs.clone(),
+            folder: data.join(BLOBS),
+            spool: data.join(SPOOL),
+        }),
+    };
+    tokio::spawn(retention.run());
+}
+
 /// Runs a process until it is asked to stop and what it runs has ended.
 ///
 /// # Errors
@@ -420,7 +447,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let beats = heart.start()?;
     let metrics = Metrics::with_traces(options.traces);
     let spans = metrics.clone();
-    let spool = data.join("spool");
+    let spool = data.join(SPOOL);
     let workshop =
         Arc::new(Workshop { backends, blobs: blobs.clone(), spool, clock: clock.clone() });
     let store: Arc<dyn Store> = Arc::new(Timed { inner: store, metrics: metrics.clone() });
@@ -444,6 +471,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let process = parts.process(&settings, (&workshop, collects, strategies), sender);
     tracing::info!(%session, store = store.describe(), "started");
     let ended = runtime.block_on(async {
+        start_sweeping(&parts, settings.keep_days.filter(|_| collects), data);
         let answers = match listener {
             Some(listener) => Some(parts.answer(&settings, listener, events, &stop.drain)?),
             None => None,

@@ -24,6 +24,9 @@ pub struct Settings {
     /// The number of seconds without any event after which a block that is not published stands still.
     #[serde(default = "standstill")]
     pub standstill_seconds: u32,
+    /// The number of days after which what has ended may be removed, if anything is to be removed.
+    #[serde(default)]
+    pub keep_days: Option<u32>,
     /// The back-ends that run tasks, by the names that workflows have for them.
     #[serde(default)]
     pub backends: BTreeMap<Name, BackendSettings>,
@@ -195,7 +198,14 @@ pub enum SettingsError {
 impl Default for Settings {
     fn default() -> Self {
         let (backends, tenants) = (BTreeMap::new(), BTreeMap::new());
-        Self { version: VERSION, slots: one(), standstill_seconds: standstill(), backends, tenants }
+        Self {
+            version: VERSION,
+            slots: one(),
+            standstill_seconds: standstill(),
+            keep_days: None,
+            backends,
+            tenants,
+        }
     }
 }
 
@@ -257,6 +267,12 @@ impl Settings {
         }
         if self.standstill_seconds == 0 {
             return Err(bad("standstill_seconds".into(), "it must be above 0"));
+        }
+        if self.keep_days == Some(0) {
+            return Err(bad(
+                "keep_days".into(),
+                "it must be above 0; without it, everything is kept",
+            ));
         }
         for (name, backend) in &self.backends {
             check_backend(format!("backends.{name}"), backend)?;
@@ -421,6 +437,7 @@ mod tests {
             ("version = 2".to_owned(), "found version 2"),
             ("version = 1\nslot = 1".into(), "unknown field `slot`"),
             ("version = 1\nslots = 5000".into(), "4,096"),
+            ("version = 1\nkeep_days = 0".into(), "everything is kept"),
             (good.replace("\"keys\"", "\"none\""), "there are no keys in"),
             (good.replace("\"sh\"", "\"./sh\""), "there is no program"),
             (

@@ -1,6 +1,7 @@
 //! Requests from clients and operators about jobs and chains.
 
 mod published;
+mod removed;
 
 pub use published::Reversal;
 pub(crate) use published::{Path, PathBlock};
@@ -14,7 +15,7 @@ use crate::record::{
 };
 use crate::store::{MAX_VALUE, Store, Unavailable, WriteError};
 use crate::workflows::Workflows;
-use hekaton_orchestrator_client::{Digest, MAX_BLOBS, Name, WorkflowError};
+use hekaton_orchestrator_client::{BlobError, Digest, MAX_BLOBS, Name, WorkflowError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,8 +53,13 @@ pub enum SubmissionError {
     #[error("there is no chain '{0}': make it first")]
     NoChain(Name),
     /// There is no such job.
-    #[error("there is no job '{0}'")]
-    NoJob(Handle),
+    #[error("there is no job '{job}'{}", removed_after(*.days))]
+    NoJob {
+        /// Its handle.
+        job: Handle,
+        /// The number of days after which jobs are removed, if they are.
+        days: Option<u32>,
+    },
     /// The chain exists and is another one.
     #[error("the chain '{chain}' exists with {found}, not with {wanted}")]
     OtherChain {
@@ -70,6 +76,9 @@ pub enum SubmissionError {
     /// The workflow and the job do not fit.
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
+    /// A blob that the request names does not exist, or cannot be used.
+    #[error("{0}: send it again")]
+    NoBlob(BlobError),
     /// The request conflicts with what is there already.
     #[error("{0}")]
     Taken(String),
@@ -124,11 +133,18 @@ pub struct Submissions {
     store: Arc<dyn Store>,
     clock: Clock,
     workflows: Workflows,
+    /// The number of days after which jobs are removed.
+    days: Option<u32>,
 }
 
 impl Submissions {
     pub(crate) fn new(store: Arc<dyn Store>, clock: Clock, workflows: Workflows) -> Self {
-        Self { store, clock, workflows }
+        Self { store, clock, workflows, days: None }
+    }
+
+    /// The same, where jobs are removed after a number of days.
+    pub(crate) fn keeping(self, days: Option<u32>) -> Self {
+        Self { days, ..self }
     }
 
     /// Makes a chain. Making the same one again is fine.
@@ -183,16 +199,19 @@ impl Submissions {
             true => return bad("a chain cannot be made of its own blocks".into()),
             false => self.chain(&chain.tenant, of).await?,
         };
+        self.check_source(&other).await?;
         if other.order != Order::Strict || chain.order != Order::Strict {
             return bad(format!("both '{of}' and '{}' need strict order", chain.chain));
         }
         if !(1..=MAX_BLOBS).contains(&(*blocks as usize)) {
             return bad(format!("expected 1 to {MAX_BLOBS} blocks in a bundle, found {blocks}"));
         }
+        let digest = *workflow;
         let workflow = self
             .workflows
-            .get(workflow)
+            .get(&digest)
             .map_err(|why| SubmissionError::Bad(format!("workflow: {why}")))?;
+        self.workflows.hold(&[digest]).map_err(SubmissionError::NoBlob)?;
         match workflow.inputs.get(input) {
             None => bad(format!("the workflow has no input '{input}'")),
             Some(found) if found.at_least > *blocks as usize => {
@@ -313,7 +332,7 @@ impl Submissions {
 
     /// Completes the cancellation of a job before its record is returned or replaced: the process that cancelled it may have ended before
     /// it stopped the publishers, and once the record has changed, nothing would stop those that have seen the job done.
-    async fn free_place(&self, found: &Stored<Job>) -> Result<(), SubmissionError> {
+    pub(crate) async fn free_place(&self, found: &Stored<Job>) -> Result<(), SubmissionError> {
         if matches!(found.value.state, JobState::Cancelled { .. })
             && !self.are_publishers_stopped(found).await?
         {
@@ -386,6 +405,10 @@ impl Submissions {
         self.check_submission(&chain, &submission)?;
         let mut job = self.new_job(&chain, submission)?;
         let key = job.key().to_string();
+        if let Some(accepted) = self.check_place(&job).await? {
+            return Ok(accepted);
+        }
+        self.hold(&job)?;
         // Heights rise along a chain, which is what keeps it from running in a circle (`order`).
         self.check_follower(&job).await?;
         loop {
@@ -452,7 +475,7 @@ impl Submissions {
         let key = JobKey { tenant, chain, slot };
         // The place in the chain has one record. A handle of a block that was replaced must not find the other one.
         let found = self.read_job(&key).await?.filter(|found| found.value.identity() == *job);
-        found.ok_or_else(|| SubmissionError::NoJob(handle.clone()))
+        found.ok_or_else(|| SubmissionError::NoJob { job: handle.clone(), days: self.days })
     }
 
     /// Reads what is in the place of a job.
@@ -531,6 +554,12 @@ impl Submissions {
             }
         }
     }
+}
+
+fn removed_after(days: Option<u32>) -> String {
+    days.map_or(String::new(), |days| {
+        format!("; jobs are removed {days} days after they have ended")
+    })
 }
 
 fn taken(job: &Job, found: &Job, state: &JobState) -> String {

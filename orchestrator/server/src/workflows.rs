@@ -1,5 +1,6 @@
-//! Workflows by their digest.
+//! Workflows by their digest, and other blobs that records are about to name.
 
+use crate::retention::touch;
 use hekaton_orchestrator_client::{BlobError, Blobs, Digest, Workflow};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,15 +24,22 @@ impl Workflows {
         Self { blobs: Some(blobs), known: Arc::default() }
     }
 
+    /// Makes sure that blobs are there, and are not removed before a record names them. Must be called before the record is written.
+    ///
+    /// # Errors
+    /// If one of them does not exist, or its file cannot be touched.
+    pub(crate) fn hold(&self, digests: &[Digest]) -> Result<(), BlobError> {
+        let Some(blobs) = &self.blobs else { return Ok(()) };
+        digests.iter().try_for_each(|digest| touch(blobs, digest))
+    }
+
     /// Stores a workflow, unless that was done before.
     pub(crate) fn put(&self, workflow: Workflow) -> Result<Digest, BlobError> {
         let bytes = workflow.to_bytes();
         let digest = Digest::of(&bytes);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.contains_key(&digest) {
-            return Ok(digest);
-        }
-        if let Some(blobs) = &self.blobs {
+        let is_stored = known.contains_key(&digest) && self.hold(&[digest]).is_ok();
+        if !is_stored && let Some(blobs) = &self.blobs {
             blobs.put(&bytes)?;
         }
         remember(&mut known, digest, Arc::new(workflow));

@@ -4,6 +4,7 @@
 //! create the same tasks, and each task once.
 
 mod plan;
+mod removed;
 
 use crate::alive::{LOOK, LivenessProbe, Observer, SharedSession};
 use crate::clock::Clock;
@@ -66,6 +67,8 @@ struct State {
     /// The time at which an output was last added to a job.
     added: BTreeMap<JobKey, Duration>,
     observer: Observer,
+    /// Jobs whose outputs were missing once.
+    doubted: BTreeSet<JobKey>,
     /// Leases of other sessions.
     leases: BTreeMap<TaskKey, (SessionId, JobKey)>,
 }
@@ -218,8 +221,7 @@ impl Collector {
     /// Adds the steps of a job.
     fn steps(&self, state: &mut State, key: &JobKey, steps: &mut Vec<(JobKey, Step)>) {
         let Some(job) = state.jobs.get(key) else {
-            // A task whose job was never accepted: there is nothing to plan.
-            return;
+            return Self::cancel_strays(state, key, steps);
         };
         let identity = job.value.identity();
         let all = state.tasks.entry(key.clone()).or_default();
@@ -256,8 +258,12 @@ impl Collector {
             now: self.clock.wall(),
             quiet,
         };
-        steps.extend(situation.plan().into_iter().map(|step| (key.clone(), step)));
-        if job.value.is_live() {
+        let (planned, is_live) = (situation.plan(), job.value.is_live());
+        if self.is_doubtful(state, key, &planned) {
+            return;
+        }
+        steps.extend(planned.into_iter().map(|step| (key.clone(), step)));
+        if is_live {
             if let Some(after) = next_partial(&workflow, quiet) {
                 let again = self.clock.after(after.saturating_sub(quiet));
                 state.due.entry(key.clone()).or_insert(again);
@@ -270,6 +276,7 @@ impl Collector {
             state.jobs.remove(key);
             state.tasks.remove(key);
             state.added.remove(key);
+            state.doubted.remove(key);
         }
     }
 

@@ -99,11 +99,17 @@ impl From<Unavailable> for Problem {
 
 impl From<SubmissionError> for Problem {
     fn from(error: SubmissionError) -> Self {
+        let error = match error {
+            SubmissionError::NoBlob(blob) if !matches!(blob, BlobError::Missing(_)) => {
+                return of_blob(blob);
+            }
+            error => error,
+        };
         let kind = match &error {
-            SubmissionError::NoChain(_) | SubmissionError::NoJob(_) => NOT_FOUND,
+            SubmissionError::NoChain(_) | SubmissionError::NoJob { .. } => NOT_FOUND,
             SubmissionError::OtherChain { .. } | SubmissionError::Taken(_) => CONFLICT,
             SubmissionError::Bad(_) => BAD_REQUEST,
-            SubmissionError::Workflow(_) => MISFIT,
+            SubmissionError::Workflow(_) | SubmissionError::NoBlob(_) => MISFIT,
             SubmissionError::BehindDead { .. } => DEAD,
             SubmissionError::Unknown(_) => return Problem::hidden(UNKNOWN, error),
             SubmissionError::Store(WriteError::Full { .. }) => {

@@ -10,10 +10,10 @@ use crate::feed::{Event, patiently};
 use crate::metrics::Metrics;
 use crate::order::{self, Next, Tail, publication};
 use crate::record::{
-    Chain, Job, JobKey, JobState, OnDisk, Order, Publication, ReadError, Stored, chain_key, create,
-    decode, encode, log_name, publication_key, read, update, update_on_disk,
+    BadRecord, Chain, Job, JobKey, JobState, OnDisk, Order, Publication, ReadError, Stored,
+    chain_key, create, decode, encode, log_name, publication_key, read, update, update_on_disk,
 };
-use crate::store::{Rev, Store, WriteError};
+use crate::store::{Entry, Rev, Store, WriteError};
 use crate::submissions::{SubmissionError, Submissions};
 use hekaton_orchestrator_client::Name;
 use serde::{Deserialize, Serialize};
@@ -127,8 +127,8 @@ impl From<crate::store::Unavailable> for Failure {
     }
 }
 
-impl From<crate::record::BadRecord> for Failure {
-    fn from(error: crate::record::BadRecord) -> Self {
+impl From<BadRecord> for Failure {
+    fn from(error: BadRecord) -> Self {
         Self::Read(error.into())
     }
 }
@@ -348,22 +348,25 @@ impl Publisher {
                 _ => None,
             };
             let follower_job = follower.as_ref().map(|follower| &follower.value);
-            let publication = match order::next(tail, Some(&job.value), follower_job) {
+            let id = &job.value.id;
+            let (publication, is_known) = match order::next(tail, Some(&job.value), follower_job) {
                 Next::Wait => return Ok(false),
-                Next::Publish(publication) => publication,
-                Next::PublishUnlessKnown(publication) => {
-                    match self.submissions.has_published(chain, &job.value.id, at).await? {
-                        Some(true) => {
-                            let why = "the chain has published a block of this name: cancel it";
-                            return self.bury(job, why.into()).await;
-                        }
-                        Some(false) => publication,
-                        // What follows this job was decided by another tail.
-                        None => continue,
-                    }
+                // After the follower was read: it is removed only after its place was passed.
+                Next::Publish(block) => (block, Some(self.submissions.is_passed(chain, id).await?)),
+                Next::PublishUnlessKnown(block) => {
+                    (block, self.submissions.has_published(chain, id, at).await?)
                 }
                 Next::Bury(why) => return self.bury(job, why).await,
             };
+            match is_known {
+                Some(false) => {}
+                Some(true) => {
+                    let why = "the chain has published a block of this name: cancel it";
+                    return self.bury(job, why.into()).await;
+                }
+                // What follows this job was decided by another tail.
+                None => continue,
+            }
             match store.append(&log, encode(&publication, crate::id::random()), at).await {
                 Ok(rev) => self.published(&job.value, rev),
                 // The tail shows whether it was appended.
@@ -442,6 +445,11 @@ impl Publisher {
         tracing::info!(%tenant, %chain, block, %id, rev = rev.number, "published");
         self.metrics.published(job, self.clock.wall());
     }
+}
+
+/// Reports whether the publication of a block whose chain has no order, in its record, was copied into the log.
+pub(crate) fn is_in_log(record: &Entry) -> Result<bool, BadRecord> {
+    Ok(decode::<Unordered>(record)?.value.logged)
 }
 
 /// Reports whether a publication is in a log after a revision.

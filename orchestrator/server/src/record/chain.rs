@@ -103,6 +103,25 @@ pub struct Owner {
     pub session: Option<SessionId>,
 }
 
+/// The oldest block to which a chain with strict order can be reverted. The jobs of published blocks before it may be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Floor {
+    /// The block's name.
+    pub id: Name,
+    /// Its height.
+    pub block: u64,
+}
+
+/// A place of a chain with strict order, named by the block before it, in which a block is published whose job may be removed: no
+/// other block is ever accepted in this place, nor under the name of the block before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Passed {
+    /// The published block.
+    pub id: Name,
+}
+
 /// Returns the key under which a chain is stored.
 pub fn chain_key(tenant: &Name, chain: &Name) -> String {
     format!("chain/{tenant}/{chain}")
@@ -116,6 +135,16 @@ pub fn log_name(tenant: &Name, chain: &Name) -> String {
 /// Returns the key under which a publication is stored if the chain has no order.
 pub fn publication_key(tenant: &Name, chain: &Name, id: &Name) -> String {
     format!("published/{tenant}/{chain}/{id}")
+}
+
+/// Returns the key under which the floor of a chain is stored.
+pub fn floor_key(tenant: &Name, chain: &Name) -> String {
+    format!("floor/{tenant}/{chain}")
+}
+
+/// Returns the key under which a passed place is stored.
+pub fn passed_key(tenant: &Name, chain: &Name, slot: &Name) -> String {
+    format!("passed/{tenant}/{chain}/{slot}")
 }
 
 /// Returns the key under which the owner of a partition is stored.

@@ -8,7 +8,8 @@ mod session;
 mod task;
 
 pub use chain::{
-    Bundles, Chain, Owner, Publication, chain_key, log_name, owner_key, publication_key,
+    Bundles, Chain, Floor, Owner, Passed, Publication, chain_key, floor_key, log_name, owner_key,
+    passed_key, publication_key,
 };
 pub use hekaton_orchestrator_client::Order;
 pub use job::{Handle, Job, JobKey, JobState};

@@ -153,6 +153,9 @@ impl Submissions {
         if at.is_none() && (path.is_beyond(*block) || !self.is_known(&chain, to, *block).await?) {
             return Err(reversal.not_there());
         }
+        if let Some(at) = at {
+            self.check_floor(&chain, &path, at).await?;
+        }
         let after: Vec<Name> = at
             .map_or(&[][..], |at| &path.blocks[at + 1..])
             .iter()
@@ -189,7 +192,11 @@ impl Submissions {
             // Asked again each time, since blocks may have been published meanwhile.
             let path = self.path(log, genesis).await?;
             let entry = match path.position(to, *block) {
-                Some(_) => Publication::Revert { to: to.clone(), block: *block },
+                Some(at) => {
+                    // Again, since the process may have been stopped for long.
+                    self.check_floor(chain, &path, at).await?;
+                    Publication::Revert { to: to.clone(), block: *block }
+                }
                 None if path.is_beyond(*block) => return Err(reversal.not_there()),
                 // Nothing above the block is out yet: the entry only stops publishers that are under way.
                 None => Publication::Revert { to: path.tail().clone(), block: path.height() },

@@ -1,6 +1,7 @@
 //! A store in memory that fails as real ones do: it answers late, loses answers, applies writes after their sender gave up, is away for
 //! a while, and has watches that die silently.
 
+use super::world::EPOCH;
 use crate::history::{History, Version};
 use crate::record::OnDisk;
 use crate::store::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteError, check};
@@ -78,6 +79,7 @@ struct State {
 enum Write {
     Create,
     Update(Rev),
+    Remove(Rev),
     Append(Option<Rev>),
 }
 
@@ -127,15 +129,19 @@ impl Core {
         state.crashes += 1;
         let lost = std::mem::take(&mut state.unsynced);
         state.counter -= lost.len() as u64;
+        let mut is_removal = Vec::new();
         for (key, before) in lost.iter().rev() {
             let written = state.history.records.pop().expect("it was written");
             assert_eq!(written.entry.key, *key);
+            is_removal.push(written.is_removal());
             match before {
                 Some(entry) => drop(state.records.insert(key.clone(), entry.clone())),
                 None => drop(state.records.remove(key)),
             }
         }
-        lost.into_iter().map(|(key, _)| key).collect()
+        // What was removed and is there again is removed again.
+        let lost = lost.into_iter().zip(is_removal.into_iter().rev());
+        lost.filter(|(_, is_removal)| !is_removal).map(|((key, _), _)| key).collect()
     }
 
     fn crashes(&self) -> u64 {
@@ -170,7 +176,7 @@ impl Core {
         let entry = Entry { key: key.into(), value, rev };
         match write {
             Write::Create if state.records.contains_key(key) => return Err(conflict()),
-            Write::Update(expected) => {
+            Write::Update(expected) | Write::Remove(expected) => {
                 let found = state.records.get(key).map(|entry| entry.rev);
                 if found.is_none() || (found != Some(*expected) && self.bug != Bug::BlindUpdates) {
                     return Err(conflict());
@@ -195,7 +201,10 @@ impl Core {
                 if !key.starts_with("session/") {
                     state.history.records.push(Version { entry: entry.clone(), at });
                 }
-                let before = state.records.insert(key.into(), entry);
+                let before = match write {
+                    Write::Remove(_) => state.records.remove(key),
+                    _ => state.records.insert(key.into(), entry),
+                };
                 state.unsynced.push((key.into(), before));
             }
         }
@@ -324,6 +333,19 @@ impl Store for MemoryStore {
 
     async fn update_soon(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
         self.write(key, value, Write::Update(expected), OnDisk::Soon).await
+    }
+
+    async fn remove(&self, key: &str, expected: Rev) -> Result<Rev, WriteError> {
+        self.write(key, Bytes::new(), Write::Remove(expected), OnDisk::Soon).await
+    }
+
+    async fn written_before(&self, time: u64) -> Result<u64, Unavailable> {
+        self.read(|state| {
+            let known = state.history.records.iter();
+            let before = known.take_while(|version| EPOCH + version.at < time);
+            before.last().map_or(0, |last| last.entry.rev.number)
+        })
+        .await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {

@@ -11,6 +11,7 @@ mod nats;
 mod plans;
 mod queues;
 pub(crate) mod records;
+mod retention;
 mod scenarios;
 mod simulation;
 mod standstills;

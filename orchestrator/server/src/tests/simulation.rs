@@ -4,7 +4,7 @@ use super::memory::{Bug, Faults};
 use super::world::{Node, Provers, Shape, World, name, output};
 use crate::bundle::bundles;
 use crate::history::{History, Violation};
-use crate::record::{Bundles, Chain, Handle, JobState, Order, Publication, TaskState, decode};
+use crate::record::{Bundles, Chain, Handle, Job, JobState, Order, Publication, TaskState, decode};
 use crate::standstill::Cause;
 use crate::submissions::{Accepted, Path, Reversal, Submission, SubmissionError, Submissions};
 use hekaton_orchestrator_client::{Digest, Name};
@@ -148,6 +148,12 @@ pub(super) fn published(history: &History, chain: &str) -> Vec<String> {
 /// Runs one random schedule. Returns the world, the jobs that clients wanted, and the path of the strict chain.
 async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
     let mut world = World::new(seed, bug);
+    // Not from the world's randomness: schedules without removals stay what they were.
+    let seconds = |seconds: u64| Duration::from_secs(seconds);
+    let keep = seconds(10 + seed % 50);
+    // Longer than any write may be late.
+    let last = usize::try_from(seed % 2).unwrap();
+    world.keep = (!seed.is_multiple_of(3)).then_some((keep, seconds(30), last));
     world.provers = Provers {
         most_millis: [50, 2_000, 20_000][world.random.gen_range(0..3)],
         failures: [0, 200][world.random.gen_range(0..2)],
@@ -368,9 +374,14 @@ pub(super) fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
             found.push(format!("job '{}' has not ended", job.id));
         }
     }
+    // Jobs may have been removed since, but not live ones, which the history shows.
+    let versions = history.records.iter().map(|version| &version.entry);
+    let ever: BTreeMap<String, Job> = versions
+        .filter_map(|entry| Some((entry.key.clone(), decode::<Job>(entry).ok()?.value)))
+        .collect();
     for handle in handles {
         let known =
-            jobs.values().any(|job| job.chain == handle.chain && job.key().slot == handle.slot);
+            ever.values().any(|job| job.chain == handle.chain && job.key().slot == handle.slot);
         if !known {
             found.push(format!("job '{handle}' was accepted and is not there"));
         }
@@ -395,7 +406,7 @@ pub(super) fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
     // Each published block is the one in its place, whatever was cancelled or replaced.
     let mut before = "genesis".to_owned();
     for id in published(&history, "strict") {
-        let mut places = jobs.values().filter(|job| job.chain.as_str() == "strict");
+        let mut places = ever.values().filter(|job| job.chain.as_str() == "strict");
         let there = places.find(|job| job.key().slot.as_str() == before).map(|job| &job.id);
         if there.map(Name::as_str) != Some(&id) {
             found.push(format!("'{id}' is published, and {there:?} is in its place"));

@@ -8,6 +8,7 @@ use crate::dispatch::{Attempt, Claimed, Progress, Runner};
 use crate::metrics::Metrics;
 use crate::process::Process;
 use crate::record::{Session, SessionId, Task, decode};
+use crate::retention::Retention;
 use crate::standstill::{PATIENCE, Watched};
 use crate::store::Store;
 use crate::submissions::Submissions;
@@ -24,7 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The origin of all simulated times, in milliseconds.
-const EPOCH: u64 = 1_800_000_000_000;
+pub(super) const EPOCH: u64 = 1_800_000_000_000;
 
 pub(super) fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -191,6 +192,8 @@ pub(super) struct World {
     pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
     pub(super) weights: BTreeMap<Name, u32>,
     pub(super) patience: Duration,
+    /// The time for which processes that collect keep what has ended, the interval of their sweeps, and the blocks that stay.
+    pub(super) keep: Option<(Duration, Duration, usize)>,
     /// The standstills that the last process that looked has found.
     pub(super) watched: Watched,
     /// The keys that crashes of the machine took and must not have taken.
@@ -213,6 +216,7 @@ impl World {
             runs: Arc::default(),
             weights: BTreeMap::new(),
             patience: PATIENCE,
+            keep: None,
             watched: Watched::default(),
             lost: vec![],
         }
@@ -284,6 +288,12 @@ impl World {
             provers: self.provers,
             runs: Arc::clone(&self.runs),
         };
+        let retention = self.keep.filter(|_| shape.collects).map(|(keep, interval, last)| {
+            let (store, clock) = (Arc::clone(&records), clock.clone());
+            let submissions = Submissions::new(store, clock.clone(), self.workflows.clone());
+            let (store, sessions) = (Arc::clone(&records), Arc::clone(&sessions));
+            Retention { store, sessions, submissions, clock, keep, interval, last, files: None }
+        });
         let process = Process {
             store: records,
             sessions,
@@ -315,7 +325,8 @@ impl World {
         });
         let pulse = Pulse::new();
         let beating = tokio::spawn(beat(beats, clock, session.clone(), own, pulse, drain.clone()));
-        let tasks = vec![run.abort_handle(), beating.abort_handle()];
+        let mut tasks = vec![run.abort_handle(), beating.abort_handle()];
+        tasks.extend(retention.map(|retention| tokio::spawn(retention.run()).abort_handle()));
         Node { frozen, tasks, drain, stop, ended }
     }
 }

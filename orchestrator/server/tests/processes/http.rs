@@ -4,6 +4,7 @@ use super::support::*;
 use hekaton_orchestrator::{Client, Digest};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -398,6 +399,19 @@ fn every_status_is_described_and_every_one_described_is_answered() {
         wait(wanted, read);
     };
     state("dead");
+    let dead = |after: &str| {
+        let answer = ask(&at, "GET", &format!("/v1/chains/main/dead{after}"), &[bob], b"");
+        answer.json()["jobs"].as_array().unwrap().len()
+    };
+    assert_eq!(["", "?block=0&id=x", "?block=1&id=b1"].map(dead), [1, 1, 0]);
+    // A client that asks whether a blob is there may submit its job next, so it must not be removed as unused.
+    let digest = blob.path.rsplit('/').next().unwrap();
+    let file = place.path("data").join("blobs").join(&digest[..2]).join(digest);
+    let long_ago = SystemTime::now() - Duration::from_secs(48 * 3_600);
+    std::fs::File::open(&file).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(ask(&at, "HEAD", &blob.path, &[bob], b"").status, 200);
+    let touched = std::fs::metadata(&file).unwrap().modified().unwrap();
+    assert!(touched > long_ago + Duration::from_secs(24 * 3_600));
     let requeue = "/v1/jobs/{job}/requeue";
     std::fs::remove_file(place.path("fails")).unwrap();
     let known = Digest::of(&[1; 150]).to_string();

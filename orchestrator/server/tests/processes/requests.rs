@@ -174,6 +174,16 @@ fn program(arguments: &[&str], folder: &Path) -> Output {
     command.args(arguments).current_dir(folder).env("RUST_LOG", "off").output().unwrap()
 }
 
+#[cfg(feature = "nats")]
+#[test]
+fn records_in_nats_are_not_removed() {
+    let place = Place::new("");
+    let serve = ["serve", "--data", "x", "--slots", "0", "--nats", "nats://127.0.0.1:1"];
+    let refused = program(&[&serve[..], &["--keep-days", "3"]].concat(), place.folder.path());
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("cannot be removed from NATS JetStream"));
+}
+
 #[test]
 fn the_command_line_does_all_of_it() {
     let place = Place::new(

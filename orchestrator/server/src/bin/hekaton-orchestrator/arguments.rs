@@ -116,6 +116,10 @@ pub(crate) struct Serve {
     /// The address to listen on. Without tenants in the settings, it must be a local one (127.0.0.1)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8642")]
     pub(crate) listen: String,
+    /// Remove jobs that ended more than N days ago, with the blobs that only they use and their history [default: the settings' value, or
+    /// keep everything]. Not with --nats
+    #[arg(long, value_name = "N")]
+    pub(crate) keep_days: Option<u32>,
 }
 
 #[derive(Args)]
@@ -196,14 +200,6 @@ pub(crate) struct OfJob {
 }
 
 #[derive(Args)]
-pub(crate) struct Fetch {
-    #[command(flatten)]
-    pub(crate) of: OfJob,
-    /// The file; with several outputs, their numbers are appended
-    pub(crate) output: PathBuf,
-}
-
-#[derive(Args)]
 pub(crate) struct OfJobs {
     #[command(flatten)]
     pub(crate) to: ToService,
@@ -213,6 +209,14 @@ pub(crate) struct OfJobs {
     /// All dead jobs of this chain, oldest first; `skip` stops at the first block that is not dead
     #[arg(long)]
     pub(crate) chain: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Fetch {
+    #[command(flatten)]
+    pub(crate) of: OfJob,
+    /// The file; with several outputs, their numbers are appended
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args)]

@@ -25,7 +25,7 @@ use hekaton_orchestrator::service::{BLOBS, RECORDS, open_records};
 use hekaton_orchestrator::{Blobs, Client, Clock, Digest, Workflow};
 use hekaton_service::program::{Failure, exit, failure, finish, has_colors, print, say};
 use output::{client, missing, show, text_of};
-use serve::serve;
+use serve::{serve, settings};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,8 +46,14 @@ fn main() -> ExitCode {
 
 fn run(command: Command, json: bool) -> Result<u8, Failure> {
     match command {
-        Command::Serve(Serve { place, listen }) => serve(place, Some(&listen), true, json),
-        Command::Work(Work { place, collect }) => serve(place, None, collect, json),
+        Command::Serve(Serve { place, listen, keep_days }) => {
+            let settings = settings(&place, keep_days)?;
+            serve(place, settings, Some(&listen), true, json)
+        }
+        Command::Work(Work { place, collect }) => {
+            let settings = settings(&place, None)?;
+            serve(place, settings, None, collect, json)
+        }
         Command::Submit(arguments) => submit(&arguments, json),
         Command::Status(Status { to, job: Some(job) }) => {
             show(json, &client(&to)?.job(&job, 0)?)?;

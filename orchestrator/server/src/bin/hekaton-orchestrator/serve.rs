@@ -32,7 +32,7 @@ fn records(_: &Place) -> Result<service::Place, Failure> {
 }
 
 /// Returns the settings of the file and the command line.
-fn settings(place: &Place) -> Result<Settings, Failure> {
+pub(crate) fn settings(place: &Place, keep_days: Option<u32>) -> Result<Settings, Failure> {
     let mut settings = match place.settings.as_deref() {
         Some(path) => Settings::read(path).map_err(|error| failure(exit::USAGE, error))?,
         None => Settings::default(),
@@ -47,6 +47,7 @@ fn settings(place: &Place) -> Result<Settings, Failure> {
         settings.backends.insert("prove".parse().expect("a name"), backend);
     }
     settings.slots = place.slots.unwrap_or(settings.slots);
+    settings.keep_days = keep_days.or(settings.keep_days);
     settings.check().map_err(|error| failure(exit::USAGE, error))?;
     if settings.backends.is_empty() && settings.slots > 0 {
         let why = "there is no back-end: set --keys, define back-ends in --settings, or run no tasks with --slots 0";
@@ -73,11 +74,16 @@ fn traces(_: &Place) -> Result<Traces, Failure> {
 /// Runs a process until it is asked to stop.
 pub(crate) fn serve(
     place: Place,
+    settings: Settings,
     listen: Option<&str>,
     collects: bool,
     json: bool,
 ) -> Result<u8, Failure> {
-    let settings = settings(&place)?;
+    let records = records(&place)?;
+    if settings.keep_days.is_some() && collects && records != service::Place::Folder {
+        let why = "jobs cannot be removed from NATS JetStream: leave out --keep-days and the setting 'keep_days'";
+        return Err(failure(exit::USAGE, why));
+    }
     let listener = match listen {
         Some(address) => Some(bind(address, &settings, json)?),
         None => {
@@ -99,7 +105,7 @@ pub(crate) fn serve(
     let traces = traces(&place)?;
     let program = std::env::current_exe().map_err(|error| failure(exit::FAILED, error))?;
     let options = Options {
-        place: records(&place)?,
+        place: records,
         data: place.data,
         settings,
         listener,

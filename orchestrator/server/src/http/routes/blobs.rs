@@ -3,10 +3,11 @@
 use super::{Path, Shared, blocking, parse};
 use crate::http::problem::{BAD_REQUEST, TOO_LARGE, of_blob};
 use crate::http::tenants::Quota;
+use crate::retention::touch;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt};
 use hekaton_orchestrator_client::body::{BlobBody, example};
@@ -97,13 +98,22 @@ pub(super) async fn put_blob(
 )]
 pub(super) async fn blob(
     State(api): Shared,
+    method: Method,
     headers: HeaderMap,
     Path(digest): Path<String>,
 ) -> Result<Response, Problem> {
     api.tenants.of(&headers)?;
     let digest: Digest = parse("digest", &digest)?;
     let (blobs, tag) = (api.blobs.clone(), format!("\"{digest}\""));
-    let found = blocking(move || Found::open(&blobs, digest).map_err(of_blob)).await?;
+    // A client that asks whether it has to send a blob submits a job next.
+    let is_question = method == Method::HEAD;
+    let found = blocking(move || {
+        if is_question {
+            touch(&blobs, &digest).map_err(of_blob)?;
+        }
+        Found::open(&blobs, digest).map_err(of_blob)
+    })
+    .await?;
     if is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }

@@ -1,0 +1,386 @@
+//! Removal of what is old, and of nothing that is wanted.
+
+use super::memory::Bug;
+use super::simulation::{
+    JOIN, SINGLE, broken, published, reversal, settle, simulate, strict, submission, submit,
+};
+use super::world::{Shape, World, name};
+use crate::history::History;
+use crate::record::{Bundles, Chain, Job, JobState, Order, Publication, decode, encode};
+use crate::submissions::{Submission, SubmissionError};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// A time after which everything that ended before is removed.
+const LONG: Duration = Duration::from_secs(1_000);
+
+/// A world whose processes keep what has ended for some minutes, and the last two published blocks of each chain.
+fn world(seed: u64) -> World {
+    let mut world = World::new(seed, Bug::None);
+    world.keep = Some((Duration::from_secs(300), Duration::from_secs(60), 2));
+    world
+}
+
+/// The names of the jobs of a chain that are there.
+fn jobs(history: &History, chain: &str) -> BTreeSet<String> {
+    let jobs = history.jobs().into_values().filter(|job| job.chain.as_str() == chain);
+    jobs.map(|job| job.id.to_string()).collect()
+}
+
+fn names(of: impl IntoIterator<Item = u64>) -> BTreeSet<String> {
+    of.into_iter().map(|block| format!("s{block}")).collect()
+}
+
+fn block(world: &World, block: u64) -> Submission {
+    let parent = if block == 1 { "genesis".to_owned() } else { format!("s{}", block - 1) };
+    let workflow = world.workflow(SINGLE);
+    submission("strict", block, &format!("s{block}"), Some(&parent), workflow)
+}
+
+/// Submits blocks of the chain `strict`, and waits until they are published.
+async fn publish(world: &mut World, blocks: impl IntoIterator<Item = u64>) {
+    let submissions = world.submissions();
+    for number in blocks {
+        submit(&submissions, &block(world, number)).await.unwrap();
+    }
+    sleep(Duration::from_secs(60)).await;
+}
+
+fn runs(world: &World) -> u32 {
+    world.runs.lock().unwrap().values().sum()
+}
+
+fn refused<T: std::fmt::Debug>(asked: Result<T, SubmissionError>, why: &str) {
+    let refused = asked.unwrap_err().to_string();
+    assert!(refused.contains(why), "{refused}");
+}
+
+#[test]
+fn old_blocks_of_a_chain_are_removed_and_never_accepted_again() {
+    simulate(async || {
+        let mut world = world(1);
+        let (submissions, tenant) = (world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=6).await;
+        assert_eq!(jobs(&world.core.history(), "strict"), names(1..=6), "nothing is old");
+        let first = submissions.submit(block(&world, 1)).await.unwrap();
+        assert!(!first.new);
+        let second = submissions.submit(block(&world, 2)).await.unwrap().job.key().to_string();
+        sleep(LONG).await;
+        settle(&world).await;
+        // The floor is the third block from the end, which stays, too.
+        let history = world.core.history();
+        assert_eq!(jobs(&history, "strict"), names(4..=6));
+        let all: Vec<String> = names(1..=6).into_iter().collect();
+        assert_eq!(published(&history, "strict"), all, "the log is whole");
+        let kept: BTreeSet<_> = history.jobs().values().map(Job::identity).collect();
+        assert!(history.tasks().keys().all(|task| kept.contains(&task.job)), "tasks go, too");
+
+        // The floor and the mark of a place come a sweep before the removal, so that no process acts on what it saw before them.
+        let at = |key: &str, removed: bool| {
+            let mut versions = history.records.iter();
+            let found = versions.find(|it| it.entry.key == key && it.is_removal() == removed);
+            found.unwrap_or_else(|| panic!("{key}")).at
+        };
+        let (floor, mark) =
+            (at("floor/tenant/strict", false), at("passed/tenant/strict/s1", false));
+        let second = history.records.iter().find(|it| it.entry.key == second && it.is_removal());
+        let second = second.unwrap().at;
+        assert!(floor + 50_000 < mark && mark + 50_000 < second, "{floor} {mark} {second}");
+
+        // Neither the same block, nor another one in its place or of its name is proven again.
+        let ran = runs(&world);
+        refused(submissions.submit(block(&world, 1)).await, "the job was removed since");
+        refused(submissions.submit(block(&world, 3)).await, "the job was removed since");
+        let other = Submission { id: name("x"), block: 9, ..block(&world, 2) };
+        refused(submissions.submit(other).await, "the job was removed since");
+        let twice = Submission { block: 7, parent: Some(name("s6")), ..block(&world, 2) };
+        refused(submissions.submit(twice).await, "the job was removed since");
+        refused(submissions.job(&tenant, &first.job.handle()).await, "there is no job");
+        // Blocks that are there are found.
+        assert!(!submissions.submit(block(&world, 4)).await.unwrap().new);
+
+        // A chain is not reverted to a block before its floor, and can be to the floor.
+        let chain = name("strict");
+        for (to, height) in [("genesis", 0), ("s3", 3)] {
+            let asked = submissions.revert(&tenant, &chain, &reversal(to, height)).await;
+            refused(asked, "can only be reverted to block 4 's4'");
+        }
+        submissions.revert(&tenant, &chain, &reversal("s4", 4)).await.unwrap();
+        let workflow = world.workflow(SINGLE);
+        let next = submission("strict", 5, "t5", Some("s4"), workflow);
+        assert!(submit(&submissions, &next).await.unwrap().new);
+        settle(&world).await;
+        assert_eq!(runs(&world), ran + 3, "only the new block was proven");
+        sleep(LONG).await;
+        settle(&world).await;
+        // The branch that was torn off goes; the last blocks stay, whatever their age.
+        let kept: BTreeSet<_> = ["s4", "t5"].map(String::from).into();
+        assert_eq!(jobs(&world.core.history(), "strict"), kept);
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
+/// A block may wait for a parent that comes later, while what follows the earlier block of its name is removed.
+#[test]
+fn a_name_is_not_published_twice_after_its_follower_was_removed() {
+    simulate(async || {
+        let mut world = world(2);
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let twice = Submission { block: 9, parent: Some(name("s8")), ..block(&world, 1) };
+        submit(&submissions, &twice).await.unwrap();
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=7).await;
+        sleep(LONG).await;
+        settle(&world).await;
+        assert!(!jobs(&world.core.history(), "strict").contains("s2"));
+        publish(&mut world, [8]).await;
+        settle(&world).await;
+        let history = world.core.history();
+        let all: Vec<String> = names(1..=8).into_iter().collect();
+        assert_eq!(published(&history, "strict"), all);
+        let found = history.jobs().into_values().find(|job| job.block == 9).unwrap();
+        let JobState::Dead { reason, .. } = found.state else { panic!("{found:?}") };
+        assert!(reason.contains("has published a block of this name"), "{reason}");
+        drop(node);
+    });
+}
+
+/// Blocks that wait, that are dead and that are cancelled with something behind them stay however old they are.
+#[test]
+fn what_is_wanted_stays() {
+    simulate(async || {
+        let mut world = world(3);
+        let (submissions, tenant) = (world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let workflow = world.workflow(SINGLE);
+        let (store, at) = (world.store(), |id: &str| format!("a{id}"));
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=5).await;
+        // Done, and waits for its parent; live, without a back-end; dead, and next.
+        let waits = submission("strict", 9, "waits", Some("s8"), workflow);
+        let nowhere = world.workflow(&SINGLE.replace("\"prove\"", "\"nowhere\""));
+        let live = submission("strict", 10, "live", Some("elsewhere"), nowhere);
+        let dead = submission("strict", 6, "dead", Some("s5"), nowhere);
+        let cancelled = submission("strict", 7, "cancelled", Some("dead"), workflow);
+        let behind = submission("strict", 8, "behind", Some("cancelled"), workflow);
+        // Not above the floor in the end, and not in the chain: nothing needs them.
+        let beside = submission("strict", 2, "beside", Some(&at("0")), workflow);
+        let mut handles = Vec::new();
+        for wanted in [&waits, &live, &dead, &cancelled, &behind, &beside] {
+            handles.push(submit(&submissions, wanted).await.unwrap().job);
+        }
+        let key = handles[2].key().to_string();
+        let rev = store.get(&key).await.unwrap().unwrap().rev;
+        let state = JobState::Dead { reason: "no".into(), at: 0 };
+        let ended = Job { state, ..handles[2].clone() };
+        store.update(&key, encode(&ended, 0), rev).await.unwrap();
+        submissions.cancel(&tenant, &handles[3].handle(), "enough").await.unwrap();
+        sleep(LONG).await;
+        settle(&world).await;
+        let there = jobs(&world.core.history(), "strict");
+        for id in ["s4", "s5", "waits", "live", "dead", "cancelled", "behind"] {
+            assert!(there.contains(id), "{id}: {there:?}");
+        }
+        for id in ["s1", "s2", "beside"] {
+            assert!(!there.contains(id), "{id}: {there:?}");
+        }
+        // Once nothing follows it, the cancelled block goes as well.
+        submissions.cancel(&tenant, &handles[4].handle(), "enough").await.unwrap();
+        sleep(LONG).await;
+        settle(&world).await;
+        let there = jobs(&world.core.history(), "strict");
+        assert!(there.contains("dead") && !there.contains("cancelled"), "{there:?}");
+        // No publisher that has seen it done can publish it any longer.
+        let tail = store.tail("out/tenant/strict").await.unwrap().unwrap();
+        let tail = decode::<Publication>(&tail).unwrap().value;
+        assert!(matches!(tail, Publication::Revert { .. }), "{tail:?}");
+        let violations = world.core.history().violations();
+        assert!(violations.is_empty(), "{violations:?}");
+        drop(node);
+    });
+}
+
+#[test]
+fn blocks_without_order_are_removed_and_not_published_again() {
+    simulate(async || {
+        let mut world = world(4);
+        let submissions = world.submissions();
+        let chain = Chain { order: Order::None, genesis: None, ..strict("free") };
+        submissions.make_chain(chain).await.unwrap();
+        let node = world.start(Shape::default());
+        let wanted = submission("free", 1, "f", None, world.workflow(SINGLE));
+        submit(&submissions, &wanted).await.unwrap();
+        sleep(LONG).await;
+        settle(&world).await;
+        assert_eq!(jobs(&world.core.history(), "free"), BTreeSet::new());
+        let ran = runs(&world);
+        refused(submissions.submit(wanted.clone()).await, "submit it under another name");
+        let again = Submission { id: name("g"), ..wanted };
+        submit(&submissions, &again).await.unwrap();
+        settle(&world).await;
+        assert_eq!(runs(&world), ran + 3);
+        assert_eq!(published(&world.core.history(), "free"), ["f", "g"]);
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
+/// The outputs of blocks that are not bundled, or whose bundle a revert would tear off, stay.
+#[test]
+fn blocks_stay_until_their_bundle_is_published_for_good() {
+    simulate(async || {
+        let mut world = world(5);
+        let (submissions, tenant) = (world.submissions(), name("tenant"));
+        let bundles = Bundles {
+            of: name("strict"),
+            blocks: 4,
+            workflow: world.workflow(JOIN),
+            input: name("a"),
+            lane: 0,
+        };
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let bundled = Chain { bundles: Some(bundles), ..strict("bundles") };
+        submissions.make_chain(bundled.clone()).await.unwrap();
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=3).await;
+        sleep(LONG).await;
+        assert_eq!(jobs(&world.core.history(), "strict"), names(1..=3), "there is no bundle yet");
+        publish(&mut world, 4..=9).await;
+        sleep(LONG).await;
+        settle(&world).await;
+        // The floor is block 7, in the second bundle, which a revert to it tears off.
+        assert_eq!(jobs(&world.core.history(), "strict"), names(5..=9));
+        let chain = name("strict");
+        let before = published(&world.core.history(), "bundles");
+        submissions.revert(&tenant, &chain, &reversal("s7", 7)).await.unwrap();
+        let other = submission("strict", 8, "t8", Some("s7"), world.workflow(SINGLE));
+        submit(&submissions, &other).await.unwrap();
+        settle(&world).await;
+        let after = published(&world.core.history(), "bundles");
+        assert_eq!((after.len(), &after[0]), (2, &before[0]));
+        assert_ne!(after[1], before[1]);
+        let late = Chain { chain: name("late"), ..bundled };
+        refused(submissions.make_chain(late).await, "cannot be bundled any longer");
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
+/// One of two chains of bundles waits for a back-end: a revert of their source could still tear off the bundles of both.
+#[test]
+fn bundles_stay_as_long_as_their_blocks() {
+    simulate(async || {
+        let mut world = world(8);
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
+        for (chain, backend) in [("good", "prove"), ("waits", "nowhere")] {
+            let workflow = SINGLE.replace("\"prove\"\n", &format!("\"{backend}\"\n"));
+            let workflow = world.workflow(&workflow);
+            let bundles =
+                Bundles { of: name("strict"), blocks: 1, workflow, input: name("a"), lane: 0 };
+            let bundled = Chain { bundles: Some(bundles), ..strict(chain) };
+            submissions.make_chain(bundled).await.unwrap();
+        }
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=6).await;
+        sleep(LONG).await;
+        let history = world.core.history();
+        assert_eq!(jobs(&history, "strict"), names(1..=6));
+        assert_eq!(jobs(&history, "good").len(), 6);
+        assert_eq!(published(&history, "good").len(), 6);
+        drop(node);
+    });
+}
+
+/// The collector knows an output that was removed with its task, before the job was accepted again: the task is run again. If only the
+/// output is missing, the job still ends.
+#[test]
+fn outputs_that_are_gone_are_looked_for_once() {
+    use crate::record::TaskState;
+    for is_removed in [false, true] {
+        simulate(async || {
+            let folder = tempfile::tempdir().unwrap();
+            let blobs = hekaton_orchestrator_client::Blobs::open(folder.path()).unwrap();
+            let mut world = world(9);
+            // The provers of this world make outputs without files.
+            world.workflows = crate::workflows::Workflows::new(blobs.clone());
+            let submissions = world.submissions();
+            submissions.make_chain(strict("strict")).await.unwrap();
+            let mut wanted = block(&world, 1);
+            let input = blobs.put(b"input").unwrap();
+            wanted.inputs.values_mut().for_each(|inputs| *inputs = vec![input]);
+            let job = submit(&submissions, &wanted).await.unwrap().job;
+            let (node, store) = (world.start(Shape::default()), world.store());
+            let done = loop {
+                sleep(Duration::from_millis(10)).await;
+                let tasks = world.core.history().tasks().into_iter();
+                let mut done =
+                    tasks.filter(|(_, task)| matches!(task.state, TaskState::Done { .. }));
+                if let Some((key, _)) = done.next() {
+                    break key.to_string();
+                }
+            };
+            if is_removed {
+                let rev = store.get(&done).await.unwrap().unwrap().rev;
+                store.remove(&done, rev).await.unwrap();
+            }
+            sleep(Duration::from_secs(10)).await;
+            let job = world.core.history().jobs().remove(&job.key()).unwrap();
+            assert!(matches!(job.state, JobState::Done { .. }), "{job:?}");
+            assert_eq!(runs(&world), 1 + u32::from(is_removed));
+            drop(node);
+        });
+    }
+}
+
+/// A write of a process that was frozen may create a task after its job was removed.
+#[test]
+fn a_task_without_a_job_is_not_run_forever() {
+    simulate(async || {
+        let mut world = world(6);
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape { backends: &[], ..Shape::default() });
+        let (key, task) = super::records::task("tenant", "strict", 1, 0);
+        world.store().create(&key.to_string(), encode(&task, 0)).await.unwrap();
+        sleep(Duration::from_secs(60)).await;
+        let found = world.core.history().tasks().remove(&key).unwrap();
+        assert_eq!(found.state.word(), "cancelled");
+        sleep(LONG).await;
+        assert!(world.core.history().tasks().is_empty());
+        drop(node);
+    });
+}
+
+/// The checker finds removals of what is wanted.
+#[test]
+fn removals_of_what_is_wanted_are_found() {
+    simulate(async || {
+        let mut world = World::new(7, Bug::None);
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=2).await;
+        let workflow = world.workflow(SINGLE);
+        let live = submission("strict", 9, "live", Some("s8"), workflow);
+        let live = submit(&submissions, &live).await.unwrap().job.key().to_string();
+        drop(node);
+        let store = world.store();
+        let tail = store.tail("out/tenant/strict").await.unwrap().unwrap();
+        assert_eq!(decode::<Publication>(&tail).unwrap().value.height(), 2);
+        let two = block(&world, 2).parent.unwrap();
+        let two =
+            crate::record::JobKey { tenant: name("tenant"), chain: name("strict"), slot: two };
+        for key in [live, two.to_string()] {
+            let rev = store.get(&key).await.unwrap().unwrap().rev;
+            store.remove(&key, rev).await.unwrap();
+            let found = world.core.history().violations();
+            assert!(found.iter().any(|it| it.key == key && it.why.contains("may still be wanted")));
+        }
+    });
+}
