@@ -1,18 +1,24 @@
 //! The records of a store as they change, for the components of a process.
 //!
 //! A watch reports changes at once; a sweep every ten seconds finds what the watch missed, because a watch may die without an error.
+//! Neither reports that a job was removed, which matters only to the memory that it takes: once per day, all jobs are listed.
 
 use crate::clock::Clock;
 use crate::record::{Chain, Job, JobKey, Owner, Stored, Task, TaskKey, decode};
-use crate::store::{Entry, Rev, Store, Unavailable, WatchError};
+use crate::store::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
 
 /// The interval at which the store is asked for what a watch may have missed.
 pub(crate) const SWEEP: Duration = Duration::from_secs(10);
+
+/// The interval at which removed jobs are looked for.
+const LIST: Duration = Duration::from_secs(24 * 3_600);
 
 /// The first pause before a store that does not answer is asked again. It doubles each time, up to `MAX_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -31,7 +37,31 @@ pub(crate) enum Event {
     Owner(u8, Arc<Stored<Owner>>),
     Chain(Arc<Stored<Chain>>),
     Job(JobKey, Arc<Stored<Job>>),
+    /// All jobs that are there.
+    Listed(Arc<Listed>),
     Task(TaskKey, Arc<Stored<Task>>),
+}
+
+/// The jobs that were there at a revision.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) keys: BTreeSet<JobKey>,
+    pub(crate) at: Rev,
+}
+
+impl Listed {
+    async fn read(store: &dyn Store) -> Result<Arc<Self>, Unavailable> {
+        let Listing { entries, at } = store.list("job/", 0).await?;
+        let keys = entries.iter().filter_map(|entry| entry.key.parse().ok()).collect();
+        Ok(Arc::new(Self { keys, at }))
+    }
+
+    /// Reports whether a job that was written at a revision was removed.
+    pub(crate) fn is_removed(&self, key: &JobKey, rev: Rev) -> bool {
+        rev.incarnation == self.at.incarnation
+            && rev.number <= self.at.number
+            && !self.keys.contains(key)
+    }
 }
 
 /// Reports whether a reported revision is news.
@@ -71,9 +101,7 @@ async fn follow(
     components: &[UnboundedSender<Event>],
     pause: &mut Duration,
 ) -> Result<(), WatchError> {
-    let mut listings = Vec::new();
-    let mut watches = Vec::new();
-    let mut seen = Vec::new();
+    let (mut listings, mut watches, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     for prefix in PREFIXES {
         // The list before the watch, which begins where the list ends: nothing falls in between.
         let listing = store.list(prefix, 0).await?;
@@ -89,10 +117,9 @@ async fn follow(
     }
     send(components, &Event::Complete);
     *pause = PAUSE;
-    let mut each = watches.into_iter();
-    let mut next = || each.next().expect("a watch for each prefix");
-    let (mut owners, mut chains, mut jobs, mut tasks) = (next(), next(), next(), next());
-    let mut sweep = clock.after(SWEEP);
+    let each: [Box<dyn Watch>; 4] = watches.try_into().ok().expect("a watch for each prefix");
+    let [mut owners, mut chains, mut jobs, mut tasks] = each;
+    let (mut sweep, mut list) = (clock.after(SWEEP), clock.after(LIST));
     loop {
         let (at, changes) = tokio::select! {
             // Owners and chains first: who looks after a job must be known before the job is seen.
@@ -105,6 +132,10 @@ async fn follow(
                 sweep = clock.after(SWEEP);
                 if !self::sweep(store, components, &mut seen).await? {
                     return Ok(());
+                }
+                if Instant::now() >= list {
+                    list = clock.after(LIST);
+                    send(components, &Event::Listed(Listed::read(store).await?));
                 }
                 continue;
             }

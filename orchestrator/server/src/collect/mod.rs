@@ -132,6 +132,8 @@ impl Collector {
             }
             // Publishers use what a chain is made of; collectors do not.
             Event::Chain(_) => {}
+            // Jobs that have ended are forgotten anyway, and live ones are not removed.
+            Event::Listed(_) => {}
             Event::Job(key, stored) => self.job(state, key, stored),
             Event::Task(key, stored) => self.task(state, key, stored),
         }

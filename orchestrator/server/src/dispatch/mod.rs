@@ -261,6 +261,12 @@ impl Dispatcher {
                     state.genesis.insert(id, genesis.clone());
                 }
             }
+            Event::Listed(listed) => {
+                state.jobs.retain(|key, (rev, _)| !listed.is_removed(key, *rev));
+                for blocks in state.dead.values_mut() {
+                    blocks.retain(|key, _| state.jobs.contains_key(key));
+                }
+            }
             Event::Owner(..) | Event::Complete => {}
         }
     }

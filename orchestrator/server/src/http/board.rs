@@ -2,7 +2,7 @@
 
 use super::body::job_status;
 use super::offers::Offers;
-use crate::feed::{Event, is_newer};
+use crate::feed::{Event, Listed, is_newer};
 use crate::record::{Job, JobKey, JobState, Order, Session, Stored, Task, TaskKey, TaskState};
 use crate::store::Rev;
 use hekaton_orchestrator_client::body::{JobStatus, JobView, WorkerView};
@@ -112,11 +112,25 @@ impl Board {
                 self.task(*key, task);
                 task.value.job.clone()
             }
+            Event::Listed(listed) => {
+                self.forget(listed);
+                return;
+            }
             // Neither is on the page.
             Event::Owner(..) | Event::Chain(..) => return,
         };
         // An error says that no page is open, which is fine.
         let _ = self.news.send(key);
+    }
+
+    /// Forgets jobs that were removed.
+    fn forget(&self, listed: &Listed) {
+        for Jobs { rows, ended } in self.tenants().values_mut() {
+            rows.retain(|key, row| {
+                row.job.as_ref().is_none_or(|job| !listed.is_removed(key, job.rev))
+            });
+            ended.retain(|_, key| rows.contains_key(key));
+        }
     }
 
     fn job(&self, key: &JobKey, job: &Arc<Stored<Job>>) {
@@ -290,6 +304,10 @@ mod tests {
             board.apply(&Event::Job(ended.key(), stored(ended, number)));
         }
         assert_eq!(board.all(&key.tenant).len(), MAX_ENDED + 1);
+        // Of those that are shown, all but the open one were removed.
+        let at = Rev { incarnation: 1, number: 1_000 };
+        board.apply(&Event::Listed(Arc::new(Listed { keys: BTreeSet::from([key.clone()]), at })));
+        assert_eq!(board.all(&key.tenant).len(), 1);
         board.apply(&Event::Reset);
         assert!(!board.is_complete());
         assert_eq!(board.all(&key.tenant), []);

@@ -198,7 +198,12 @@ impl Tenants {
                     blocks.remove(key);
                 }
             }
-            Event::Complete | Event::Owner(..) | Event::Chain(..) | Event::Task(..) => {}
+            // Dead blocks below what is published do not count, and others are not removed.
+            Event::Complete
+            | Event::Owner(..)
+            | Event::Chain(..)
+            | Event::Listed(_)
+            | Event::Task(..) => {}
         }
     }
 }

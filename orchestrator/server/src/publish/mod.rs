@@ -234,7 +234,7 @@ impl Publisher {
                 bundler.forget();
                 *bundled = Bundled::default();
             }
-            Event::Complete | Event::Owner(..) | Event::Task(..) => {}
+            Event::Complete | Event::Owner(..) | Event::Listed(_) | Event::Task(..) => {}
         }
     }
 

@@ -144,6 +144,15 @@ impl Watch {
             Event::Complete => state.complete = true,
             Event::Job(key, job) => self.job(state, key, job),
             Event::Task(key, task) => self.task(state, key, task),
+            Event::Listed(listed) => {
+                let State { revs, chains, .. } = state;
+                revs.retain(|key, rev| !listed.is_removed(key, *rev));
+                for known in chains.values_mut() {
+                    known.jobs.retain(|key, _| revs.contains_key(key));
+                    known.places.retain(|key, _| revs.contains_key(key));
+                    known.torn.retain(|key, _| revs.contains_key(key));
+                }
+            }
             _ => {}
         }
     }

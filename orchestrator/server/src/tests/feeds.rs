@@ -5,7 +5,8 @@ use super::records;
 use super::simulation::simulate;
 use super::world::World;
 use crate::feed::{Event, feed};
-use crate::record::encode;
+use crate::record::{JobKey, encode};
+use crate::store::Rev;
 use hekaton_orchestrator_client::Name;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
@@ -50,5 +51,24 @@ fn a_counter_that_went_back_hides_nothing() {
         }
         // Lost records are forgotten, and existing ones are reported.
         assert_eq!(heard().await, (vec!["d".into(), "e".into()], 1));
+        // Removed ones are known a day later.
+        let [d, e] = ["d", "e"].map(|id| {
+            let jobs = world.core.history().jobs().into_keys();
+            jobs.into_iter().find(|key| key.slot.as_str() == id).unwrap()
+        });
+        let rev = async |key: &JobKey| store.get(&key.to_string()).await.unwrap().unwrap().rev;
+        let (removed, kept) = (rev(&d).await, rev(&e).await);
+        store.remove(&d.to_string(), removed).await.unwrap();
+        sleep(Duration::from_secs(25 * 3_600)).await;
+        let mut listed = None;
+        while let Ok(event) = events.try_recv() {
+            if let Event::Listed(found) = event {
+                listed = Some(found);
+            }
+        }
+        let listed = listed.unwrap();
+        assert!(listed.is_removed(&d, removed) && !listed.is_removed(&e, kept));
+        let later = Rev { number: kept.number + 9, ..removed };
+        assert!(!listed.is_removed(&d, later), "it was accepted again");
     });
 }
