@@ -2,7 +2,8 @@
 //!
 //! **Age.** A record is old if it was written before a revision ([`Store::written_before`]) that the *previous* sweep found, at least
 //! [`SWEEP`] earlier, with a clock that has since advanced as much as the monotonic one: the jump of a clock that is corrected within an hour
-//! removes nothing, and the clocks of different machines are never compared. A new process removes nothing in its first sweep. All removals
+//! removes nothing, and the clocks of different machines are never compared. A new process removes nothing in its first sweep. A published
+//! block is as old as its entry in the log, which has no time, and counts as new until another record is written after it. All removals
 //! expect the revision that was judged, so what was revived, replaced or written in the meantime stays, and any number of processes may
 //! sweep at the same time.
 //!

@@ -175,11 +175,15 @@ async fn what_is_old_goes_with_its_files_and_its_history() {
     let key = session_key(&SessionId::from_number(1));
     let sessions = &place.retention.sessions;
     sessions.create(&key, encode(&1_u32, 0)).await.unwrap();
+    let alive = session_key(&SessionId::from_number(2));
+    let beat = sessions.create(&alive, encode(&1_u32, 0)).await.unwrap();
     let mut state = State::default();
 
     // Nothing is old, and a blob that no record names is.
     place.sweep(&mut state).await;
+    sessions.update(&alive, encode(&2_u32, 0), beat).await.unwrap();
     assert_eq!(place.sweep(&mut state).await.blobs, 1);
+    assert!(sessions.get(&alive).await.unwrap().is_some());
     assert!(!place.blobs.has(&stray) && place.blobs.has(&output));
     assert_eq!(sessions.get(&key).await.unwrap(), None, "the session was not written meanwhile");
 
@@ -294,6 +298,21 @@ async fn a_job_stays_until_the_log_has_its_block() {
     for _ in 0..3 {
         assert_eq!(place.sweep(&mut state).await.jobs, 0);
     }
+}
+
+#[tokio::test]
+async fn a_job_without_tasks_is_as_old_as_its_end() {
+    let place = Place::new();
+    place.submissions.make_chain(chain()).await.unwrap();
+    let job = place.submit("job", place.blobs.put(b"input").unwrap()).await.value;
+    place.submissions.cancel(&job.tenant, &job.handle(), "enough").await.unwrap();
+    let mut state = State::default();
+    for _ in 0..3 {
+        assert_eq!(place.sweep(&mut state).await.jobs, 0);
+    }
+    place.time.pass(48 * HOUR, 48 * HOUR);
+    assert_eq!(place.sweep(&mut state).await.jobs, 0);
+    assert_eq!(place.sweep(&mut state).await.jobs, 1);
 }
 
 /// Entries of logs have no times: one that was written after the last record may be new.

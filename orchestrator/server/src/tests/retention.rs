@@ -67,7 +67,6 @@ fn old_blocks_of_a_chain_are_removed_and_never_accepted_again() {
         assert_eq!(jobs(&world.core.history(), "strict"), names(1..=6), "nothing is old");
         let first = submissions.submit(block(&world, 1)).await.unwrap();
         assert!(!first.new);
-        let second = submissions.submit(block(&world, 2)).await.unwrap().job.key().to_string();
         sleep(LONG).await;
         settle(&world).await;
         // The floor is the third block from the end, which stays, too.
@@ -77,18 +76,6 @@ fn old_blocks_of_a_chain_are_removed_and_never_accepted_again() {
         assert_eq!(published(&history, "strict"), all, "the log is whole");
         let kept: BTreeSet<_> = history.jobs().values().map(Job::identity).collect();
         assert!(history.tasks().keys().all(|task| kept.contains(&task.job)), "tasks go, too");
-
-        // The floor and the mark of a place come a sweep before the removal, so that no process acts on what it saw before them.
-        let at = |key: &str, removed: bool| {
-            let mut versions = history.records.iter();
-            let found = versions.find(|it| it.entry.key == key && it.is_removal() == removed);
-            found.unwrap_or_else(|| panic!("{key}")).at
-        };
-        let (floor, mark) =
-            (at("floor/tenant/strict", false), at("passed/tenant/strict/s1", false));
-        let second = history.records.iter().find(|it| it.entry.key == second && it.is_removal());
-        let second = second.unwrap().at;
-        assert!(floor + 50_000 < mark && mark + 50_000 < second, "{floor} {mark} {second}");
 
         // Neither the same block, nor another one in its place or of its name is proven again.
         let ran = runs(&world);
@@ -189,18 +176,72 @@ fn what_is_wanted_stays() {
         for id in ["s1", "s2", "beside"] {
             assert!(!there.contains(id), "{id}: {there:?}");
         }
-        // Once nothing follows it, the cancelled block goes as well.
-        submissions.cancel(&tenant, &handles[4].handle(), "enough").await.unwrap();
+        // Once nothing follows it, the cancelled block goes as well. The process that cancelled the other one has died before it stopped
+        // the publishers that have seen it done.
+        let key = handles[4].key().to_string();
+        let done = store.get(&key).await.unwrap().unwrap();
+        let state = JobState::Cancelled { reason: "enough".into(), at: 0 };
+        let ended = Job { state, ..decode::<Job>(&done).unwrap().value };
+        store.update(&key, encode(&ended, 0), done.rev).await.unwrap();
         sleep(LONG).await;
         settle(&world).await;
         let there = jobs(&world.core.history(), "strict");
         assert!(there.contains("dead") && !there.contains("cancelled"), "{there:?}");
-        // No publisher that has seen it done can publish it any longer.
+        // They are stopped before it goes.
         let tail = store.tail("out/tenant/strict").await.unwrap().unwrap();
         let tail = decode::<Publication>(&tail).unwrap().value;
         assert!(matches!(tail, Publication::Revert { .. }), "{tail:?}");
         let violations = world.core.history().violations();
         assert!(violations.is_empty(), "{violations:?}");
+        drop(node);
+    });
+}
+
+/// Floors and marks come a sweep before the removal, so that no process acts on what it saw before them, even if two sweep in turns.
+#[test]
+fn processes_that_sweep_in_turns_leave_time() {
+    simulate(async || {
+        let mut world = world(10);
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let first = world.start(Shape::default());
+        sleep(Duration::from_secs(20)).await;
+        let second = world.start(Shape::default());
+        publish(&mut world, 1..=6).await;
+        let removed = submissions.submit(block(&world, 2)).await.unwrap().job.key().to_string();
+        sleep(LONG).await;
+        let history = world.core.history();
+        let at = |key: &str, removed: bool| {
+            let mut versions = history.records.iter();
+            let found = versions.find(|it| it.entry.key == key && it.is_removal() == removed);
+            found.unwrap_or_else(|| panic!("{key}")).at
+        };
+        let floor = at("floor/tenant/strict", false);
+        let (mark, removed) = (at("passed/tenant/strict/s1", false), at(&removed, true));
+        assert!(floor + 50_000 < mark && mark + 50_000 < removed, "{floor} {mark} {removed}");
+        assert_eq!(jobs(&history, "strict"), names(4..=6));
+        drop((first, second));
+    });
+}
+
+/// Blocks that were done long ago, and whose parent comes now, are new to those who wait for them.
+#[test]
+fn blocks_are_as_old_as_their_publication() {
+    simulate(async || {
+        let mut world = world(11);
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape::default());
+        publish(&mut world, 2..=6).await;
+        sleep(LONG).await;
+        publish(&mut world, [1]).await;
+        assert_eq!(published(&world.core.history(), "strict").len(), 6);
+        sleep(Duration::from_secs(200)).await;
+        assert_eq!(jobs(&world.core.history(), "strict"), names(1..=6));
+        // A later record shows how old they are.
+        publish(&mut world, [7]).await;
+        sleep(LONG).await;
+        assert_eq!(jobs(&world.core.history(), "strict"), names(5..=7));
         drop(node);
     });
 }
