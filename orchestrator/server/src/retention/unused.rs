@@ -1,6 +1,6 @@
 //! Blobs that no record names.
 //!
-//! Whoever is about to write a record that names a blob touches the blob's file first ([`touch`]), which fails if the file is gone. A blob
+//! A process touches a blob before it writes a record that names it ([`touch`]), which fails if the file is gone. A blob
 //! is removed only if its file was not touched for a day ([`UNTOUCHED`]), by the clock of the file system. It is first renamed, so that it
 //! can no longer be touched, and then looked at again: what was touched in between gets its name back. If a process dies in the middle, the
 //! next sweep finds the renamed file and decides again.
