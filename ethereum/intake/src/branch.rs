@@ -157,6 +157,12 @@ impl Tree {
         self.links.get(block)
     }
 
+    /// Returns the heights and hashes of all blocks, in no order.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (u64, B256)> {
+        let links = self.links.iter().map(|(block, link)| (link.number, *block));
+        links.chain(self.below.keys().copied())
+    }
+
     /// Returns the pending blocks, lowest first.
     pub(crate) fn pending(&self) -> Vec<B256> {
         let waiting = self.links.iter().filter(|(_, link)| link.pending);

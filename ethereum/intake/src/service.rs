@@ -76,6 +76,8 @@ pub struct Service {
     passing_memory: Room,
     /// Permits for requests that pass.
     passing: Arc<Semaphore>,
+    /// The permit to read a page of records.
+    pages: Arc<Semaphore>,
     readiness: Readiness,
 }
 
@@ -87,8 +89,8 @@ impl Service {
         limit: u64,
         wake: Sender<()>,
     ) -> Self {
-        let [room, passing] =
-            [MAX_BODIES, MAX_PASSING].map(|count| Arc::new(Semaphore::new(count)));
+        let [room, passing, pages] =
+            [MAX_BODIES, MAX_PASSING, 1].map(|count| Arc::new(Semaphore::new(count)));
         let memory = Room::new(limit.saturating_mul(MAX_BODIES as u64));
         let passing_memory = Room::new((apis793::MAX_REQUEST * MAX_PASSING) as u64);
         Self {
@@ -103,6 +105,7 @@ impl Service {
             room,
             passing_memory,
             passing,
+            pages,
             readiness: Readiness::default(),
         }
     }
@@ -117,7 +120,7 @@ impl Service {
         secret.check(found).map_err(problem::unauthorized)
     }
 
-    /// Waits up to [`TURN`] for a permit, which is held as long as a body is worked on.
+    /// Waits up to [`TURN`] for a permit, which is held as long as the work takes.
     async fn turn(room: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
         let turn = tokio::time::timeout(TURN, Arc::clone(room).acquire_owned()).await;
         turn.ok().and_then(Result::ok).ok_or_else(problem::busy)

@@ -95,6 +95,10 @@ pub struct WitnessStore {
     tree: Mutex<Tree>,
     /// Held while the blobs of a record exist and the record does not.
     storing: RwLock<()>,
+    /// The names of records that could not be read at the start, and so are not in the tree.
+    ignored: Vec<String>,
+    /// The names of unreadable records that the log has named.
+    logged: Mutex<HashSet<String>>,
     /// The blobs that new records name while old records are removed.
     fresh: Mutex<Option<HashSet<String>>>,
     /// Locked for as long as the process lives.
@@ -128,17 +132,21 @@ impl WitnessStore {
         if let Err(error) = hekaton_files::remove_leftovers(&blocks) {
             tracing::warn!(%error, folder = %blocks.display(), "cannot remove the leftover files of an earlier process");
         }
-        let store = Self {
+        let mut store = Self {
             folder: folder.to_owned(),
             blobs,
             options,
             tree: Mutex::default(),
             storing: RwLock::default(),
+            ignored: Vec::new(),
+            logged: Mutex::default(),
             fresh: Mutex::default(),
             _lock: lock,
             counts: Counts::default(),
         };
-        *store.tree() = store.known()?;
+        let (tree, ignored) = store.known()?;
+        store.logged = Mutex::new(ignored.iter().cloned().collect());
+        (store.tree, store.ignored) = (Mutex::new(tree), ignored);
         Ok(store)
     }
 
@@ -379,22 +387,28 @@ impl WitnessStore {
         Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
     }
 
-    /// Returns all blocks that may still matter.
-    fn known(&self) -> Result<Tree, StoreError> {
-        let mut tree = Tree::default();
+    /// Returns all blocks that may still matter, and the names of the records that are ignored.
+    fn known(&self) -> Result<(Tree, Vec<String>), StoreError> {
+        let (mut tree, mut ignored) = (Tree::default(), Vec::new());
         for name in self.names()? {
             match self.record(&name) {
                 Ok(Some(record)) => match record.link() {
                     Some((block, link)) => tree.insert(block, link),
-                    None => tracing::error!(name, "a record is ignored: its hashes are malformed"),
+                    None => {
+                        tracing::error!(name, "a record is ignored: its hashes are malformed");
+                        ignored.push(name);
+                    }
                 },
                 Ok(None) => {}
                 // One damaged record must not keep the service from starting. If its block is sent
                 // again, the record is replaced.
-                Err(error) => tracing::error!(%error, "a record is ignored"),
+                Err(error) => {
+                    tracing::error!(%error, "a record is ignored");
+                    ignored.push(name);
+                }
             }
         }
-        Ok(tree)
+        Ok((tree, ignored))
     }
 
     /// Removes the records that were last accepted at least `age` ago and that `is_over` releases, and the blobs that they alone name.

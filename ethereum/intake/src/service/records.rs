@@ -92,12 +92,12 @@ pub(super) async fn page(
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(wrong(format!("limit {limit}, expected 1 to {MAX_PAGE}")));
     }
-    // A page reads all records: as many at a time as bodies are worked on.
-    let turn = Service::turn(&service.room).await?;
+    // A page may read all records: it must not keep bodies waiting.
+    let turn = Service::turn(&service.pages).await?;
     let store = Arc::clone(service.store());
     let page = blocking(move || {
         let _turn = turn;
-        Ok(store.page(status, after.as_ref(), limit.into())?)
+        Ok(store.page(status, after.as_ref(), limit.into()))
     });
     Ok(Json(page.await?))
 }

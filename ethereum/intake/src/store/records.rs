@@ -1,10 +1,11 @@
 //! Records for operators: pages of them, and blocks that are submitted again.
 
-use super::{StoreError, WitnessStore, now};
+use super::{StoreError, WitnessStore, name, now};
 use crate::branch::{Tree, hash};
 use crate::record::Record;
+use alloy_primitives::B256;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::PoisonError;
 
@@ -48,21 +49,15 @@ impl RecordState {
 }
 
 /// A record's place in the order of pages: its height and its block, as `HEIGHT-HASH`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     number: u64,
-    block: String,
-}
-
-impl Place {
-    fn of(record: &Record) -> Self {
-        Self { number: record.number, block: record.block.clone() }
-    }
+    block: B256,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.number, self.block)
+        write!(f, "{}-{}", self.number, name(&self.block))
     }
 }
 
@@ -71,8 +66,7 @@ impl std::str::FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let place = text.split_once('-').and_then(|(number, block)| {
-            hash(block)?;
-            Some(Self { number: number.parse().ok()?, block: block.to_owned() })
+            Some(Self { number: number.parse().ok()?, block: hash(block)? })
         });
         place.ok_or("expected the `next` of a page: a height, a hyphen and 64 hexadecimal digits")
     }
@@ -85,50 +79,67 @@ pub struct Page {
     pub records: Vec<Record>,
     /// The place after which the next page begins; `None` on the last page.
     pub next: Option<String>,
-    /// The number of records that cannot be read; the log names them.
+    /// The number of records that were left out because they cannot be read; the log names them.
     pub unreadable: usize,
 }
 
 impl WitnessStore {
     /// Returns a page of at most `limit` records, those in a state if one is given, after a place if one is given.
-    ///
-    /// # Errors
-    /// If the folder cannot be read.
-    pub fn page(
-        &self,
-        state: Option<RecordState>,
-        after: Option<&Place>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        let (mut found, mut unreadable) = (BTreeMap::new(), 0);
-        for name in self.names()? {
-            let record = match self.record(&name) {
-                Ok(Some(record)) => record,
-                // It was removed meanwhile.
-                Ok(None) => continue,
-                Err(error) => {
-                    tracing::error!(%error, "a record cannot be listed: send its block again");
-                    unreadable += 1;
-                    continue;
+    pub fn page(&self, state: Option<RecordState>, after: Option<&Place>, limit: usize) -> Page {
+        let (mut found, mut unreadable) = (Vec::new(), BTreeSet::new());
+        let mut places = self.places(&mut unreadable);
+        places.retain(|place| after.is_none_or(|after| place < after));
+        places.sort_unstable_by_key(|place| std::cmp::Reverse(*place));
+        places.dedup();
+        let mut next = None;
+        // Only as many records are read as the page needs, and one more, to see whether there is a next page.
+        for place in places {
+            // A record that is missing was removed meanwhile.
+            let Some(record) = self.listed(&name(&place.block), &mut unreadable) else { continue };
+            if state.is_none_or(|state| state.holds(&record)) {
+                if found.len() == limit {
+                    next = found.last().map(|(place, _): &(Place, Record)| place.to_string());
+                    break;
                 }
-            };
-            let place = Place::of(&record);
-            if state.is_none_or(|state| state.holds(&record))
-                && after.is_none_or(|after| place < *after)
-            {
-                found.insert(place, record);
-                // One more than the page has, to see whether there is a next one. A folder may have more records than memory should.
-                if found.len() > limit + 1 {
-                    found.pop_first();
-                }
+                found.push((place, record));
             }
         }
-        let has_next = found.len() > limit;
-        if has_next {
-            found.pop_first();
+        let records = found.into_iter().map(|(_, record)| record).collect();
+        Page { records, next, unreadable: unreadable.len() }
+    }
+
+    /// Returns the places of all records, in no order.
+    fn places(&self, unreadable: &mut BTreeSet<String>) -> Vec<Place> {
+        let blocks: Vec<(u64, B256)> = self.tree().blocks().collect();
+        // Records that could not be read at the start are not in the tree. They may have been replaced or restored since.
+        let ignored = self.ignored.iter().filter_map(|name| {
+            let record = self.listed(name, unreadable)?;
+            let link = record.link();
+            if link.is_none() {
+                unreadable.insert(name.clone());
+            }
+            link.map(|(block, link)| (link.number, block))
+        });
+        let all = blocks.into_iter().chain(ignored);
+        all.map(|(number, block)| Place { number, block }).collect()
+    }
+
+    /// Reads a record for a page. One that cannot be read is logged once, not for each page.
+    fn listed(&self, name: &str, unreadable: &mut BTreeSet<String>) -> Option<Record> {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.record(name) {
+            Ok(record) => {
+                logged.remove(name);
+                record
+            }
+            Err(error) => {
+                if logged.insert(name.to_owned()) {
+                    tracing::error!(%error, "a record cannot be listed: send its block again");
+                }
+                unreadable.insert(name.to_owned());
+                None
+            }
         }
-        let next = found.first_key_value().filter(|_| has_next).map(|(place, _)| place.to_string());
-        Ok(Page { records: found.into_values().rev().collect(), next, unreadable })
     }
 
     /// Treats a block as if it had arrived again: its branch is followed, and its job is made if it is missing. Returns its record;
@@ -154,5 +165,52 @@ impl WitnessStore {
             tree.insert(block, link);
         }
         Ok(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canonical::Options;
+    use crate::record::Source;
+    use crate::stand_in::Block;
+    use std::fs::{read, read_to_string, write};
+
+    /// A record that cannot be read is counted on each page and logged once, whether that is noticed at the start or later. Once it
+    /// is restored, it is listed.
+    #[test]
+    fn unreadable_records_are_logged_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || WitnessStore::open(folder.path(), Options::default()).unwrap();
+        let store = open();
+        for block in Block::chain(1, 2, 2, 2_000) {
+            let envelope = &block.parameters.envelope;
+            store.accept(Source::Push, envelope, None, &block.witness(), &[]).unwrap();
+        }
+        let all = store.page(None, None, 5);
+        assert_eq!((all.records.len(), all.unreadable), (2, 0));
+        let [first, second] = [1, 0].map(|at| store.path(&all.records[at].block));
+        let texts = [&first, &second].map(|path| read(path).unwrap());
+        drop(store);
+        write(&first, "{").unwrap();
+        let log = folder.path().join("log");
+        let writer = std::fs::File::create(&log).unwrap();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let store = open();
+            assert_eq!(store.page(None, None, 5).unreadable, 1);
+            write(&second, "{").unwrap();
+            for _ in 0..3 {
+                let page = store.page(None, None, 5);
+                assert_eq!((page.records.len(), page.unreadable), (0, 2));
+            }
+            let log = read_to_string(&log).unwrap();
+            assert_eq!(log.matches("a record is ignored").count(), 1, "{log}");
+            assert_eq!(log.matches("a record cannot be listed").count(), 1, "{log}");
+            [&first, &second].into_iter().zip(&texts).for_each(|(path, text)| {
+                write(path, text).unwrap();
+            });
+            assert_eq!(store.page(None, None, 5), all);
+        });
     }
 }
