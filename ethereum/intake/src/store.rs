@@ -12,7 +12,7 @@ use crate::values::hex;
 use hekaton_orchestrator_client::{BlobError, Blobs, Digest};
 use hekaton_witness_format::ssz::SszError;
 use hekaton_witness_format::{Envelope, ExecutionWitness};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -433,11 +433,17 @@ impl WitnessStore {
 
     /// Removes all records for which `is_old` holds.
     fn remove(&self, is_old: impl Fn(&Record) -> bool) -> Result<usize, StoreError> {
-        let (mut old, mut named, mut unreadable) = (Vec::new(), HashSet::new(), None);
+        let (mut old, mut unreadable) = (Vec::new(), None);
+        // How many records name each blob. Old ones count until they are removed: they may be submitted again before their turn.
+        let mut named: HashMap<String, usize> = HashMap::new();
         for name in self.names()? {
             match self.record(&name) {
-                Ok(Some(record)) if is_old(&record) => old.push(name),
-                Ok(Some(record)) => named.extend(record.blobs()),
+                Ok(Some(record)) => {
+                    record.blobs().for_each(|blob| *named.entry(blob).or_default() += 1);
+                    if is_old(&record) {
+                        old.push(name);
+                    }
+                }
                 Ok(None) => {}
                 Err(error) => {
                     tracing::error!(%error, "a record cannot be read, so no old records are removed: send its block again");
@@ -465,9 +471,10 @@ impl WitnessStore {
             }
             let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
             for blob in record.blobs() {
-                let is_named = named.contains(&blob)
-                    || fresh.as_ref().is_some_and(|fresh| fresh.contains(&blob));
-                if !is_named {
+                let others = named.get(&blob).map_or(0, |count| count.saturating_sub(1));
+                let is_fresh = fresh.as_ref().is_some_and(|fresh| fresh.contains(&blob));
+                named.insert(blob.clone(), others);
+                if others == 0 && !is_fresh {
                     self.blobs
                         .remove(&blob.parse().expect("records with other names are not read"))?;
                 }
@@ -521,7 +528,7 @@ fn name(hash: &[u8; 32]) -> String {
 mod tests {
     use super::*;
     use crate::record::Source;
-    use crate::stand_in::Block;
+    use crate::stand_in::{Block, ForkName};
 
     #[test]
     fn records_with_wrong_names_of_blobs_are_not_read() {
@@ -535,5 +542,33 @@ mod tests {
         std::fs::write(store.path(&damaged.block), serde_json::to_vec(&damaged).unwrap()).unwrap();
         let error = store.record(&damaged.block).unwrap_err().to_string();
         assert!(error.contains("64 lowercase hexadecimal digits"), "{error}");
+    }
+
+    /// A record that is no longer old when its turn comes, because it was submitted again, keeps the blobs that it shares with a
+    /// record that was removed.
+    #[test]
+    fn blobs_of_records_that_stay_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = WitnessStore::open(folder.path(), Options::default()).unwrap();
+        for fork in [ForkName::Amsterdam, ForkName::Prague] {
+            let block = Block::new(1, 2, 2_000).in_fork(fork);
+            let envelope = &block.parameters.envelope;
+            store.accept(Source::Push, envelope, None, &block.witness(), &[]).unwrap();
+        }
+        // Two envelopes and the witness that both have.
+        assert_eq!(store.blobs().all().unwrap().len(), 3);
+        let asked = AtomicU64::new(0);
+        // Each record is asked for when it is listed, and again when its turn comes.
+        let stays = |_: &Record| asked.fetch_add(1, Ordering::Relaxed) < 3;
+        assert_eq!(store.prune(Duration::ZERO, stays).unwrap(), 1);
+        let left = store.page(None, None, 5).records;
+        let mut named: Vec<String> = left.iter().flat_map(Record::blobs).collect();
+        let mut kept: Vec<String> =
+            store.blobs().all().unwrap().iter().map(ToString::to_string).collect();
+        named.sort_unstable();
+        kept.sort_unstable();
+        assert_eq!((left.len(), &kept), (1, &named));
+        assert_eq!(store.prune(Duration::ZERO, |_| true).unwrap(), 1);
+        assert_eq!(store.blobs().all().unwrap(), []);
     }
 }
