@@ -3,7 +3,7 @@
 
 use crate::values::{JsonError, wrong};
 use alloy_rlp::Header as Rlp;
-use hekaton_witness_format::{ExecutionWitness, encode_witness};
+use hekaton_witness_format::{ExecutionWitness, MAX_ITEMS, encode_witness};
 
 /// Reads a witness. Returns it in SSZ, with its items as they came.
 ///
@@ -19,14 +19,14 @@ pub fn witness_from_rlp(mut bytes: &[u8]) -> Result<Vec<u8>, JsonError> {
     let codes = items(&mut lists, "codes", false)?;
     let state = items(&mut lists, "state", false)?;
     if !lists.is_empty() {
-        items(&mut lists, "keys", false)?;
+        Rlp::decode_bytes(&mut lists, true).map_err(not_rlp("keys"))?;
     }
     if !lists.is_empty() {
         return Err(wrong("witness", "it has more than four lists"));
     }
     let [state, codes, headers] = [&state, &codes, &headers].map(|items| items.iter().copied());
     let encoded = encode_witness(state, codes, headers);
-    // RLP has no limits: items that exceed those of SSZ are noticed here.
+    // RLP has no limits: items that are longer than in SSZ are noticed here.
     let checked =
         encoded.and_then(|bytes| ExecutionWitness::decode(&bytes).map(|_| ()).map(|()| bytes));
     checked.map_err(|error| wrong("witness", error.to_string()))
@@ -41,6 +41,10 @@ fn items<'a>(
     let mut rest = Rlp::decode_bytes(lists, true).map_err(not_rlp(part))?;
     let mut found = Vec::new();
     while !rest.is_empty() {
+        // An item may have one byte, and takes 16 times as much here.
+        if found.len() == MAX_ITEMS {
+            return Err(wrong(part, format!("more than {MAX_ITEMS} items")));
+        }
         let whole = rest;
         let Rlp { list, payload_length } = Rlp::decode(&mut rest).map_err(not_rlp(part))?;
         if list != are_lists {
@@ -98,15 +102,21 @@ mod tests {
             Rlp { list: true, payload_length: inside.len() }.encode(&mut bytes);
             witness_from_rlp(&[bytes, inside].concat())
         };
-        // The keys may be absent, or there.
+        // The keys may be absent, or there, and are not looked at.
         assert_eq!(of(&[&headers, &codes, &state]).unwrap(), block.witness);
         assert_eq!(of(&[&headers, &codes, &state, &[0xc1, 5]]).unwrap(), block.witness);
+        assert_eq!(of(&[&headers, &codes, &state, &[0xc1, 0x82]]).unwrap(), block.witness);
+        let mut many = Vec::new();
+        Rlp { list: true, payload_length: MAX_ITEMS + 1 }.encode(&mut many);
+        many.resize(many.len() + MAX_ITEMS + 1, 5);
         for (found, why) in [
             (of(&[&headers, &codes]), "state: not strict RLP"),
             (of(&[&codes, &headers, &state]), "headers: item 0 is a string, expected a list"),
             (of(&[&headers, &headers, &state]), "codes: item 0 is a list, expected a string"),
             (of(&[&headers, &codes, &state, &keys, &keys]), "more than four lists"),
             (of(&[&headers, &codes, &[0x80]]), "state: not strict RLP"),
+            (of(&[&headers, &codes, &state, &[0x80]]), "keys: not strict RLP"),
+            (of(&[&headers, &codes, &many]), "state: more than 1048576 items"),
             (of(&[&headers, &[0xc2, 0x81, 5], &state]), "codes: not strict RLP"),
             (of(&[&headers, &[0xc1, 0x82], &state]), "codes: not strict RLP"),
             (witness_from_rlp(&[&encoded[..], &[0]].concat()), "1 bytes follow"),
