@@ -5,6 +5,7 @@ use crate::codec::{Answer, Status, apis773, apis793};
 use crate::jwt::Secret;
 use crate::received::Received;
 use crate::store::{Place, RecordState};
+use crate::values::Object;
 use bytes::Bytes;
 use hekaton_witness_format::ssz::SszError;
 use hekaton_witness_format::{ExecutionWitness, Fork};
@@ -444,7 +445,7 @@ impl Node {
 
     async fn fetch_json(&self, parameters: &Parameters) -> Result<Fetched, NodeError> {
         let method = parameters.method();
-        let status: json::PayloadStatus = self.rpc(method, &parameters.to_json()).await?;
+        let Object::<json::PayloadStatus>(status) = self.rpc(method, &parameters.to_json()).await?;
         let mut said = status.read().map_err(|error| NodeError::Json { method, error })?;
         if said.status == Status::Valid && said.witness.is_none() {
             said.witness = Some(self.witness_json(parameters).await?);
@@ -471,7 +472,7 @@ impl Node {
             (method, serde_json::json!([number])),
         ] {
             let found: json::JsonWitness = match node.rpc(method, &call).await {
-                Ok(found) => found,
+                Ok(Object(found)) => found,
                 // The node does not know the method, or not with these parameters.
                 Err(
                     error @ NodeError::Rpc {

@@ -2,6 +2,10 @@
 
 use alloy_primitives::{U256, hex as hexadecimal};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use std::fmt;
+use std::marker::PhantomData;
 
 /// JSON that does not have the required form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +32,28 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(
         true => (-32_602, wrong(part, error.to_string())),
         false => (-32_700, wrong("body", format!("it is not JSON: {error}"))),
     })
+}
+
+/// A value that is written as an object. The code that serde derives for structs also reads arrays, whose elements have no names.
+#[derive(Debug)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Named<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Named<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Self::Value, M::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Named(PhantomData))
+    }
 }
 
 fn is_json(text: &[u8]) -> bool {

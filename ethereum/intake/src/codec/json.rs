@@ -4,7 +4,7 @@ use super::Status;
 use super::parameters::JsonParameters;
 use super::payload::Texts;
 use super::rlp::witness_from_rlp;
-use crate::values::{array, bytes, cut, hex, parse, wrong};
+use crate::values::{Object, array, bytes, cut, hex, parse, wrong};
 use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
 use hekaton_witness_format::{ExecutionWitness, PUBLIC_KEY, encode_witness, keccak};
@@ -22,7 +22,7 @@ pub use crate::values::{JsonError, decode_hex};
 #[derive(Debug, Deserialize)]
 struct Response<T> {
     result: Option<T>,
-    error: Option<RpcError>,
+    error: Option<Object<RpcError>>,
 }
 
 /// An error of JSON-RPC, and of [`apis773`](super::apis773).
@@ -41,10 +41,10 @@ const NOT_RPC: i64 = -32_603;
 /// Reads an answer of JSON-RPC.
 pub(crate) fn result<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T, RpcError> {
     let bad = |message: String| RpcError { code: NOT_RPC, message };
-    let response: Response<T> = serde_json::from_slice(text)
+    let Object(response): Object<Response<T>> = serde_json::from_slice(text)
         .map_err(|error| bad(format!("the answer is not JSON-RPC: {error}")))?;
     match response {
-        Response { error: Some(error), .. } => Err(error),
+        Response { error: Some(Object(error)), .. } => Err(error),
         Response { result: Some(result), .. } => Ok(result),
         _ => Err(bad("the answer has neither a result nor an error".into())),
     }
@@ -115,7 +115,8 @@ pub(crate) fn asks_for_witness(body: &[u8]) -> bool {
         #[serde(borrow)]
         method: Cow<'a, str>,
     }
-    serde_json::from_slice::<Call<'_>>(body).is_ok_and(|call| call.method.starts_with(WITH_WITNESS))
+    serde_json::from_slice::<Object<Call<'_>>>(body)
+        .is_ok_and(|Object(call)| call.method.starts_with(WITH_WITNESS))
 }
 
 /// Reads the parameters of a call.
@@ -128,7 +129,7 @@ pub(crate) fn parameters_of_call(body: &[u8]) -> Result<Parameters, (i64, JsonEr
         #[serde(borrow)]
         params: JsonParameters<'a>,
     }
-    let Call { params } = parse(body, "params")?;
+    let Object(Call { params }) = parse(body, "params")?;
     params.read().map_err(|error| (-32_602, error))
 }
 
@@ -145,12 +146,16 @@ pub(crate) struct JsonWitness {
 fn header(value: Value) -> Result<Vec<u8>, JsonError> {
     let fields = match value {
         Value::String(digits) => return bytes(&digits, "headers"),
-        fields => fields,
+        Value::Object(fields) => fields,
+        _ => return Err(wrong("headers", "expected 0x and digits, or an object per header")),
     };
-    let said = fields.get("hash").and_then(Value::as_str).map(|hash| array(hash, "hash"));
+    let said = fields.get("hash").map(|hash| match hash {
+        Value::String(hash) => array::<32>(hash, "hash"),
+        _ => Err(wrong("hash", "expected 0x and 64 hexadecimal digits")),
+    });
     let said: Option<[u8; 32]> = said.transpose()?;
-    let header: Header =
-        serde_json::from_value(fields).map_err(|error| wrong("headers", error.to_string()))?;
+    let header: Header = serde_json::from_value(Value::Object(fields))
+        .map_err(|error| wrong("headers", error.to_string()))?;
     let encoded = alloy_rlp::encode(&header);
     let found = keccak(&encoded);
     match said {
@@ -200,11 +205,11 @@ impl JsonWitness {
     /// Reads a witness, or an answer of JSON-RPC that has one.
     fn read(text: &[u8]) -> Result<Self, JsonError> {
         let error = match serde_json::from_slice(text) {
-            Ok(witness) => return Ok(witness),
+            Ok(Object(witness)) => return Ok(witness),
             Err(error) => error,
         };
         match result(text) {
-            Ok(witness) => Ok(witness),
+            Ok(Object(witness)) => Ok(witness),
             // An answer that gives the reason for a missing witness.
             Err(refused) if refused.code != NOT_RPC => Err(wrong("witness", refused.to_string())),
             Err(_) => Err(wrong("witness", error.to_string())),
@@ -263,11 +268,12 @@ impl JsonPush {
         struct Body<'a> {
             #[serde(borrow)]
             parameters: JsonParameters<'a>,
-            witness: JsonWitness,
+            witness: Object<JsonWitness>,
             #[serde(borrow, default)]
             public_keys: Texts<'a>,
         }
-        let Body { parameters, witness, public_keys } = parse(text, "body")?;
+        let Object(Body { parameters, witness: Object(witness), public_keys }) =
+            parse(text, "body")?;
         let read = || {
             let keys = public_keys.iter().map(|key| array::<PUBLIC_KEY>(key, "publicKeys"));
             Ok(Self {
@@ -342,9 +348,83 @@ mod tests {
         assert_eq!(hex(&keccak(&encoded)), hash);
         // A field that is not known here is not part of the encoding, so a header that has one has another hash.
         fields["hash"] = root.into();
-        let error = header(fields).unwrap_err().to_string();
+        let error = header(fields.clone()).unwrap_err().to_string();
         let why = format!("header 789 has the hash {root}, but its known fields have {hash}");
         assert!(error.contains(&why), "{error}");
+        // Nor may a hash be given in a form that would not be compared.
+        for hash in [Value::Null, 5.into()] {
+            fields["hash"] = hash;
+            let error = header(fields.clone()).unwrap_err().to_string();
+            assert_eq!(error, "hash: expected 0x and 64 hexadecimal digits");
+        }
+    }
+
+    /// Objects may not be written as arrays of their fields, of which serde knows the order.
+    #[test]
+    fn arrays_are_not_objects() {
+        let block = crate::stand_in::Block::new(1, 2, 2_000);
+        let witness: Value = serde_json::from_slice(&witness_to_json(&block.witness())).unwrap();
+        let parameters = block.parameters.to_json();
+        let in_array = |value: &Value, names: &[&str]| -> Value {
+            names.iter().map(|name| value[name].clone()).collect()
+        };
+        let push = serde_json::json!({"parameters": parameters, "witness": witness});
+        assert!(JsonPush::decode(push.to_string().as_bytes()).is_ok());
+        let positional = in_array(&witness, &["state", "codes", "headers"]);
+        assert!(witness_from_json(witness.to_string().as_bytes()).is_ok());
+        assert!(witness_from_json(positional.to_string().as_bytes()).is_err());
+        for answer in [
+            serde_json::json!({"result": positional}),
+            serde_json::json!([witness, null]),
+            serde_json::json!({"result": null, "error": [-32_000, "pruned"]}),
+        ] {
+            let error = result::<Object<JsonWitness>>(answer.to_string().as_bytes()).unwrap_err();
+            assert!(
+                error.message.contains("invalid type: sequence, expected an object"),
+                "{error}"
+            );
+        }
+        let mut with_witness = push.clone();
+        with_witness["witness"] = positional;
+        let mut with_payload = push.clone();
+        // The fields that are derived, in their order.
+        with_payload["parameters"][0] = in_array(
+            &parameters[0],
+            &[
+                "parentHash",
+                "feeRecipient",
+                "stateRoot",
+                "receiptsRoot",
+                "logsBloom",
+                "prevRandao",
+                "blockNumber",
+                "gasLimit",
+                "gasUsed",
+                "timestamp",
+                "extraData",
+                "baseFeePerGas",
+                "blockHash",
+                "transactions",
+                "withdrawals",
+                "blobGasUsed",
+                "excessBlobGas",
+                "blockAccessList",
+                "slotNumber",
+            ],
+        );
+        let mut with_withdrawal = push.clone();
+        with_withdrawal["parameters"][0]["withdrawals"] =
+            serde_json::json!([["0x0", "0x0", format!("0x{}", "0".repeat(40)), "0x0"]]);
+        let whole = serde_json::json!([parameters, witness, []]);
+        for wrong in [with_witness, with_payload, with_withdrawal, whole] {
+            let (code, error) = JsonPush::decode(wrong.to_string().as_bytes()).unwrap_err();
+            let error = error.to_string();
+            assert_eq!(code, -32_602);
+            assert!(error.contains("invalid type: sequence, expected an object"), "{error}");
+        }
+        assert!(asks_for_witness(br#"{"method": "engine_newPayloadWithWitnessV5"}"#));
+        assert!(!asks_for_witness(br#"["engine_newPayloadWithWitnessV5"]"#));
+        assert!(header(serde_json::json!(["0x", "0x"])).is_err());
     }
 
     /// Returns the header of block 1 of Ethereum as Geth writes it.

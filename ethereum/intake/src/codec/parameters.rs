@@ -4,7 +4,7 @@
 //! right.
 
 use super::payload::{self, JsonPayload, Texts};
-use crate::values::{JsonError, array, bytes, hex, parse, quantity, wrong};
+use crate::values::{JsonError, Object, array, bytes, hex, parse, quantity, wrong};
 use hekaton_witness_format::{Amsterdam, Cancun, Envelope, Fork};
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
@@ -152,7 +152,8 @@ impl<'de: 'a, 'a> Visitor<'de> for Array<'a> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut elements: S) -> Result<Self::Value, S::Error> {
-        let payload = elements.next_element()?.ok_or_else(|| S::Error::invalid_length(0, &self))?;
+        let payload: Option<Object<_>> = elements.next_element()?;
+        let Object(payload) = payload.ok_or_else(|| S::Error::invalid_length(0, &self))?;
         let found = JsonParameters {
             payload,
             hashes: elements.next_element()?,

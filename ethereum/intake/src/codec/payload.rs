@@ -1,6 +1,6 @@
 //! The payload of a block in JSON: `ExecutionPayloadV2` (Shanghai), `V3` (Cancun, Prague and Osaka) and `V4` (Amsterdam).
 
-use crate::values::{self as json, JsonError};
+use crate::values::{self as json, JsonError, Object};
 use alloy_primitives::U256;
 use hekaton_witness_format::{Amsterdam, Cancun, Envelope, MAX_EXTRA_DATA, MAX_WITHDRAWALS};
 use hekaton_witness_format::{Payload, Withdrawal};
@@ -74,7 +74,7 @@ pub(crate) struct JsonPayload<'a> {
     base_fee_per_gas: Cow<'a, str>,
     block_hash: Cow<'a, str>,
     transactions: Texts<'a>,
-    withdrawals: Vec<JsonWithdrawal<'a>>,
+    withdrawals: Vec<Object<JsonWithdrawal<'a>>>,
     // Later forks have added these.
     blob_gas_used: Option<Cow<'a, str>>,
     excess_blob_gas: Option<Cow<'a, str>>,
@@ -101,7 +101,7 @@ impl JsonPayload<'_> {
 
     /// Reads the fields that payloads of all forks have.
     pub(crate) fn read(&self) -> Result<Payload, JsonError> {
-        let withdrawal = |it: &JsonWithdrawal<'_>| {
+        let withdrawal = |Object(it): &Object<JsonWithdrawal<'_>>| {
             Ok(Withdrawal {
                 index: json::quantity(&it.index, "index")?,
                 validator_index: json::quantity(&it.validator_index, "validatorIndex")?,

@@ -9,6 +9,7 @@ use crate::problem::{self, kind};
 use crate::received::Received;
 use crate::record::{Origin, Record, Source};
 use crate::store::{StoreError, WitnessStore};
+use crate::values::Object;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -222,7 +223,7 @@ fn accept(
     };
     let fetched = match codec {
         Codec::Json => {
-            let status: PayloadStatus =
+            let Object::<PayloadStatus>(status) =
                 json::result(&answer).map_err(|error| Problem::new(kind::NO_WITNESS, error))?;
             Fetched::Json(status.read().map_err(|error| Problem::new(kind::INVALID_BODY, error))?)
         }
