@@ -3,7 +3,7 @@
 //! Forks append fields, so the length of a container's fixed part, which is its first offset, shows its fork.
 
 use crate::fork::{Amsterdam, Cancun, Fork};
-use crate::payload::{self, FIRST_OFFSET, MAX_BYTES, Payload, fields};
+use crate::payload::{self, FIRST_OFFSET, MAX_BYTES, Payload, WITHDRAWAL, fields};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
 
 /// A block with the data that belongs to it: the body of a request.
@@ -101,6 +101,24 @@ impl Envelope {
                 Err(payload.error(why))
             }
         }
+    }
+
+    /// Returns the length of the encoding, in bytes.
+    pub fn encoded_len(&self) -> usize {
+        let Self { payload, fork } = self;
+        let items = |items: &[Vec<u8>]| -> usize { items.iter().map(|it| OFFSET + it.len()).sum() };
+        let fixed = match (fork.cancun(), fork.requests(), fork.amsterdam()) {
+            (None, ..) => SHANGHAI + payload::SHANGHAI,
+            (_, None, _) => CANCUN + payload::CANCUN,
+            (_, _, None) => PRAGUE + payload::CANCUN,
+            _ => PRAGUE + payload::AMSTERDAM,
+        };
+        fixed
+            + payload.extra_data.len()
+            + items(&payload.transactions)
+            + payload.withdrawals.len() * WITHDRAWAL
+            + fork.requests().map_or(0, items)
+            + fork.amsterdam().map_or(0, |it| it.block_access_list.len())
     }
 
     /// Encodes the envelope.

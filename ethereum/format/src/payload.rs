@@ -65,7 +65,7 @@ pub const MAX_EXTRA_DATA: usize = 32;
 pub const MAX_WITHDRAWALS: usize = 16;
 
 /// The length of a withdrawal, in bytes.
-const WITHDRAWAL: usize = 44;
+pub(crate) const WITHDRAWAL: usize = 44;
 
 /// The longest transaction, access list or request, in bytes: the specification's limit.
 /// [`MAX_ENVELOPE`](crate::MAX_ENVELOPE) is stricter.
@@ -98,7 +98,7 @@ const FIELDS: [Field; 19] = [
 pub(crate) const FIRST_OFFSET: usize = 32 + 20 + 32 + 32 + 256 + 32 + 4 * 8;
 
 // The lengths of the fixed parts of payloads, in bytes: forks append fields.
-const SHANGHAI: usize = FIRST_OFFSET + OFFSET + 32 + 32 + 2 * OFFSET;
+pub(crate) const SHANGHAI: usize = FIRST_OFFSET + OFFSET + 32 + 32 + 2 * OFFSET;
 pub(crate) const CANCUN: usize = SHANGHAI + 8 + 8;
 pub(crate) const AMSTERDAM: usize = CANCUN + OFFSET + 8;
 

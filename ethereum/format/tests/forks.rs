@@ -112,6 +112,7 @@ fn envelopes() -> [Envelope; 4] {
 /// Checks that another library reads an envelope, and writes the same.
 fn same<T: ssz::Encode + ssz::Decode>(envelope: &Envelope) -> T {
     let encoded = envelope.encode();
+    assert_eq!(envelope.encoded_len(), encoded.len());
     let found = T::from_ssz_bytes(&encoded).unwrap();
     assert_eq!(found.as_ssz_bytes(), encoded);
     assert_eq!(Envelope::decode(&encoded).as_ref(), Ok(envelope));

@@ -5,7 +5,7 @@
 
 use super::payload::{self, JsonPayload, Texts};
 use crate::values::{JsonError, Object, array, bytes, hex, parse, quantity, wrong};
-use hekaton_witness_format::{Amsterdam, Cancun, Envelope, Fork};
+use hekaton_witness_format::{Amsterdam, Cancun, Envelope, Fork, MAX_ENVELOPE};
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -72,10 +72,15 @@ impl JsonParameters<'_> {
     pub(crate) fn read(&self) -> Result<Parameters, JsonError> {
         let hashes = self.hashes.iter().flatten();
         let hashes = hashes.map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
-        Ok(Parameters {
-            blob_hashes: hashes.collect::<Result<_, _>>()?,
-            envelope: Envelope { payload: self.payload.read()?, fork: self.fork()? },
-        })
+        let blob_hashes = hashes.collect::<Result<_, _>>()?;
+        let envelope = Envelope { payload: self.payload.read()?, fork: self.fork()? };
+        match envelope.encoded_len() {
+            ..=MAX_ENVELOPE => Ok(Parameters { blob_hashes, envelope }),
+            length => {
+                let why = format!("{length} bytes in SSZ, expected at most {MAX_ENVELOPE}");
+                Err(wrong("parameters", why))
+            }
+        }
     }
 
     /// Returns the only fork that has these parameters and fields.
@@ -164,5 +169,34 @@ impl<'de: 'a, 'a> Visitor<'de> for Array<'a> {
             Some(_) => Err(S::Error::invalid_length(5, &self)),
             None => Ok(found),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand_in::Block;
+    use hekaton_witness_format::MAX_TRANSACTIONS;
+
+    /// The limits are those of SSZ: 2^20 transactions, and 64 MiB in all.
+    #[test]
+    fn json_has_the_limits_of_ssz() {
+        let mut block = Block::new(1, 2, 2_000).parameters;
+        let mut read = |change: &dyn Fn(&mut Vec<Vec<u8>>)| {
+            change(&mut block.envelope.payload.transactions);
+            let read = Parameters::decode(&block.encode()).map_err(|(_, error)| error.to_string());
+            let in_ssz = Envelope::decode(&block.envelope.encode());
+            assert_eq!(read.is_ok(), in_ssz.is_ok());
+            read
+        };
+        let small = vec![vec![1]; MAX_TRANSACTIONS];
+        read(&|it| it.clone_from(&small)).unwrap();
+        let error = read(&|it| it.push(vec![1])).unwrap_err();
+        assert_eq!(error, "transactions: 1048577, expected at most 1048576");
+        let room =
+            MAX_ENVELOPE - { read(&|it| *it = vec![vec![1]]).unwrap().envelope.encoded_len() };
+        read(&|it| it[0].resize(1 + room, 1)).unwrap();
+        let error = read(&|it| it[0].push(1)).unwrap_err();
+        assert_eq!(error, "parameters: 67108865 bytes in SSZ, expected at most 67108864");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::values::{self as json, JsonError, Object};
 use alloy_primitives::U256;
-use hekaton_witness_format::{Amsterdam, Cancun, Envelope, MAX_EXTRA_DATA, MAX_WITHDRAWALS};
-use hekaton_witness_format::{Payload, Withdrawal};
+use hekaton_witness_format::{Amsterdam, Cancun, Envelope, Payload, Withdrawal};
+use hekaton_witness_format::{MAX_EXTRA_DATA, MAX_TRANSACTIONS, MAX_WITHDRAWALS};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -111,12 +111,16 @@ impl JsonPayload<'_> {
         };
         let withdrawals: Vec<Withdrawal> =
             self.withdrawals.iter().map(withdrawal).collect::<Result<_, JsonError>>()?;
+        // The same limits as in SSZ (`Payload::read`): a block must not be accepted in one encoding
+        // and refused in the other.
+        if self.transactions.len() > MAX_TRANSACTIONS {
+            let why = format!("{}, expected at most {MAX_TRANSACTIONS}", self.transactions.len());
+            return Err(json::wrong("transactions", why));
+        }
         let transaction = |it: &Cow<'_, str>| json::bytes(it, "transactions");
         let transactions: Vec<Vec<u8>> =
             self.transactions.iter().map(transaction).collect::<Result<_, _>>()?;
         let extra_data = json::bytes(&self.extra_data, "extraData")?;
-        // The same limits as in SSZ (`Payload::read`): a block must not be accepted in one encoding
-        // and refused in the other.
         if extra_data.len() > MAX_EXTRA_DATA || withdrawals.len() > MAX_WITHDRAWALS {
             return Err(json::wrong("executionPayload", "extraData or withdrawals are too long"));
         }
