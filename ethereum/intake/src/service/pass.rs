@@ -225,6 +225,7 @@ fn accept(
         Codec::Json => {
             let Object::<PayloadStatus>(status) =
                 json::result(&answer).map_err(|error| Problem::new(kind::NO_WITNESS, error))?;
+            drop(answer);
             Fetched::Json(status.read().map_err(|error| Problem::new(kind::INVALID_BODY, error))?)
         }
         codec => Fetched::Encoded(codec, answer),
