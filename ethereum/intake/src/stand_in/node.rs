@@ -227,8 +227,9 @@ fn answer_793(
     Ok(octets(&node.block, apis793::pieces(&node.said())))
 }
 
-fn unknown(id: &serde_json::Value) -> Response {
-    let error = RpcError { code: -32_601, message: "Method not found".into() };
+/// Returns an error in an answer of JSON-RPC.
+fn refuse(id: &serde_json::Value, code: i64, message: impl ToString) -> Response {
+    let error = RpcError { code, message: message.to_string() };
     Json(serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response()
 }
 
@@ -247,6 +248,25 @@ fn with_named_headers(witness: &ExecutionWitness<'_>) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
+/// Checks that a method takes a block, as nodes do: the form of the parameters shows the fork of the block.
+// Not by `Parameters::method`, which is tested with this node.
+fn check_fork(method: &str, params: &serde_json::Value) -> Result<(), (i64, String)> {
+    Parameters::decode(params.to_string().as_bytes())
+        .map_err(|(code, error)| (code, error.to_string()))?;
+    let has_slot = params[0].get("slotNumber").is_some();
+    let expected = match params.as_array().map(Vec::len) {
+        Some(1) => "V2",
+        Some(3) => "V3",
+        _ if has_slot => "V5",
+        _ => "V4",
+    };
+    let version = method.trim_start_matches("engine_newPayload").trim_start_matches("WithWitness");
+    match version == expected {
+        true => Ok(()),
+        false => Err((-38_005, format!("Unsupported fork: {method}, expected {expected}"))),
+    }
+}
+
 fn answer_json(node: &StandIn, body: &[u8]) -> Response {
     #[derive(serde::Deserialize)]
     struct Call {
@@ -258,6 +278,7 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
     let Ok(call) = serde_json::from_slice::<Call>(body) else {
         return rpc_error(StatusCode::BAD_REQUEST, -32_700, "it is not a call");
     };
+    let unknown = refuse(&call.id, -32_601, "Method not found");
     let said = node.said();
     let hash = node.block.parameters.envelope.payload.block_hash;
     let result: Vec<u8> = match call.method.as_str() {
@@ -268,6 +289,9 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
         .into(),
         "engine_getClientVersionV1" => serde_json::json!([identity()]).to_string().into(),
         method if method.starts_with("engine_newPayload") => {
+            if let Err((code, why)) = check_fork(method, &call.params) {
+                return refuse(&call.id, code, why);
+            }
             let mut status = serde_json::json!({
                 "status": said.status.name(),
                 "latestValidHash": said.latest_valid_hash.map(|hash| hex(&hash)),
@@ -278,18 +302,16 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
             }
             status.to_string().into()
         }
-        "debug_executionWitness" if node.debug == Debug::Missing => return unknown(&call.id),
+        "debug_executionWitness" if node.debug == Debug::Missing => return unknown,
         "debug_executionWitness" if call.params != serde_json::json!([hex(&hash)]) => {
-            let error = RpcError { code: -32_602, message: "not a hash".into() };
-            let answer = serde_json::json!({"jsonrpc": "2.0", "id": call.id, "error": error});
-            return Json(answer).into_response();
+            return refuse(&call.id, -32_602, "not a hash");
         }
         "debug_executionWitness" => match said.witness {
             Some(witness) if node.debug == Debug::Named => with_named_headers(&witness),
             Some(witness) => witness_to_json(&witness),
             None => b"null".to_vec(),
         },
-        _ => return unknown(&call.id),
+        _ => return unknown,
     };
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", call.id);
     // In three pieces, so that a large result is not copied.

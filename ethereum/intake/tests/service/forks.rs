@@ -235,6 +235,19 @@ fn blocks_of_all_forks_are_fetched() {
             });
             post(&format!("{address}/v1/fetch"), JSON, &block.parameters.encode())
         };
+        // The node answers only the method of the fork.
+        let version = match name {
+            ForkName::Shanghai => "V2",
+            ForkName::Cancun => "V3",
+            ForkName::Prague | ForkName::Osaka => "V4",
+            ForkName::Amsterdam => "V5",
+        };
+        for method in ["V2", "V3", "V4", "V5"] {
+            let call = rpc::call(&format!("engine_newPayload{method}"), &block);
+            let answer: Value = serde_json::from_slice(&post(&node, JSON, &call).1).unwrap();
+            let expected = if method == version { Value::Null } else { (-38_005).into() };
+            assert_eq!(answer["error"]["code"], expected, "{answer}");
+        }
         assert_eq!(record(&fetch(None)).number, 7);
         assert_eq!(record(&fetch(Some(Codec::Json))).number, 7);
         for codec in [Codec::Apis773, Codec::Apis793] {

@@ -3,8 +3,9 @@
 use super::*;
 use hekaton_intake::record::Source;
 use hekaton_intake::stand_in::ForkName;
+use std::sync::Mutex;
 
-fn call(method: &str, block: &Block) -> Vec<u8> {
+pub(super) fn call(method: &str, block: &Block) -> Vec<u8> {
     let parameters = block.parameters.to_json();
     let call =
         serde_json::json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": parameters});
@@ -57,34 +58,69 @@ fn a_copy_is_kept_of_witnesses_in_json_rpc() {
     }
 }
 
-/// Nothing but a valid answer with a witness is kept, and everything passes.
+/// A node that gives these answers in turn, whatever it is asked.
+fn answering(world: &World, answers: Vec<Vec<u8>>) -> String {
+    let (listener, address) = world.listen();
+    let answers = Arc::new(Mutex::new(answers.into_iter()));
+    let router = axum::Router::new().fallback(move || {
+        let answer = answers.lock().unwrap().next().unwrap();
+        std::future::ready(([("content-type", JSON)], answer))
+    });
+    let end = world.end.subscribe();
+    world.runtime.spawn(async move {
+        let limits = hekaton_service::Limits::new(64, Duration::from_secs(60));
+        hekaton_service::accept(router, listener, limits, end).await.close().await;
+    });
+    address
+}
+
+/// Nothing but a valid answer with a witness to a call that asks for one is kept, and everything passes.
 #[test]
 fn other_answers_of_json_rpc_only_pass() {
     let world = World::new();
     let block = Block::new(4, 7, 20_000);
-    let other = Block::new(5, 7, 20_000);
-    let good = StandIn::new(block.clone());
-    let invalid = StandIn { status: Status::Invalid, error: Some("gas".into()), ..good.clone() };
+    let [other, last] = [5, 6].map(|seed| Block::new(seed, 7, 20_000));
     let with_witness = "engine_newPayloadWithWitnessV5";
-    let mut cut = call(with_witness, &block);
-    cut.pop();
-    for (node, body) in [
-        (&good, call("engine_newPayloadV5", &block)),
-        (&good, call("engine_unknown", &block)),
-        (&invalid, call(with_witness, &block)),
-        (&good, cut),
-        // The witness of another block.
-        (&good, call(with_witness, &other)),
+    let answer_to =
+        |node: StandIn, block: &Block| post(&world.node(node), JSON, &call(with_witness, block)).1;
+    let good = answer_to(StandIn::new(block.clone()), &block);
+    let end = answer_to(StandIn::new(last.clone()), &last);
+    let mut invalid: serde_json::Value = serde_json::from_slice(&good).unwrap();
+    assert!(invalid["result"]["witness"].is_string());
+    invalid["result"]["status"] = "INVALID".into();
+    let invalid = invalid.to_string().into_bytes();
+    let asks = call(with_witness, &block);
+    let batch = [&b"["[..], &asks, b"]"].concat();
+    let batched = [&b"["[..], &good, b"]"].concat();
+    let json = ("content-type", JSON);
+    // The body of the compressed request is not compressed: it would be read if the header were ignored.
+    let gzip = ("content-encoding", "gzip");
+    for (headers, body, answer) in [
+        // Each of these answers has the witness of the block, and would be kept if the call were not looked at.
+        (vec![json], call("engine_newPayloadV5", &block), &good),
+        (vec![json], call("engine_unknown", &block), &good),
+        (vec![json], asks[..asks.len() - 1].to_vec(), &good),
+        (vec![json], batch.clone(), &good),
+        (vec![json], batch, &batched),
+        (vec![json, gzip], asks.clone(), &good),
+        (vec![("content-type", "text/plain")], asks.clone(), &good),
+        // The call is right, but the block is invalid, or the witness is that of another block.
+        (vec![json], asks.clone(), &invalid),
+        (vec![json], call(with_witness, &other), &good),
     ] {
-        let (submitter, address, behind) = proxy(&world, node.clone());
-        let direct = post(&behind, JSON, &body);
-        assert_eq!(post(&format!("{address}/"), JSON, &body), direct);
-        // A copy of what comes later is kept, so this one would be there by then.
-        let (later, address, _) = proxy(&world, good.clone());
-        post(&format!("{address}/"), JSON, &call(with_witness, &block));
-        kept(&later, &block);
+        let behind = answering(&world, vec![answer.clone(), end.clone()]);
+        let (submitter, address) = world.service(|service| {
+            service.node = Some(Node::new(&behind, None, false, 10_000_000));
+            service.proxy = true;
+        });
+        let url = format!("{address}/");
+        assert_eq!(send("POST", &url, &headers, &body), (200, answer.clone()));
+        // The same service keeps what comes later, so it would have kept this as well by then.
+        assert_eq!(post(&url, JSON, &call(with_witness, &last)), (200, end.clone()));
+        kept(&submitter, &last);
         for block in [&block, &other] {
-            assert_eq!(submitter.store().record(&json_hash(block)).unwrap(), None);
+            let found = submitter.store().record(&json_hash(block)).unwrap();
+            assert_eq!(found, None, "{}", String::from_utf8_lossy(&body[..60]));
         }
     }
 }
