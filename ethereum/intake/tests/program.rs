@@ -130,7 +130,9 @@ fn records_are_listed(service: &Running, path: &Path) {
     let ask = |arguments: &[&str]| run(&[arguments, &to].concat(), path);
     let listed = ask(&["--json", "list", "--status", "pending", "--limit", "1"]);
     assert!(listed.status.success(), "{}", text(&listed.stderr));
-    let record: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let page: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!((&page["next"], &page["unreadable"]), (&serde_json::Value::Null, &0.into()));
+    let record = &page["records"][0];
     let block = record["block"].as_str().unwrap();
     let line = format!("block 2 {block}: push, pending\n");
     assert_eq!(text(&ask(&["list"]).stdout), line);
@@ -141,6 +143,15 @@ fn records_are_listed(service: &Running, path: &Path) {
     let again = ask(&["--json", "resubmit", block]);
     let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
     assert!(again["order"].as_u64() > record["order"].as_u64(), "{again}");
+    // A reason with line breaks stays on its line.
+    let file = path.join(format!("pushed/blocks/{block}.json"));
+    let kept = std::fs::read(&file).unwrap();
+    let mut refused = again;
+    refused["refused"] = "a\nblock\u{1b}[2J".into();
+    std::fs::write(&file, refused.to_string()).unwrap();
+    let line = format!("block 2 {block}: push, pending, refused: a block [2J\n");
+    assert_eq!(text(&ask(&["list"]).stdout), line);
+    std::fs::write(&file, kept).unwrap();
     let zeros = "0".repeat(64);
     for (arguments, code, why) in [
         (&["get", &zeros][..], 1, "there is no witness of block"),

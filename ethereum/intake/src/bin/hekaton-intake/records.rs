@@ -13,7 +13,8 @@ use hekaton_service::program::{Failure, note, print};
   hekaton-intake list --status refused
   hekaton-intake --json list --limit 1000
 
-The highest blocks come first. If there are more, standard error names the option that lists them.")]
+The highest blocks come first. If there are more, standard error names the option that lists them. With --json, the list is
+one object: `records`, `next` (the place for --after, or null on the last page), `unreadable`.")]
 pub(crate) struct List {
     /// List only the records in this state; a record may be in several of them
     #[arg(long, value_enum)]
@@ -51,8 +52,9 @@ pub(crate) fn list(arguments: &List, json: bool) -> Result<(), Failure> {
     let asked = target.client()?;
     let asked = runtime()?.block_on(asked.records(*status, after.as_ref(), *limit));
     let page: Page = target.read(&target.to, asked)?;
-    for record in &page.records {
-        print(json, record, line(record))?;
+    let lines: Vec<String> = page.records.iter().map(line).collect();
+    if json || !lines.is_empty() {
+        print(json, &page, lines.join("\n"))?;
     }
     if page.unreadable > 0 {
         note(format_args!(
@@ -71,7 +73,9 @@ fn line(record: &Record) -> String {
     let Record { number, block, source, pending, aside, job, refused, .. } = record;
     let words = [(*pending, "pending"), (*aside, "aside"), (job.is_some(), "submitted")];
     let words = words.into_iter().filter_map(|(holds, word)| holds.then_some(word.to_owned()));
-    let refused = refused.iter().map(|why| format!("refused: {why}"));
+    // A reason may come from the orchestrator: a line break or a control sequence in it must not look like another record.
+    let refused =
+        refused.iter().map(|why| format!("refused: {}", why.replace(char::is_control, " ")));
     let words: Vec<String> =
         std::iter::once(source.name().to_owned()).chain(words).chain(refused).collect();
     format!("block {number} {block}: {}", words.join(", "))
