@@ -193,7 +193,9 @@ fn the_command_line_does_all_of_it() {
 
     // Blocks of other forks.
     for fork in ["shanghai", "cancun", "prague", "osaka", "amsterdam"] {
+        let parameters = format!("{fork}.json");
         let make = ["stand-in", "other.ssz", "--fork", fork, "--bytes", "9000"];
+        let make = [&make[..], &["--parameters", &parameters]].concat();
         assert!(run(&make, path).status.success());
         for checked in
             [&["check", "other.ssz"][..], &["push", "other.ssz", "--to", &service.address]]
@@ -233,6 +235,7 @@ fn the_command_line_does_all_of_it() {
             "refused",
         ),
         (&["fetch", "block.json", "--data", "block.json"], 3, "block.json"),
+        (&["fetch", "cancun.json", "--data", "d", "--codec", "793"], 2, "use --codec json"),
         (&["serve", "--data", "d", "--listen", "0.0.0.0:0"], 2, "--secret"),
         (&["serve", "--data", "d", "--secret", "short.hex"], 3, "64 hexadecimal digits"),
         (&["serve", "--data", "d", "--proxy"], 2, "--node"),

@@ -9,7 +9,7 @@ use files::{Check, Push, check, push, read};
 use hekaton_intake::Jobs;
 use hekaton_intake::canonical::Options;
 use hekaton_intake::codec::json::witness_to_json;
-use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
+use hekaton_intake::node::{Codec, MAX_WITNESS, Node, NodeError};
 use hekaton_intake::record::{Origin, Source};
 use hekaton_intake::service::{Service, serve};
 use hekaton_intake::stand_in::{Block, ForkName, StandIn};
@@ -20,6 +20,7 @@ use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note,
 use output::{bad_file, runtime, secret, show};
 use records::{List, OfBlock, block_hash};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -58,7 +59,8 @@ enum Command {
     List(List),
     /// Print the record of a block
     Get(OfBlock),
-    /// Treat a block as if it had arrived again: its branch is followed, and its job is created if it is missing
+    /// Treat a block as if it had arrived again: its branch is followed, and its job is created if it is missing, dead or cancelled. If
+    /// the block is on another branch, this can revert up to 1,024 published blocks
     Resubmit(OfBlock),
     /// Write a synthetic block with its witness to a file, as the body of `POST /v1/witness`
     StandIn(Make),
@@ -322,15 +324,23 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
     let submitter = submitter(&arguments.place)?;
     let node = node(&arguments.node, &arguments.node_arguments)?;
     let runtime = runtime()?;
+    // The best codec of blocks of each fork, which the node is asked for once.
+    let mut best = HashMap::new();
     for path in &arguments.blocks {
         let parameters = files::parameters(path)?;
-        let codec = match arguments.node_arguments.codec {
+        let fork = &parameters.envelope.fork;
+        let codec = match arguments.node_arguments.codec.or(best.get(fork.name()).copied()) {
             Some(codec) => codec,
-            None => runtime.block_on(node.best_codec(&parameters.envelope.fork)),
+            None => {
+                let found = runtime.block_on(node.best_codec(fork));
+                best.insert(fork.name(), found);
+                found
+            }
         };
-        let fetched = runtime
-            .block_on(node.fetch(&parameters, codec))
-            .map_err(|error| failure(exit::FAILED, error))?;
+        let fetched = runtime.block_on(node.fetch(&parameters, codec)).map_err(|error| {
+            let is_usage = matches!(error, NodeError::Fork { .. });
+            failure(if is_usage { exit::USAGE } else { exit::FAILED }, error)
+        })?;
         let answer = fetched.answer().map_err(|error| failure(exit::FAILED, error))?;
         let hashes = Some(&parameters.blob_hashes[..]);
         let origin = Origin { json: fetched.is_json(), ..Source::Fetch.into() };
