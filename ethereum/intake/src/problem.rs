@@ -61,7 +61,7 @@ pub(crate) fn unauthorized(error: TokenError) -> Problem {
 }
 
 pub(crate) fn busy() -> Problem {
-    Problem::new(kind::BUSY, "too many bodies are being processed: send this one again")
+    Problem::new(kind::BUSY, "too many requests are being processed: send this one again")
 }
 
 pub(crate) fn ssz(error: impl std::fmt::Display) -> Problem {
