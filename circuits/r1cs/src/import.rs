@@ -221,16 +221,14 @@ impl Monolith {
     pub fn check(&self, path: &Path) -> Result<PartitionReport, ImportError> {
         let imported = Imported::open(path)?;
         let found = &imported.directory().summary().source;
-        // Outputs and inputs are one list of public wires for the checker, which reads no private inputs; which is which
-        // matters to people who read values, and to `check --unique`. Earlier versions did not write private inputs.
-        let private = found.private_inputs.or(self.source.private_inputs);
+        // Outputs and inputs are one list of public wires for the checker; which is which matters to people
+        // who read values.
         for (what, expected, found) in [
-            ("public outputs", Some(found.outputs), Some(self.source.outputs)),
-            ("public inputs", Some(found.inputs), Some(self.source.inputs)),
-            ("private inputs", private, self.source.private_inputs),
+            ("public outputs", found.outputs, self.source.outputs),
+            ("public inputs", found.inputs, self.source.inputs),
         ] {
             if expected != found {
-                let [expected, found] = [expected, found].map(|count| count.unwrap_or(0).into());
+                let (expected, found) = (expected.into(), found.into());
                 return Err(PartitionError::Source { what, expected, found }.into());
             }
         }
@@ -238,7 +236,15 @@ impl Monolith {
         let wiring = prepared.layout().wiring(Masking::Unmasked);
         let directory = imported.directory();
         let rows = |kind| Ok(local_rows(&directory.rows(kind)?));
-        Ok(check_partition(&self.system, directory, &wiring, rows)?)
+        let report = check_partition(&self.system, directory, &wiring, rows)?;
+        // The checker reads no private inputs, on which verdicts of `check --unique` rest. Earlier versions did not write them.
+        let of_source = self.source.private_inputs;
+        if let Some(written) = found.private_inputs.filter(|written| of_source != Some(*written)) {
+            let (what, expected) = ("private inputs", written.into());
+            let found = of_source.map_or(0, u64::from);
+            return Err(PartitionError::Source { what, expected, found }.into());
+        }
+        Ok(report)
     }
 }
 

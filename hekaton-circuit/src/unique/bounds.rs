@@ -147,7 +147,8 @@ fn scales<F: PrimeField>(terms: &[Term<F>]) -> Vec<F> {
 
 /// The terms with their factors divided by a scale, as integers between half the modulus below and above zero.
 fn signed<F: PrimeField>(terms: &[Term<F>], scale: F) -> Option<Vec<Signed<F::BigInt>>> {
-    let inverse = if scale.is_one() { F::ONE } else { scale.inverse()? };
+    // Most scales are 1 or -1, which are their own inverses.
+    let inverse = if scale.is_one() || (-scale).is_one() { scale } else { scale.inverse()? };
     let signed = terms.iter().map(|term| {
         let factor = term.factor * inverse;
         let (positive, negative) = (factor.into_bigint(), (-factor).into_bigint());
