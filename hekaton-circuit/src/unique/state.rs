@@ -2,7 +2,7 @@
 
 use super::bounds::{Finding, Interval, Term, examine};
 use super::rows::{ONE, Rows, Uses};
-use super::{Function, Ties};
+use super::ties::{Function, Ties};
 use ark_ff::{BigInteger, PrimeField};
 use hashbrown::{HashMap, HashSet};
 use std::cell::Cell;
