@@ -1,7 +1,7 @@
 //! `hekaton check --unique`: whether the values of a witness follow from the inputs.
 
 use crate::options::Unique;
-use hekaton_circuit::unique::Verdicts;
+use hekaton_circuit::unique::{FreeValue, Verdicts};
 use hekaton_circuit::{InstanceVerdicts, show};
 use hekaton_r1cs::{CircuitBundle, Symbols, UniqueError, WitnessFile};
 use hekaton_terminal::exit::{self, Failure, OrFail};
@@ -106,12 +106,8 @@ pub(super) fn lines(subjects: &[Subject], options: &Unique) -> String {
             determined(outputs, free_outputs, undecided_outputs),
             determined(others, free_others, undecided_others),
         );
-        let shown = |value: &hekaton_circuit::unique::FreeValue| {
-            format!("{} ({} or {})", value.name, show(&value.value), show(&value.other))
-        };
-        let outputs: Vec<String> = free.iter().filter(|v| v.is_output).map(shown).collect();
+        // An output that is free is a failure.
         let others: Vec<String> = free.iter().filter(|v| !v.is_output).map(shown).collect();
-        text += &list("free outputs", &outputs, options.all);
         text += &list("free values that change no output", &others, options.all);
         let undecided: Vec<String> = undecided.iter().map(|(name, _)| name.clone()).collect();
         text += &list("undecided", &undecided, options.all);
@@ -124,6 +120,10 @@ pub(super) fn lines(subjects: &[Subject], options: &Unique) -> String {
         text += "\nThis is said for this input only: others may take other branches.";
     }
     text
+}
+
+fn shown(value: &FreeValue) -> String {
+    format!("{} ({} or {})", value.name, show(&value.value), show(&value.other))
 }
 
 fn list(title: &str, names: &[String], all: bool) -> String {
@@ -166,18 +166,18 @@ pub(super) fn failure(subjects: &[Subject], options: &Unique) -> Result<(), Fail
         subject.name.as_ref().map_or_else(String::new, |name| format!(" of {name}"))
     };
     for subject in subjects {
-        if let Some(value) = subject.verdicts.free.iter().find(|value| value.is_output) {
-            let more = match subject.verdicts.free_counts()[0] - 1 {
-                0 => String::new(),
-                more => format!(", and so do {more} more outputs"),
-            };
+        // Outputs come first.
+        let free = &subject.verdicts.free[..subject.verdicts.free_counts()[0]];
+        if let Some((first, more)) = free.split_first() {
+            let more: Vec<String> = more.iter().map(shown).collect();
             let message = format!(
                 "{}{} does not follow from the inputs: it is {} here and {} in a second witness, which satisfies all \
-                 constraints{more}. A prover may claim either value",
-                value.name,
+                 constraints. A prover may claim either value{}",
+                first.name,
                 place(subject),
-                show(&value.value),
-                show(&value.other),
+                show(&first.value),
+                show(&first.other),
+                list("more outputs that do not follow", &more, options.all),
             );
             return Err(Failure { code: exit::REFUSED, message, details: details() });
         }
