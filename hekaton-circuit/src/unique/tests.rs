@@ -1,5 +1,6 @@
 //! Random systems over fields of 5 to 13 elements: what is called determined has one value in all witnesses with the same given
 //! values, and what is called free has several.
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 use super::*;
 use ark_ff::{Fp64, MontBackend, MontConfig};
