@@ -47,7 +47,7 @@ use crate::record::{
     TaskKey, create, create_on_disk, decode, floor_key, log_name, passed_key, publication_key,
     read, update,
 };
-use crate::store::{Rev, Store, Unavailable, WriteError};
+use crate::store::{Entry, Rev, Store, Unavailable, WriteError};
 use crate::submissions::{SubmissionError, Submissions};
 use hekaton_orchestrator_client::{BlobError, Blobs, Digest, Name};
 use named::Named;
@@ -127,6 +127,8 @@ struct Look {
     monotonic: Duration,
     wall: u64,
     counter: Rev,
+    /// The floors by their keys.
+    floors: BTreeMap<String, Floor>,
     /// Records that were written up to this revision are old.
     horizon: u64,
     /// Sessions, and when they were written.
@@ -233,10 +235,13 @@ impl Retention {
         let wall = self.clock.wall();
         let horizon = self.store.written_before(wall.saturating_sub(millis(self.keep))).await?;
         let sessions = self.sessions.list("session/", 0).await?.entries.into_iter();
+        let floors = self.store.list("floor/", 0).await?;
+        let read = |entry: &Entry| Ok((entry.key.clone(), decode::<Floor>(entry)?.value));
         Ok(Look {
             monotonic: self.clock.monotonic(),
             wall,
-            counter: self.store.list("floor/", 0).await?.at,
+            counter: floors.at,
+            floors: floors.entries.iter().map(read).collect::<Result<_, BadRecord>>()?,
             horizon,
             sessions: sessions.map(|entry| (entry.key, entry.rev)).collect(),
         })
@@ -263,7 +268,7 @@ impl Retention {
             found.chains.insert(id, chain);
         }
         for id in found.chains.keys() {
-            let limit = limit(&found, &state.trails, id, before.counter.number);
+            let limit = limit(&found, &state.trails, id, before);
             found.limits.extend(limit.map(|limit| (id.clone(), limit)));
             self.raise(&found, &state.trails, id, before.horizon).await?;
         }
@@ -288,9 +293,11 @@ impl Retention {
         }
         if let Some(bundles) = chains.chains.get(id).and_then(|chain| chain.bundles.as_ref()) {
             // A revert of the source must be able to tear off the bundles of its blocks.
-            let Some(floor) = chains.floors.get(&(id.0.clone(), bundles.of.clone())) else {
-                return Ok(());
-            };
+            let of = (id.0.clone(), bundles.of.clone());
+            let floor = chains.floors.get(&of);
+            let is_valid =
+                |floor: &&Stored<Floor>| trails.get(&of).is_some_and(|it| it.is_on(&floor.value));
+            let Some(floor) = floor.filter(is_valid) else { return Ok(()) };
             most = most.min(floor.value.block);
         }
         let Some(block) = trail.last_old(horizon, most, self.last) else { return Ok(()) };
@@ -484,15 +491,16 @@ impl Retention {
     }
 }
 
-/// Returns the height up to which the published blocks of a chain may be removed.
+/// Returns the height up to which the published blocks of a chain may be removed: they are below the floor that the chain had at the last
+/// sweep. The present one may be higher, since a chain that keeps publishing has its floor raised by each sweep.
 fn limit(
     chains: &Chains,
     trails: &BTreeMap<ChainId, Trail>,
     id: &ChainId,
-    counter: u64,
+    before: &Look,
 ) -> Option<u64> {
-    let Stored { value: floor, rev } = chains.floors.get(id)?;
-    if rev.number > counter || !trails.get(id)?.is_on(floor) {
+    let floor = before.floors.get(&floor_key(&id.0, &id.1))?;
+    if chains.floors.get(id)?.value.block < floor.block || !trails.get(id)?.is_on(floor) {
         return None;
     }
     let mut limit = floor.block.checked_sub(1)?;
