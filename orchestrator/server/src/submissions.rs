@@ -199,7 +199,7 @@ impl Submissions {
             true => return bad("a chain cannot be made of its own blocks".into()),
             false => self.chain(&chain.tenant, of).await?,
         };
-        self.check_source(&other).await?;
+        self.check_source(chain, &other).await?;
         if other.order != Order::Strict || chain.order != Order::Strict {
             return bad(format!("both '{of}' and '{}' need strict order", chain.chain));
         }

@@ -153,9 +153,6 @@ impl Submissions {
         if at.is_none() && (path.is_beyond(*block) || !self.is_known(&chain, to, *block).await?) {
             return Err(reversal.not_there());
         }
-        if let Some(at) = at {
-            self.check_floor(&chain, &path, at).await?;
-        }
         let after: Vec<Name> = at
             .map_or(&[][..], |at| &path.blocks[at + 1..])
             .iter()
@@ -170,6 +167,9 @@ impl Submissions {
         };
         if is_wanted {
             return Ok(());
+        if let Some(at) = at {
+            self.check_floor(&chain, &path, at).await?;
+        }
         }
         // From here on by name: blocks that take their place in the meantime are of the new branch.
         let mut torn: BTreeSet<Name> = after.into_iter().collect();

@@ -2,8 +2,8 @@
 
 use super::{Accepted, Path, SubmissionError, Submissions};
 use crate::record::{
-    Chain, Floor, Job, JobState, Order, Passed, ReadError, floor_key, passed_key, publication_key,
-    read,
+    Chain, Floor, Job, JobState, Order, Passed, ReadError, chain_key, floor_key, log_name,
+    passed_key, publication_key, read,
 };
 use hekaton_orchestrator_client::Name;
 
@@ -51,9 +51,17 @@ impl Submissions {
         self.workflows.hold(&blobs).map_err(SubmissionError::NoBlob)
     }
 
-    /// Refuses to bundle the blocks of a chain of which some may have been removed.
-    pub(super) async fn check_source(&self, of: &Chain) -> Result<(), SubmissionError> {
+    /// Refuses a new chain of bundles of a chain of which some blocks may have been removed.
+    pub(super) async fn check_source(
+        &self,
+        chain: &Chain,
+        of: &Chain,
+    ) -> Result<(), SubmissionError> {
         let Some(Floor { id, block }) = self.floor(of).await? else { return Ok(()) };
+        let key = chain_key(&chain.tenant, &chain.chain);
+        if read::<Chain>(&*self.store, &key).await?.is_some() {
+            return Ok(());
+        }
         let why = format!(
             "'{}' cannot be bundled any longer: its jobs before block {block} '{id}' may have been removed",
             of.chain
