@@ -333,12 +333,14 @@ impl Submissions {
     /// Completes the cancellation of a job before its record is returned or replaced: the process that cancelled it may have ended before
     /// it stopped the publishers, and once the record has changed, nothing would stop those that have seen the job done.
     pub(crate) async fn free_place(&self, found: &Stored<Job>) -> Result<(), SubmissionError> {
-        if matches!(found.value.state, JobState::Cancelled { .. })
-            && !self.are_publishers_stopped(found).await?
-        {
-            self.stop_publishers(&found.value).await?;
+        if !matches!(found.value.state, JobState::Cancelled { .. }) {
+            return Ok(());
         }
-        Ok(())
+        self.check_cancelled(&found.value).await?;
+        match self.are_publishers_stopped(found).await? {
+            true => Ok(()),
+            false => self.stop_publishers(&found.value).await,
+        }
     }
 
     /// Checks a block's place in the chain, and its inputs.

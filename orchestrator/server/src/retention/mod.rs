@@ -417,27 +417,27 @@ impl Retention {
             };
         };
         let is_below = chains.limits.get(&id).is_some_and(|limit| value.block <= *limit);
-        match value.state {
-            JobState::Cancelled { .. } => {
-                let (tenant, chain) = id;
-                let key = JobKey { tenant, chain, slot: value.id.clone() };
-                if !is_below && self.submissions.read_job(&key).await?.is_some() {
-                    return Ok(false);
-                }
-                self.submissions.free_place(job).await?;
-                Ok(true)
+        let is_cancelled = matches!(value.state, JobState::Cancelled { .. });
+        if !is_below {
+            let (tenant, chain) = id.clone();
+            let key = JobKey { tenant, chain, slot: value.id.clone() };
+            if !is_cancelled || self.submissions.read_job(&key).await?.is_some() {
+                return Ok(false);
             }
-            JobState::Done { .. } | JobState::Skipped { .. } if is_below => {
-                let is_known =
-                    trails.get(&id).is_some_and(|trail| trail.has(value.block, parent, &value.id));
-                // Its block may have been forgotten.
-                match is_known || self.submissions.is_published(value).await? {
-                    true => self.pass(value, parent, before.counter.number).await,
-                    false => Ok(true),
-                }
-            }
-            _ => Ok(is_below),
         }
+        // Whatever its state is: the process that cancelled, reverted or skipped it may have ended before it did the rest. The trail may
+        // have forgotten the block.
+        let trail = trails.get(&id);
+        let is_published = trail.is_some_and(|trail| trail.has(value.block, parent, &value.id))
+            || self.submissions.is_published(value).await?;
+        if is_published {
+            return match is_below {
+                true => self.pass(value, parent, before.counter.number).await,
+                false => Ok(false),
+            };
+        }
+        self.submissions.free_place(job).await?;
+        Ok(true)
     }
 
     /// Marks the place of a published block. Returns whether an earlier sweep has done that.

@@ -63,10 +63,9 @@ impl Path {
         self.blocks.iter().position(|block| block.id == *wanted && block.height == height)
     }
 
-    /// The block before another one, where both are on the path.
-    fn before(&self, parent: &Name, id: &Name) -> Option<&PathBlock> {
-        let two = self.blocks.windows(2).find(|two| two[0].id == *parent && two[1].id == *id);
-        two.map(|two| &two[0])
+    /// The position of the block before another one, where both are on the path.
+    pub(super) fn before(&self, parent: &Name, id: &Name) -> Option<usize> {
+        self.blocks.windows(2).position(|two| two[0].id == *parent && two[1].id == *id)
     }
 
     fn skips(&self, id: &Name) -> bool {
@@ -167,9 +166,9 @@ impl Submissions {
         };
         if is_wanted {
             return Ok(());
+        }
         if let Some(at) = at {
             self.check_floor(&chain, &path, at).await?;
-        }
         }
         // From here on by name: blocks that take their place in the meantime are of the new branch.
         let mut torn: BTreeSet<Name> = after.into_iter().collect();
@@ -321,14 +320,16 @@ impl Submissions {
     }
 
     /// Makes publishers that are under way look again at a job that was done and is cancelled: what was published in the meantime is
-    /// torn off.
-    pub(super) async fn stop_publishers(&self, job: &Job) -> Result<(), SubmissionError> {
+    /// torn off, unless it is before the chain's floor.
+    pub(crate) async fn stop_publishers(&self, job: &Job) -> Result<(), SubmissionError> {
         let chain = self.chain(&job.tenant, &job.chain).await?;
         let (Some(genesis), Some(parent)) = (&chain.genesis, &job.parent) else { return Ok(()) };
         let log = log_name(&job.tenant, &job.chain);
         loop {
             let path = self.path(&log, genesis).await?;
-            let last = path.before(parent, &job.id).unwrap_or(path.last_block());
+            self.check_final(&chain, &path, job).await?;
+            let before = path.before(parent, &job.id).map(|at| &path.blocks[at]);
+            let last = before.unwrap_or(path.last_block());
             let entry = Publication::Revert { to: last.id.clone(), block: last.height };
             match self.store.append(&log, encode(&entry, random()), path.last).await {
                 Ok(_) => return Ok(()),
@@ -340,7 +341,7 @@ impl Submissions {
     }
 
     /// Reads the published path of a chain, from its genesis to its tail.
-    async fn path(&self, log: &str, genesis: &Name) -> Result<Path, SubmissionError> {
+    pub(super) async fn path(&self, log: &str, genesis: &Name) -> Result<Path, SubmissionError> {
         let mut path = Path::new(genesis.clone());
         self.read_on(log, &mut path).await?;
         Ok(path)

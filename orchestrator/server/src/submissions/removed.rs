@@ -77,16 +77,63 @@ impl Submissions {
         path: &Path,
         at: usize,
     ) -> Result<(), SubmissionError> {
-        let Some(Floor { id, block }) = self.floor(chain).await? else { return Ok(()) };
-        let floor = path.blocks.iter().position(|one| one.id == id);
-        // It is no longer on the path if the chain was reverted while it was raised.
-        if floor.map_or(path.blocks[at].height >= block, |floor| floor <= at) {
-            return Ok(());
+        match self.floor_after(chain, path, at).await? {
+            None => Ok(()),
+            Some(Floor { id, block }) => Err(SubmissionError::Bad(format!(
+                "the chain can only be reverted to block {block} '{id}' or a later one: older jobs may have been removed"
+            ))),
         }
-        let why = format!(
-            "the chain can only be reverted to block {block} '{id}' or a later one: older jobs may have been removed"
-        );
-        Err(SubmissionError::Bad(why))
+    }
+
+    /// Refuses to tear a published block off, or to replace it, if that would revert the chain to a block before its floor.
+    pub(super) async fn check_final(
+        &self,
+        chain: &Chain,
+        path: &Path,
+        job: &Job,
+    ) -> Result<(), SubmissionError> {
+        let parent = job.parent.as_ref();
+        let Some(at) = parent.and_then(|parent| path.before(parent, &job.id)) else {
+            return Ok(());
+        };
+        match self.floor_after(chain, path, at).await? {
+            None => Ok(()),
+            Some(Floor { id, block }) => Err(SubmissionError::Taken(format!(
+                "block '{}' is published, and its chain can only be reverted to block {block} '{id}' or a later one",
+                job.id
+            ))),
+        }
+    }
+
+    /// The floor of a chain, if a block of its path is before it.
+    async fn floor_after(
+        &self,
+        chain: &Chain,
+        path: &Path,
+        at: usize,
+    ) -> Result<Option<Floor>, ReadError> {
+        let Some(floor) = self.floor(chain).await? else { return Ok(None) };
+        let is_before = match path.blocks.iter().position(|one| one.id == floor.id) {
+            Some(floor) => at < floor,
+            // The chain was reverted while the floor was raised.
+            None => path.blocks[at].height < floor.block,
+        };
+        Ok(is_before.then_some(floor))
+    }
+
+    /// Refuses to replace a cancelled block that is published before the chain's floor: the process that cancelled it ended before it tore
+    /// the block off, and now its descendants may have been removed.
+    pub(super) async fn check_cancelled(&self, job: &Job) -> Result<(), SubmissionError> {
+        let chain = self.chain(&job.tenant, &job.chain).await?;
+        let floor = self.floor(&chain).await?;
+        // Heights rise along a chain.
+        let (Some(genesis), true) =
+            (&chain.genesis, floor.is_some_and(|floor| job.block <= floor.block))
+        else {
+            return Ok(());
+        };
+        let path = self.path(&log_name(&job.tenant, &job.chain), genesis).await?;
+        self.check_final(&chain, &path, job).await
     }
 
     async fn floor(&self, chain: &Chain) -> Result<Option<Floor>, ReadError> {

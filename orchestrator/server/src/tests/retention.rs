@@ -6,8 +6,10 @@ use super::simulation::{
 };
 use super::world::{Shape, World, name};
 use crate::history::History;
-use crate::record::{Bundles, Chain, Job, JobState, Order, Publication, decode, encode};
-use crate::submissions::{Submission, SubmissionError};
+use crate::record::{
+    Bundles, Chain, Floor, Job, JobKey, JobState, Order, Publication, decode, encode,
+};
+use crate::submissions::{Reversal, Submission, SubmissionError};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -101,6 +103,9 @@ fn old_blocks_of_a_chain_are_removed_and_never_accepted_again() {
         assert!(submit(&submissions, &next).await.unwrap().new);
         settle(&world).await;
         assert_eq!(runs(&world), ran + 3, "only the new block was proven");
+        // A request for what is there already is repeated at any time.
+        let done = Reversal { next: Some(name("s4")), ..reversal("s3", 3) };
+        submissions.revert(&tenant, &chain, &done).await.unwrap();
         sleep(LONG).await;
         settle(&world).await;
         // The branch that was torn off goes; the last blocks stay, whatever their age.
@@ -117,6 +122,96 @@ fn a_name_is_not_published_twice_after_its_follower_was_removed() {
     simulate(async || {
         let mut world = world(2);
         let submissions = world.submissions();
+/// Each sweep raises the floor of a chain that keeps publishing.
+#[test]
+fn chains_that_never_rest_lose_old_blocks() {
+    simulate(async || {
+        let mut world = world(12);
+        world.submissions().make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape::default());
+        for number in 1..=30 {
+            publish(&mut world, [number]).await;
+        }
+        let there = jobs(&world.core.history(), "strict");
+        assert!(!there.contains("s10") && there.contains("s29"), "{there:?}");
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
+/// Sets the state of a job, as a process does that dies before it has done the rest.
+async fn end(world: &World, key: &JobKey, state: JobState) {
+    let store = world.store();
+    let found = store.get(&key.to_string()).await.unwrap().unwrap();
+    let ended = Job { state, ..decode::<Job>(&found).unwrap().value };
+    store.update(&key.to_string(), encode(&ended, 0), found.rev).await.unwrap();
+}
+
+/// Processes died while they cancelled and skipped blocks: no published block is torn off below the floor, nor are their places free.
+#[test]
+fn published_blocks_stay_published_whatever_their_jobs_say() {
+    simulate(async || {
+        let mut world = world(13);
+        let (submissions, tenant) = (world.submissions(), name("tenant"));
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=6).await;
+        let jobs_of = world.core.history().jobs();
+        let at = |block: u64| jobs_of.iter().find(|(_, job)| job.block == block).unwrap();
+        let cancelled = || JobState::Cancelled { reason: "enough".into(), at: 0 };
+        end(&world, at(2).0, cancelled()).await;
+        end(&world, at(3).0, JobState::Dead { reason: "no".into(), at: 0 }).await;
+        // The last one stays, since it is not below the floor.
+        end(&world, at(6).0, cancelled()).await;
+        sleep(LONG).await;
+        settle(&world).await;
+        let all: Vec<String> = names(1..=6).into_iter().collect();
+        assert_eq!(published(&world.core.history(), "strict"), all);
+        assert_eq!(jobs(&world.core.history(), "strict"), names(4..=6));
+        for lost in [2, 3] {
+            let other = Submission { id: name("x"), ..block(&world, lost) };
+            refused(submissions.submit(other).await, "the job was removed since");
+        }
+
+        // The floor is the fourth block, whose record is there: it is not torn off by requests about it either.
+        let (key, four) = at(4);
+        end(&world, key, cancelled()).await;
+        let why = "block 's4' is published, and its chain can only be reverted to block 4 's4'";
+        refused(submissions.cancel(&tenant, &four.handle(), "again").await, why);
+        refused(submissions.requeue(&tenant, &four.handle()).await, why);
+        refused(submissions.submit(block(&world, 4)).await, why);
+        let other = Submission { id: name("x"), ..block(&world, 4) };
+        refused(submissions.submit(other.clone()).await, why);
+        // Not even if the chain was reverted to a later block since.
+        submissions.revert(&tenant, &name("strict"), &reversal("s6", 6)).await.unwrap();
+        refused(submissions.submit(other).await, why);
+        assert_eq!(published(&world.core.history(), "strict"), all);
+        // What comes after the floor is torn off.
+        submissions.cancel(&tenant, &at(6).1.handle(), "again").await.unwrap();
+        drop(node);
+    });
+}
+
+/// A block is published by a publisher that was frozen before it was cancelled, and the floor is raised before the other publishers are
+/// stopped.
+#[test]
+fn publishers_are_not_stopped_below_the_floor() {
+    simulate(async || {
+        let mut world = world(14);
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=6).await;
+        sleep(LONG).await;
+        let history = world.core.history();
+        let four = history.jobs().into_values().find(|job| job.block == 4).unwrap();
+        refused(submissions.stop_publishers(&four).await, "block 's4' is published");
+        let all: Vec<String> = names(1..=6).into_iter().collect();
+        assert_eq!(published(&world.core.history(), "strict"), all);
+        drop(node);
+    });
+}
+
         submissions.make_chain(strict("strict")).await.unwrap();
         let twice = Submission { block: 9, parent: Some(name("s8")), ..block(&world, 1) };
         submit(&submissions, &twice).await.unwrap();
@@ -161,11 +256,7 @@ fn what_is_wanted_stays() {
         for wanted in [&waits, &live, &dead, &cancelled, &behind, &beside] {
             handles.push(submit(&submissions, wanted).await.unwrap().job);
         }
-        let key = handles[2].key().to_string();
-        let rev = store.get(&key).await.unwrap().unwrap().rev;
-        let state = JobState::Dead { reason: "no".into(), at: 0 };
-        let ended = Job { state, ..handles[2].clone() };
-        store.update(&key, encode(&ended, 0), rev).await.unwrap();
+        end(&world, &handles[2].key(), JobState::Dead { reason: "no".into(), at: 0 }).await;
         submissions.cancel(&tenant, &handles[3].handle(), "enough").await.unwrap();
         sleep(LONG).await;
         settle(&world).await;
@@ -178,11 +269,8 @@ fn what_is_wanted_stays() {
         }
         // Once nothing follows it, the cancelled block goes as well. The process that cancelled the other one has died before it stopped
         // the publishers that have seen it done.
-        let key = handles[4].key().to_string();
-        let done = store.get(&key).await.unwrap().unwrap();
         let state = JobState::Cancelled { reason: "enough".into(), at: 0 };
-        let ended = Job { state, ..decode::<Job>(&done).unwrap().value };
-        store.update(&key, encode(&ended, 0), done.rev).await.unwrap();
+        end(&world, &handles[4].key(), state).await;
         sleep(LONG).await;
         settle(&world).await;
         let there = jobs(&world.core.history(), "strict");
@@ -311,6 +399,7 @@ fn blocks_stay_until_their_bundle_is_published_for_good() {
         drop(node);
     });
 }
+        assert_eq!(submissions.make_chain(bundled.clone()).await.unwrap(), bundled);
 
 /// One of two chains of bundles waits for a back-end: a revert of their source could still tear off the bundles of both.
 #[test]
@@ -318,6 +407,34 @@ fn bundles_stay_as_long_as_their_blocks() {
     simulate(async || {
         let mut world = world(8);
         let submissions = world.submissions();
+/// The floor of the source was torn off by a revert at the moment in which it was raised.
+#[test]
+fn bundles_wait_for_a_floor_that_holds() {
+    simulate(async || {
+        let mut world = world(15);
+        let submissions = world.submissions();
+        submissions.make_chain(strict("strict")).await.unwrap();
+        let workflow = world.workflow(SINGLE);
+        let bundles =
+            Bundles { of: name("strict"), blocks: 1, workflow, input: name("a"), lane: 0 };
+        let bundled = Chain { bundles: Some(bundles), ..strict("bundles") };
+        submissions.make_chain(bundled).await.unwrap();
+        let torn = Floor { id: name("torn"), block: 99 };
+        world.store().create("floor/tenant/strict", encode(&torn, 0)).await.unwrap();
+        let node = world.start(Shape::default());
+        publish(&mut world, 1..=6).await;
+        sleep(LONG).await;
+        let history = world.core.history();
+        let last = |key: &str| {
+            let mut versions = history.records.iter().rev();
+            versions.find(|it| it.entry.key == key).unwrap().at
+        };
+        let (source, bundles) = (last("floor/tenant/strict"), last("floor/tenant/bundles"));
+        assert!(source + 50_000 < bundles, "{source} {bundles}");
+        drop(node);
+    });
+}
+
         submissions.make_chain(strict("strict")).await.unwrap();
         for (chain, backend) in [("good", "prove"), ("waits", "nowhere")] {
             let workflow = SINGLE.replace("\"prove\"\n", &format!("\"{backend}\"\n"));
