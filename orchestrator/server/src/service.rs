@@ -224,6 +224,8 @@ impl Folder {
         let lock = host::Lock::take(&locks, &session)
             .map_err(|error| ServiceError::Io { what: locks.display().to_string(), error })?;
         let blobs = Blobs::open(&data.join(BLOBS))?;
+        // Also without `keep_days`, which an operator may have taken away.
+        retention::restore(&blobs, &data.join(BLOBS))?;
         blobs.tidy();
         Ok(Self { data, locks, session, blobs, _lock: lock })
     }

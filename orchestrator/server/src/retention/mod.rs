@@ -37,7 +37,7 @@ mod tests;
 mod trail;
 mod unused;
 
-pub(crate) use unused::touch;
+pub(crate) use unused::{restore, touch};
 
 use crate::clock::{Clock, millis};
 use crate::id::PARTITIONS;

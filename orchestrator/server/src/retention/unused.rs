@@ -3,7 +3,7 @@
 //! A process touches a blob before it writes a record that names it ([`touch`]), which fails if the file is gone. A blob
 //! is removed only if its file was not touched for a day ([`UNTOUCHED`]), by the clock of the file system. It is first renamed, so that it
 //! can no longer be touched, and then looked at again: what was touched in between gets its name back. If a process dies in the middle, the
-//! next sweep finds the renamed file and decides again.
+//! renamed file gets its name back when a process starts, and before each sweep, since a record may name it by now.
 
 use hekaton_orchestrator_client::{BlobError, Blobs, Digest};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
@@ -43,7 +43,7 @@ pub(super) struct Unused {
 }
 
 impl Unused {
-    /// Looks at a folder at a time that is taken from its file system, and decides about what an earlier sweep has left.
+    /// Looks at a folder at a time that is taken from its file system. Blobs that an earlier sweep has renamed get their names back.
     pub(super) fn open(blobs: Blobs, folder: &Path) -> Result<Self, BlobError> {
         let removing = folder.join(REMOVING);
         let at = |error| BlobError::Io { path: removing.clone(), error };
@@ -51,14 +51,8 @@ impl Unused {
         let probe = blobs.begin(0)?;
         let now = modified(probe.path()).map_err(at)?;
         let limit = now.checked_sub(UNTOUCHED).unwrap_or(SystemTime::UNIX_EPOCH);
-        let unused = Self { blobs, limit, removing: removing.clone() };
-        for file in std::fs::read_dir(&removing).map_err(at)? {
-            let name = file.map_err(at)?.file_name();
-            if let Some(digest) = name.to_str().and_then(|name| name.parse().ok()) {
-                unused.decide(&digest).map_err(at)?;
-            }
-        }
-        Ok(unused)
+        restore(&blobs, folder)?;
+        Ok(Self { blobs, limit, removing })
     }
 
     /// The blobs that were not touched for a day.
@@ -73,33 +67,61 @@ impl Unused {
     /// Removes a blob that no record names, unless it was touched meanwhile. Returns whether it was removed.
     pub(super) fn remove(&self, digest: &Digest) -> Result<bool, BlobError> {
         let path = self.blobs.path(digest);
-        let removed = match std::fs::rename(&path, self.removing.join(digest.to_string())) {
-            Ok(()) => self.decide(digest),
+        match self.rename_and_remove(&path, &self.removing.join(digest.to_string())) {
+            // Another sweep was faster, or gave the file its name back.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        };
-        removed.map_err(|error| BlobError::Io { path, error })
+            removed => removed.map_err(|error| BlobError::Io { path, error }),
+        }
     }
 
-    /// Removes a renamed file, or gives its name back if it was touched before it was renamed. Another sweep may do the same at any time.
-    fn decide(&self, digest: &Digest) -> Result<bool, Error> {
-        let renamed = self.removing.join(digest.to_string());
-        let path = self.blobs.path(digest);
-        let decided = match self.is_untouched(&renamed) {
-            Ok(true) => std::fs::remove_file(&renamed).map(|()| true),
-            // It was sent again meanwhile.
-            Ok(false) if path.exists() => std::fs::remove_file(&renamed).map(|()| false),
-            Ok(false) => std::fs::rename(&renamed, &path).map(|()| false),
-            Err(error) => Err(error),
-        };
-        match decided {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            decided => decided,
+    fn rename_and_remove(&self, path: &Path, renamed: &Path) -> Result<bool, Error> {
+        // A blob that is missing for a moment may be reported as missing, so only those are renamed that go.
+        if !self.is_untouched(path)? {
+            return Ok(false);
+        }
+        std::fs::rename(path, renamed)?;
+        match self.is_untouched(renamed)? {
+            true => std::fs::remove_file(renamed).map(|()| true),
+            false => give_back(renamed, path).map(|()| false),
         }
     }
 
     fn is_untouched(&self, path: &Path) -> Result<bool, Error> {
         Ok(modified(path)? < self.limit)
+    }
+}
+
+/// Gives the blobs their names back that a process was about to remove when it died.
+///
+/// # Errors
+/// If the folder cannot be read or changed.
+pub(crate) fn restore(blobs: &Blobs, folder: &Path) -> Result<(), BlobError> {
+    let removing = folder.join(REMOVING);
+    let at = |error| BlobError::Io { path: removing.clone(), error };
+    let files = match std::fs::read_dir(&removing) {
+        // Nothing was ever removed.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        files => files.map_err(at)?,
+    };
+    for file in files {
+        let file = file.map_err(at)?;
+        let Some(digest) = file.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        match give_back(&file.path(), &blobs.path(&digest)) {
+            // Another process did the same, or has removed it.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            given => given.map_err(at)?,
+        }
+    }
+    Ok(())
+}
+
+/// Gives a renamed file its name back, unless the blob was sent again meanwhile.
+fn give_back(renamed: &Path, path: &Path) -> Result<(), Error> {
+    match path.exists() {
+        true => std::fs::remove_file(renamed),
+        false => std::fs::rename(renamed, path),
     }
 }
 
@@ -141,17 +163,25 @@ mod tests {
         assert!(sweep.remove(&old).unwrap());
         assert!(!sweep.remove(&old).unwrap(), "another sweep was faster");
         assert!(matches!(touch(&blobs, &old), Err(BlobError::Missing(_))));
+        // What was touched before it was renamed is not even renamed: nobody may find it missing.
+        let folder_of_renamed = folder.path().join(REMOVING);
+        std::fs::remove_dir(&folder_of_renamed).unwrap();
+        std::fs::write(&folder_of_renamed, "").unwrap();
+        assert!(!sweep.remove(&touched).unwrap());
+        std::fs::remove_file(&folder_of_renamed).unwrap();
+        std::fs::create_dir(&folder_of_renamed).unwrap();
         // A client sends it again while it is removed: the file is a new one.
         let renamed = folder.path().join(REMOVING).join(again.to_string());
         std::fs::rename(blobs.path(&again), &renamed).unwrap();
         blobs.put(b"again").unwrap();
-        // The process that has renamed it died. Once it was touched before that, and once it was not.
-        assert!(!sweep.remove(&new).unwrap());
+        // The process that has renamed it died.
         drop(unused());
         assert!(!renamed.exists());
         assert_eq!(blobs.get(&again, 9).unwrap(), b"again");
         let renamed = folder.path().join(REMOVING).join(new.to_string());
+        age(&blobs.path(&new), 99);
         std::fs::rename(blobs.path(&new), &renamed).unwrap();
+        // A record may name it, however old it is.
         drop(unused());
         assert_eq!(blobs.get(&new, 9).unwrap(), b"new");
     }
