@@ -533,7 +533,7 @@ impl Submissions {
     /// Makes a dead or cancelled job live again. What is done stays.
     ///
     /// # Errors
-    /// If it is done or skipped.
+    /// If it is done or skipped, or its blobs are gone.
     pub async fn requeue(&self, tenant: &Name, handle: &Handle) -> Result<Job, SubmissionError> {
         loop {
             let found = self.job(tenant, handle).await?;
@@ -548,6 +548,7 @@ impl Submissions {
             let generation = found.value.generation + 1;
             self.free_place(&found).await?;
             let job = Job { state: JobState::Live, generation, ..found.value };
+            self.hold(&job)?;
             self.check_follower(&job).await?;
             match update(&*self.store, &job.key().to_string(), job, found.rev).await {
                 Ok(stored) => return Ok(stored.value),

@@ -7,7 +7,7 @@
 use crate::record::{Bundles, Chain, Job, JobKey, JobState, log_name};
 use crate::store::Rev;
 use crate::submissions::{Path, PathBlock, Reversal, Submission, SubmissionError, Submissions};
-use hekaton_orchestrator_client::{BlobError, Digest, Name};
+use hekaton_orchestrator_client::{Digest, Name};
 use std::collections::BTreeMap;
 
 /// The number of bundles that may be open: no more are submitted until some are published.
@@ -258,11 +258,8 @@ async fn submit(
         trace: None,
     };
     match submissions.submit_bundle(submission.clone()).await {
-        Err(
-            error @ (SubmissionError::Bad(_)
-            | SubmissionError::Workflow(_)
-            | SubmissionError::NoBlob(BlobError::Missing(_))),
-        ) => {
+        // A blob that is missing may be back at the next call.
+        Err(error @ (SubmissionError::Bad(_) | SubmissionError::Workflow(_))) => {
             tracing::error!(chain = %chain.chain, id = %bundle.id, %error, "a bundle is dead");
             submissions.bury_bundle(submission, error.to_string()).await
         }

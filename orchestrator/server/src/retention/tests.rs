@@ -263,6 +263,10 @@ async fn blobs_are_held_before_a_record_names_them() {
     let again = Submission { id: "third".parse().unwrap(), ..of_job(&job.value) };
     let refused = place.submissions.submit(again).await.unwrap_err().to_string();
     assert!(refused.ends_with("does not exist: send it again"), "{refused}");
+    let tenant = &job.value.tenant;
+    place.submissions.cancel(tenant, &job.value.handle(), "enough").await.unwrap();
+    let refused = place.submissions.requeue(tenant, &job.value.handle()).await.unwrap_err();
+    assert!(refused.to_string().ends_with("does not exist: send it again"), "{refused}");
     // A workflow that is in memory and not on disk is stored again.
     let workflows = Workflows::new(place.blobs.clone());
     let single = || Workflow::single("prove".parse().unwrap());

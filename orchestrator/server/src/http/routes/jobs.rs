@@ -218,6 +218,7 @@ pub(super) async fn cancel(
     post, path = "/v1/jobs/{job}/requeue", tag = "jobs", params(("job" = String, Path, description = "The handle that `POST /v1/jobs` returned", example = example::job)),
     responses(
         (status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done or skipped"),
+        (status = 422, body = Problem, description = "Its blobs are gone: send them again"),
         (status = 429, body = Problem, description = "A limit is reached"),
     )
 )]
