@@ -143,7 +143,8 @@ impl Collector {
         let known = state.jobs.get(&key).map(|known| known.rev);
         if is_newer(known, stored.rev) {
             state.due.insert(key.clone(), Instant::now());
-            state.jobs.insert(key, stored);
+            state.jobs.insert(key.clone(), stored);
+            state.forget_removed(&key);
         }
     }
 
@@ -197,7 +198,10 @@ impl Collector {
                 if !state.jobs.contains_key(&key) {
                     // The job had ended before a late write created one of its tasks.
                     match read::<Job>(&*self.store, &key.to_string()).await {
-                        Ok(Some(job)) => drop(state.jobs.insert(key.clone(), Arc::new(job))),
+                        Ok(Some(job)) => {
+                            state.jobs.insert(key.clone(), Arc::new(job));
+                            state.forget_removed(&key);
+                        }
                         Ok(None) => {}
                         Err(error) => {
                             tracing::warn!(%error, "a job will be planned later");
@@ -337,11 +341,7 @@ impl Collector {
                     Some((next.ok()?, known.rev))
                 });
                 match next {
-                    Some((next, rev)) => {
-                        let name = task.to_string();
-                        let written = update_on_disk(store, &name, next, rev, OnDisk::Soon).await;
-                        written.map(|stored| Some(Change::Task(task, stored)))
-                    }
+                    Some((next, rev)) => removed::rewrite(store, task, next, rev).await.map(Some),
                     None => Ok(None),
                 }
             }
@@ -367,6 +367,13 @@ impl Collector {
             Ok(Some(Change::Job(key, stored))) => {
                 self.metrics.job_ended(&stored.value, self.clock.wall());
                 self.job(state, key, Arc::new(stored));
+            }
+            Ok(Some(Change::Reread(task, found))) => {
+                match found {
+                    Some(stored) => self.task(state, task, Arc::new(stored)),
+                    None => state.forget_task(&key, &task),
+                }
+                state.due.entry(key).or_insert_with(|| self.clock.after(PAUSE));
             }
             Ok(None) => {}
             // The write of another process is reported by the feed, and perhaps does not change what is due.
@@ -563,5 +570,7 @@ struct Outcome {
 
 enum Change {
     Task(TaskKey, Stored<Task>),
+    /// The task in a place, if there is one, after the write of a task conflicted.
+    Reread(TaskKey, Option<Stored<Task>>),
     Job(JobKey, Stored<Job>),
 }

@@ -11,6 +11,7 @@ mod nats;
 mod plans;
 mod queues;
 pub(crate) mod records;
+mod removed;
 mod retention;
 mod scenarios;
 mod simulation;

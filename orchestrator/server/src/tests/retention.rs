@@ -15,10 +15,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// A time after which everything that ended before is removed.
-const LONG: Duration = Duration::from_secs(1_000);
+pub(super) const LONG: Duration = Duration::from_secs(1_000);
 
 /// A world whose processes keep what has ended for some minutes, and the last two published blocks of each chain.
-fn world(seed: u64) -> World {
+pub(super) fn world(seed: u64) -> World {
     let mut world = World::new(seed, Bug::None);
     world.keep = Some((Duration::from_secs(300), Duration::from_secs(60), 2));
     world
@@ -34,14 +34,14 @@ fn names(of: impl IntoIterator<Item = u64>) -> BTreeSet<String> {
     of.into_iter().map(|block| format!("s{block}")).collect()
 }
 
-fn block(world: &World, block: u64) -> Submission {
+pub(super) fn block(world: &World, block: u64) -> Submission {
     let parent = if block == 1 { "genesis".to_owned() } else { format!("s{}", block - 1) };
     let workflow = world.workflow(SINGLE);
     submission("strict", block, &format!("s{block}"), Some(&parent), workflow)
 }
 
 /// Submits blocks of the chain `strict`, and waits until they are published.
-async fn publish(world: &mut World, blocks: impl IntoIterator<Item = u64>) {
+pub(super) async fn publish(world: &mut World, blocks: impl IntoIterator<Item = u64>) {
     let submissions = world.submissions();
     for number in blocks {
         submit(&submissions, &block(world, number)).await.unwrap();
@@ -49,7 +49,13 @@ async fn publish(world: &mut World, blocks: impl IntoIterator<Item = u64>) {
     sleep(Duration::from_secs(60)).await;
 }
 
-fn runs(world: &World) -> u32 {
+/// Removes a record.
+pub(super) async fn remove(world: &World, key: &str) {
+    let rev = world.store().get(key).await.unwrap().unwrap().rev;
+    world.store().remove(key, rev).await.unwrap();
+}
+
+pub(super) fn runs(world: &World) -> u32 {
     world.runs.lock().unwrap().values().sum()
 }
 
@@ -97,15 +103,15 @@ fn old_blocks_of_a_chain_are_removed_and_never_accepted_again() {
             let asked = submissions.revert(&tenant, &chain, &reversal(to, height)).await;
             refused(asked, "can only be reverted to block 4 's4'");
         }
+        // A request for what is there already is repeated at any time.
+        let done = Reversal { next: Some(name("s4")), ..reversal("s3", 3) };
+        submissions.revert(&tenant, &chain, &done).await.unwrap();
         submissions.revert(&tenant, &chain, &reversal("s4", 4)).await.unwrap();
         let workflow = world.workflow(SINGLE);
         let next = submission("strict", 5, "t5", Some("s4"), workflow);
         assert!(submit(&submissions, &next).await.unwrap().new);
         settle(&world).await;
         assert_eq!(runs(&world), ran + 3, "only the new block was proven");
-        // A request for what is there already is repeated at any time.
-        let done = Reversal { next: Some(name("s4")), ..reversal("s3", 3) };
-        submissions.revert(&tenant, &chain, &done).await.unwrap();
         sleep(LONG).await;
         settle(&world).await;
         // The branch that was torn off goes; the last blocks stay, whatever their age.
@@ -116,12 +122,6 @@ fn old_blocks_of_a_chain_are_removed_and_never_accepted_again() {
     });
 }
 
-/// A block may wait for a parent that comes later, while what follows the earlier block of its name is removed.
-#[test]
-fn a_name_is_not_published_twice_after_its_follower_was_removed() {
-    simulate(async || {
-        let mut world = world(2);
-        let submissions = world.submissions();
 /// Each sweep raises the floor of a chain that keeps publishing.
 #[test]
 fn chains_that_never_rest_lose_old_blocks() {
@@ -212,6 +212,12 @@ fn publishers_are_not_stopped_below_the_floor() {
     });
 }
 
+/// A block may wait for a parent that comes later, while what follows the earlier block of its name is removed.
+#[test]
+fn a_name_is_not_published_twice_after_its_follower_was_removed() {
+    simulate(async || {
+        let mut world = world(2);
+        let submissions = world.submissions();
         submissions.make_chain(strict("strict")).await.unwrap();
         let twice = Submission { block: 9, parent: Some(name("s8")), ..block(&world, 1) };
         submit(&submissions, &twice).await.unwrap();
@@ -393,20 +399,14 @@ fn blocks_stay_until_their_bundle_is_published_for_good() {
         let after = published(&world.core.history(), "bundles");
         assert_eq!((after.len(), &after[0]), (2, &before[0]));
         assert_ne!(after[1], before[1]);
+        assert_eq!(submissions.make_chain(bundled.clone()).await.unwrap(), bundled);
         let late = Chain { chain: name("late"), ..bundled };
         refused(submissions.make_chain(late).await, "cannot be bundled any longer");
         assert_eq!(broken(&world, &[]), [""; 0]);
         drop(node);
     });
 }
-        assert_eq!(submissions.make_chain(bundled.clone()).await.unwrap(), bundled);
 
-/// One of two chains of bundles waits for a back-end: a revert of their source could still tear off the bundles of both.
-#[test]
-fn bundles_stay_as_long_as_their_blocks() {
-    simulate(async || {
-        let mut world = world(8);
-        let submissions = world.submissions();
 /// The floor of the source was torn off by a revert at the moment in which it was raised.
 #[test]
 fn bundles_wait_for_a_floor_that_holds() {
@@ -435,6 +435,12 @@ fn bundles_wait_for_a_floor_that_holds() {
     });
 }
 
+/// One of two chains of bundles waits for a back-end: a revert of their source could still tear off the bundles of both.
+#[test]
+fn bundles_stay_as_long_as_their_blocks() {
+    simulate(async || {
+        let mut world = world(8);
+        let submissions = world.submissions();
         submissions.make_chain(strict("strict")).await.unwrap();
         for (chain, backend) in [("good", "prove"), ("waits", "nowhere")] {
             let workflow = SINGLE.replace("\"prove\"\n", &format!("\"{backend}\"\n"));
@@ -451,66 +457,6 @@ fn bundles_wait_for_a_floor_that_holds() {
         assert_eq!(jobs(&history, "strict"), names(1..=6));
         assert_eq!(jobs(&history, "good").len(), 6);
         assert_eq!(published(&history, "good").len(), 6);
-        drop(node);
-    });
-}
-
-/// The collector knows an output that was removed with its task, before the job was accepted again: the task is run again. If only the
-/// output is missing, the job still ends.
-#[test]
-fn outputs_that_are_gone_are_looked_for_once() {
-    use crate::record::TaskState;
-    for is_removed in [false, true] {
-        simulate(async || {
-            let folder = tempfile::tempdir().unwrap();
-            let blobs = hekaton_orchestrator_client::Blobs::open(folder.path()).unwrap();
-            let mut world = world(9);
-            // The provers of this world make outputs without files.
-            world.workflows = crate::workflows::Workflows::new(blobs.clone());
-            let submissions = world.submissions();
-            submissions.make_chain(strict("strict")).await.unwrap();
-            let mut wanted = block(&world, 1);
-            let input = blobs.put(b"input").unwrap();
-            wanted.inputs.values_mut().for_each(|inputs| *inputs = vec![input]);
-            let job = submit(&submissions, &wanted).await.unwrap().job;
-            let (node, store) = (world.start(Shape::default()), world.store());
-            let done = loop {
-                sleep(Duration::from_millis(10)).await;
-                let tasks = world.core.history().tasks().into_iter();
-                let mut done =
-                    tasks.filter(|(_, task)| matches!(task.state, TaskState::Done { .. }));
-                if let Some((key, _)) = done.next() {
-                    break key.to_string();
-                }
-            };
-            if is_removed {
-                let rev = store.get(&done).await.unwrap().unwrap().rev;
-                store.remove(&done, rev).await.unwrap();
-            }
-            sleep(Duration::from_secs(10)).await;
-            let job = world.core.history().jobs().remove(&job.key()).unwrap();
-            assert!(matches!(job.state, JobState::Done { .. }), "{job:?}");
-            assert_eq!(runs(&world), 1 + u32::from(is_removed));
-            drop(node);
-        });
-    }
-}
-
-/// A write of a process that was frozen may create a task after its job was removed.
-#[test]
-fn a_task_without_a_job_is_not_run_forever() {
-    simulate(async || {
-        let mut world = world(6);
-        let submissions = world.submissions();
-        submissions.make_chain(strict("strict")).await.unwrap();
-        let node = world.start(Shape { backends: &[], ..Shape::default() });
-        let (key, task) = super::records::task("tenant", "strict", 1, 0);
-        world.store().create(&key.to_string(), encode(&task, 0)).await.unwrap();
-        sleep(Duration::from_secs(60)).await;
-        let found = world.core.history().tasks().remove(&key).unwrap();
-        assert_eq!(found.state.word(), "cancelled");
-        sleep(LONG).await;
-        assert!(world.core.history().tasks().is_empty());
         drop(node);
     });
 }
@@ -532,11 +478,9 @@ fn removals_of_what_is_wanted_are_found() {
         let tail = store.tail("out/tenant/strict").await.unwrap().unwrap();
         assert_eq!(decode::<Publication>(&tail).unwrap().value.height(), 2);
         let two = block(&world, 2).parent.unwrap();
-        let two =
-            crate::record::JobKey { tenant: name("tenant"), chain: name("strict"), slot: two };
+        let two = JobKey { tenant: name("tenant"), chain: name("strict"), slot: two };
         for key in [live, two.to_string()] {
-            let rev = store.get(&key).await.unwrap().unwrap().rev;
-            store.remove(&key, rev).await.unwrap();
+            remove(&world, &key).await;
             let found = world.core.history().violations();
             assert!(found.iter().any(|it| it.key == key && it.why.contains("may still be wanted")));
         }
