@@ -155,7 +155,15 @@ async fn sqlite_keeps_revisions_and_refuses_other_files() {
     other.create("a", bytes("x")).await.unwrap();
     is_conflict(other.update("a", bytes("y"), rev).await);
 
+    // Programs that know no removals refuse it once there was one.
     let connection = rusqlite::Connection::open(&path).unwrap();
+    let version = || -> i64 {
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    assert_eq!(version(), 1);
+    open().unwrap().remove("a", rev).await.unwrap();
+    assert_eq!(version(), 2);
+    assert_eq!(open().unwrap().get("a").await.unwrap(), None);
     connection.pragma_update(None, "user_version", 9).unwrap();
     let refused = open().unwrap_err().to_string();
     assert!(refused.contains("version 9"), "{refused}");

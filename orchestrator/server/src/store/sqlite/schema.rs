@@ -9,6 +9,9 @@ use std::time::Duration;
 /// The version of the tables, in `PRAGMA user_version`.
 const VERSION: i64 = 1;
 
+/// The same, once a record was removed: programs that only know the first version would accept blocks again whose jobs are gone.
+const WITH_REMOVALS: i64 = 2;
+
 /// "heko", in `PRAGMA application_id`: what `file` shows.
 const APPLICATION: i64 = 0x6865_6b6f;
 
@@ -54,13 +57,13 @@ pub(super) fn open(path: &Path, durability: Durability) -> rusqlite::Result<Conn
     let tables: i64 =
         transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (version, tables) {
-        (VERSION, _) => {}
+        (VERSION | WITH_REMOVALS, _) => {}
         (0, 0) => make(&transaction)?,
         // Also a database without a version that has tables: it belongs to another program, whose
         // data is not to be touched.
         (found, _) => {
             let why = format!(
-                "its tables have version {found}, but this program reads version {VERSION}"
+                "its tables have version {found}, but this program reads versions {VERSION} and {WITH_REMOVALS}"
             );
             return Err(rusqlite::Error::InvalidParameterName(why));
         }
@@ -110,6 +113,15 @@ pub(super) fn set_pruned(transaction: &Transaction<'_>, upto: u64) -> rusqlite::
         "INSERT INTO state (name, number) VALUES ('pruned', ?1) ON CONFLICT (name) DO UPDATE SET number = max(number, ?1)",
     )?;
     set.execute([signed(upto)]).map(drop)
+}
+
+/// Notes that a record was removed.
+pub(super) fn set_removed(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    match version {
+        WITH_REMOVALS => Ok(()),
+        _ => transaction.pragma_update(None, "user_version", WITH_REMOVALS),
+    }
 }
 
 /// Sets the revision of the last write.

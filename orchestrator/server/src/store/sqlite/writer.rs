@@ -262,9 +262,12 @@ fn apply(
             prune(transaction, *after, *upto)?;
             return Ok(Ok(next));
         }
-        Write::Remove { key, expected } if expected.incarnation == next.incarnation => transaction
-            .prepare_cached("DELETE FROM record WHERE key = ?1 AND rev = ?2")?
-            .execute(params![key, signed(expected.number)])?,
+        Write::Remove { key, expected } if expected.incarnation == next.incarnation => {
+            schema::set_removed(transaction)?;
+            transaction
+                .prepare_cached("DELETE FROM record WHERE key = ?1 AND rev = ?2")?
+                .execute(params![key, signed(expected.number)])?
+        }
         Write::Create { key, value } => transaction
             // A key that is there is no error of the transaction, which has the writes of others in it.
             .prepare_cached("INSERT OR IGNORE INTO record (key, rev, value) VALUES (?1, ?2, ?3)")?
