@@ -18,8 +18,10 @@
 //! - The record of a published block is its chain's only protection against another block in its place, or a second block of the name
 //!   before it. A mark ([`Passed`]) replaces it, which submissions and publishers look for; the job goes in a later sweep, when no process
 //!   can be acting on a look from before the mark.
-//! - A cancelled block goes once nothing follows it, so that the descendants of a branch can always be found, and once no publisher that has
-//!   seen it done can publish it.
+//! - This holds whatever the job of a published block says: a process may die after it has cancelled the job and before it has torn the
+//!   block off. It is torn off by requests only, and not below the floor.
+//! - A cancelled block that is not published goes once nothing follows it, so that the descendants of a branch can always be found, and once
+//!   no publisher that has seen it done can publish it.
 //!
 //! Tasks go before their job: if the process dies in between, the next sweep finds the job. A task stays as long as its run folder does,
 //! which only processes with its back-end remove. A task without a job was created by a write that took effect late.
