@@ -496,3 +496,22 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     runtime.shutdown_background();
     ended.map_err(|error| ServiceError::Io { what: "the listener".into(), error })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The process that was removing a blob died, and the next one does not have `keep_days`.
+    #[test]
+    fn blobs_that_were_being_removed_are_back_at_the_start() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = data.path().join(BLOBS);
+        let blobs = Blobs::open(&folder).unwrap();
+        let digest = blobs.put(b"named").unwrap();
+        std::fs::create_dir(folder.join("removing")).unwrap();
+        let renamed = folder.join("removing").join(digest.to_string());
+        std::fs::rename(blobs.path(&digest), renamed).unwrap();
+        drop(Folder::enter(data.path()).unwrap());
+        assert!(blobs.has(&digest));
+    }
+}

@@ -332,3 +332,38 @@ async fn entries_after_the_last_record_are_not_old() {
     assert!(record.number < entry.number && entry.number < next.number);
     assert_eq!(place.store.written_before(later).await.unwrap(), next.number);
 }
+
+/// The floor of the sweep before counts if the chain still has it, and it was not lowered since.
+#[test]
+fn limits_follow_floors_that_hold() {
+    let (tenant, name): ChainId = ("t".parse().unwrap(), "c".parse().unwrap());
+    let id = |height: u64| format!("b{height}").parse::<Name>().unwrap();
+    let floor = |height: u64| Floor { id: id(height), block: height };
+    let key = (tenant.clone(), name.clone());
+    let mut trail = Trail::default();
+    trail.blocks.extend((1..=5).map(|height| trail::Block {
+        parent: id(height - 1),
+        id: id(height),
+        height,
+        rev: height,
+    }));
+    let trails = BTreeMap::from([(key.clone(), trail)]);
+    let rev = Rev { incarnation: 1, number: 9 };
+    let limit_of = |before: Floor, now: Floor| {
+        let look = Look {
+            monotonic: Duration::ZERO,
+            wall: 0,
+            counter: rev,
+            floors: BTreeMap::from([(floor_key(&tenant, &name), before)]),
+            horizon: 9,
+            sessions: BTreeMap::new(),
+        };
+        let now = BTreeMap::from([(key.clone(), Stored { value: now, rev })]);
+        limit(&Chains { floors: now, ..Chains::default() }, &trails, &key, &look)
+    };
+    assert_eq!(limit_of(floor(3), floor(3)), Some(2));
+    assert_eq!(limit_of(floor(3), floor(5)), Some(2), "it was raised");
+    assert_eq!(limit_of(floor(3), floor(2)), None, "it was lowered");
+    let torn = Floor { id: id(9), block: 3 };
+    assert_eq!(limit_of(torn, floor(4)), None, "its block was torn off");
+}
