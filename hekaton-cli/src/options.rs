@@ -233,10 +233,6 @@ pub(crate) struct Verify {
     pub(crate) accept_test_keys: bool,
 }
 
-/// The help of the circuit that is checked.
-const CHECKED: &str = "Name of the circuit; `circuits` lists them. A program with one circuit does not need it. A name \
-                       with / or . is the directory of an imported circuit, or a .r1cs file";
-
 // The circuit comes before the file, but a program with one circuit does not need it.
 #[derive(Debug, Args)]
 #[command(
@@ -251,7 +247,6 @@ const CHECKED: &str = "Name of the circuit; `circuits` lists them. A program wit
 does not is one that the author forgot to constrain: a second witness shows it, and
 the exit code is 1. docs/guide/check.md explains how to read the verdicts."
 )]
-#[command(mut_arg("circuit", |circuit| circuit.help(CHECKED)))]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
