@@ -9,7 +9,7 @@ use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
 use hekaton_circuit::parts::{
     Cs, Leaf, Part, Slot, Slots, Synthesized, Var, Wire, WiredCircuit, Wires,
 };
-use hekaton_circuit::{CircuitError, Fr, LayoutError};
+use hekaton_circuit::{CircuitError, Fr, LayoutError, Subcircuit};
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Mul};
 
@@ -57,7 +57,9 @@ impl Part for Line {
         Ok(line.iter().copied().map(Fr::from).collect())
     }
 
-    fn synthesize(&self, _: Cs, (): &(), line: &Vec<Var>, _: Option<&Vec<u16>>) -> Synthesized {
+    fn synthesize(&self, cs: Cs, (): &(), line: &Vec<Var>, _: Option<&Vec<u16>>) -> Synthesized {
+        // What the subcircuit chooses; all else follows from it (`check --unique`).
+        line.iter().for_each(|cell| Subcircuit::choose(&cs, cell));
         line.iter().try_for_each(|cell| cell.to_bits_le_with_top_bits_zero(16).map(drop))
     }
 }

@@ -114,6 +114,8 @@ pub(crate) fn verdicts(instance: &Instance<'_>) -> Result<InstanceVerdicts, Chec
         match wire {
             // The layout says that any value will do.
             _ if layout.is_unconstrained(instance.kind, slot) => drop(given.insert(variable)),
+            // Marked as private input.
+            _ if given.contains(&variable) => {}
             Some(_) if is_written(slot) => outputs.push(variable),
             // It changes with the slot that writes it.
             Some(wire) if written.contains(wire) => ties.held.push(variable),

@@ -135,6 +135,15 @@ impl Subcircuit {
         allocated
     }
 
+    /// Marks a variable as private input, like [`given`](Self::given): a slot that a subcircuit fills with what it chooses.
+    pub fn choose(cs: &ConstraintSystemRef<Fr>, variable: &FpVar<Fr>) {
+        if let (Ok(subcircuit), FpVar::Var(allocated)) = (Self::of(cs), variable)
+            && let Some(index) = allocated.variable.get_variable_index(0)
+        {
+            subcircuit.ledger.borrow_mut().given.push(index..index + 1);
+        }
+    }
+
     /// The owner of a bus.
     pub(crate) fn bus_kind(&self, bus: BusId) -> Option<&BusKind> {
         self.buses.get(bus.index()).map(|bus| &bus.kind)
