@@ -59,7 +59,7 @@ impl Part for Line {
 
     fn synthesize(&self, cs: Cs, (): &(), line: &Vec<Var>, _: Option<&Vec<u16>>) -> Synthesized {
         // What the subcircuit chooses; all else follows from it (`check --unique`).
-        line.iter().for_each(|cell| Subcircuit::choose(&cs, cell));
+        line.iter().for_each(|cell| Subcircuit::given_value(&cs, cell));
         line.iter().try_for_each(|cell| cell.to_bits_le_with_top_bits_zero(16).map(drop))
     }
 }

@@ -121,6 +121,11 @@ impl Monolith {
         &self.system
     }
 
+    /// The names of wires, if a `.sym` file was read.
+    pub fn symbols(&self) -> Option<&Symbols> {
+        self.symbols.as_ref()
+    }
+
     /// Describes what the circuit allows and its author probably did not intend: public wires that no constraint
     /// mentions.
     pub fn notices(&self) -> Vec<String> {

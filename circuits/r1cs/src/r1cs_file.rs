@@ -136,7 +136,7 @@ impl R1csFile {
     /// outputs, public inputs and private inputs. Taken for an input, another wire would make what nothing ties look tied.
     ///
     /// # Errors
-    /// If the labels cannot be read.
+    /// Fails if the labels cannot be read.
     pub fn private_inputs(&self) -> Result<Option<u32>, FileError> {
         let Counts { wires, private_inputs, .. } = self.counts;
         let public = self.counts.public();

@@ -3,9 +3,9 @@
 use crate::derived::{Definition, Derived, RowKind};
 use crate::directory::{BundleError, CircuitBundle, Source};
 use crate::error::FileError;
+use crate::import::Monolith;
 use crate::numbers::count;
-use crate::r1cs_file::R1csFile;
-use crate::system::{System, Term};
+use crate::system::Term;
 use crate::witness::WitnessFile;
 use ark_ff::AdditiveGroup;
 use hekaton_circuit::Fr;
@@ -51,30 +51,30 @@ pub struct Unique {
 }
 
 impl Unique {
-    /// The constraints of a file.
+    /// Collects the constraints of a circuit in one piece.
     ///
     /// # Errors
-    /// If it cannot be read, or is too large.
-    pub fn of_file(file: &R1csFile, system: &System) -> Result<Self, UniqueError> {
+    /// Fails if the circuit is too large, or nothing says which wires are private inputs.
+    pub fn of_monolith(monolith: &Monolith) -> Result<Self, UniqueError> {
+        let (system, source) = (monolith.system(), monolith.source());
         let entry = |term: &Term| [term.wire, term.coefficient];
         let rows = (0..system.rows())
             .map(|row| system.row(row).map(|side| side.iter().map(entry).collect::<Vec<_>>()));
-        let counts = file.counts();
         Ok(Self {
             rows: Rows::new(system.coefficients().to_vec(), rows)?,
             numbers: (0..system.rows()).map(|row| system.number(row)).collect(),
-            wires: counts.wires,
-            outputs: counts.outputs,
-            inputs: counts.inputs,
-            private_inputs: file.private_inputs()?.ok_or(UniqueError::NoPrivateInputs)?,
+            wires: source.wires,
+            outputs: source.outputs,
+            inputs: source.inputs,
+            private_inputs: source.private_inputs.ok_or(UniqueError::NoPrivateInputs)?,
         })
     }
 
-    /// The constraints of all parts of a circuit directory. Wires that parts share in place of several others are replaced by what
-    /// they stand for, so that these are the constraints of the source.
+    /// Collects the constraints of all parts of a circuit directory. A wire that stands for a sum is replaced by its terms, so these are
+    /// the constraints of the source.
     ///
     /// # Errors
-    /// If a file of it cannot be read, or it is too large, or it was written by a version that left out the private inputs.
+    /// Fails if a file cannot be read, the circuit is too large, or nothing says which wires are private inputs.
     pub fn of_directory(directory: &CircuitBundle) -> Result<Self, UniqueError> {
         let Source { wires, outputs, inputs, private_inputs, .. } = directory.summary().source;
         let private_inputs = private_inputs.ok_or(UniqueError::NoPrivateInputs)?;
@@ -116,7 +116,7 @@ impl Unique {
     /// The values of all wires.
     ///
     /// # Errors
-    /// If the witness is one of another circuit, or cannot be read.
+    /// Fails if the witness cannot be read or belongs to another circuit.
     pub fn values(&self, witness: &WitnessFile) -> Result<Vec<Fr>, UniqueError> {
         witness.check_wires(self.wires)?;
         Ok(witness.values(0..self.wires)?)
@@ -126,7 +126,7 @@ impl Unique {
     /// as the content of a `.wtns` file, if there is one.
     ///
     /// # Errors
-    /// If the values do not satisfy a constraint.
+    /// Fails if a constraint is not satisfied.
     ///
     /// # Panics
     /// If there are fewer values than wires.

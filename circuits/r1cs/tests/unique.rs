@@ -54,8 +54,7 @@ fn golden(name: &str, ending: &str) -> PathBuf {
 }
 
 fn of_file(name: &str) -> Unique {
-    let file = R1csFile::open(&golden(name, "r1cs")).unwrap();
-    Unique::of_file(&file, &file.read(|_| {}).unwrap()).unwrap()
+    Unique::of_monolith(&Monolith::read(&golden(name, "r1cs"), None, |_, _| {}).unwrap()).unwrap()
 }
 
 fn values(question: &Unique, witness: &WitnessFile) -> Vec<Fr> {

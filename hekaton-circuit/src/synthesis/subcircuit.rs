@@ -135,8 +135,8 @@ impl Subcircuit {
         allocated
     }
 
-    /// Marks a variable as private input, like [`given`](Self::given): a slot that a subcircuit fills with what it chooses.
-    pub fn choose(cs: &ConstraintSystemRef<Fr>, variable: &FpVar<Fr>) {
+    /// Marks a variable as private input, like [`given`](Self::given), for example a written slot that holds one.
+    pub fn given_value(cs: &ConstraintSystemRef<Fr>, variable: &FpVar<Fr>) {
         if let (Ok(subcircuit), FpVar::Var(allocated)) = (Self::of(cs), variable)
             && let Some(index) = allocated.variable.get_variable_index(0)
         {

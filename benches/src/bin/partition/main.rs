@@ -83,15 +83,39 @@ fn arkworks(folder: &Path, rows: u64) -> Result<(PathBuf, PathBuf), Error> {
     Ok((r1cs, wtns))
 }
 
+/// Prints the CPU time and the time that a million rows take on one thread, beside a limit for the CPU time.
+fn per_million<'a>(
+    options: &Options,
+    bench: &'a str,
+    rows: usize,
+    elapsed: &Times,
+    limit: f64,
+) -> Line<'a> {
+    let of_a_million = |time: Duration| time.as_secs_f64() * 1e6 / rows as f64;
+    let line = Line {
+        bench,
+        size: rows,
+        threads: 1,
+        ours: of_a_million(elapsed.cpu),
+        rival: "limit",
+        theirs: limit,
+        unit: "CPU s a million rows",
+        larger_is_better: false,
+    };
+    line.print(options.run.json);
+    let wall = Line { ours: of_a_million(elapsed.wall), unit: "s a million rows", ..line };
+    wall.print(options.run.json);
+    line
+}
+
 /// Asks which values follow from the inputs: time on one thread, and memory.
 fn unique(options: &Options, source: &Path, witness: &Path) -> Result<(), Error> {
-    let file = R1csFile::open(source)?;
-    let system = file.read(|_| {})?;
-    let (rows, entries) = (system.rows(), system.terms());
+    let monolith = Monolith::read(source, None, |_, _| {})?;
+    let (rows, entries) = (monolith.system().rows(), monolith.system().terms());
     let before = private_memory();
     let (bytes, (elapsed, result)) = peak_memory(before, || {
         times(|| -> Result<_, Error> {
-            let question = Unique::of_file(&file, &system)?;
+            let question = Unique::of_monolith(&monolith)?;
             let values = question.values(&WitnessFile::open(witness)?)?;
             let (verdicts, _) = question.verdicts(&values, |wire| wire.to_string())?;
             Ok(verdicts)
@@ -99,20 +123,7 @@ fn unique(options: &Options, source: &Path, witness: &Path) -> Result<(), Error>
     });
     let verdicts = result?;
     let undecided: usize = verdicts.undecided_counts().iter().sum();
-    let per_million = |t: Duration| t.as_secs_f64() * 1e6 / rows as f64;
-    let line = Line {
-        bench: "check --unique",
-        size: rows,
-        threads: 1,
-        ours: per_million(elapsed.cpu),
-        rival: "limit",
-        theirs: 3.0,
-        unit: "CPU s a million rows",
-        larger_is_better: false,
-    };
-    line.print(options.run.json);
-    let wall = per_million(elapsed.wall);
-    Line { ours: wall, unit: "s a million rows", ..line }.print(options.run.json);
+    let line = per_million(options, "check --unique", rows, &elapsed, 3.0);
     let (bench, bytes) = ("check --unique, memory", bytes as f64 / entries as f64);
     Line { bench, ours: bytes, theirs: 200.0, unit: "bytes an entry", ..line }
         .print(options.run.json);
@@ -164,20 +175,7 @@ fn import(options: &Options, source: &Path, directory: &Path) -> Result<(), Erro
     let monolith = Monolith::read(source, None, |_, _| {})?;
     cut(options, &monolith)?;
     let rows = monolith.system().rows();
-    let per_million = |t: Duration| t.as_secs_f64() * 1e6 / rows as f64;
-    let line = Line {
-        bench: "import",
-        size: rows,
-        threads: 1,
-        ours: per_million(elapsed.cpu),
-        rival: "limit",
-        theirs: 6.0,
-        unit: "CPU s a million rows",
-        larger_is_better: false,
-    };
-    line.print(options.run.json);
-    Line { ours: per_million(elapsed.wall), unit: "s a million rows", ..line }
-        .print(options.run.json);
+    let line = per_million(options, "import", rows, &elapsed, 6.0);
     let (bench, bytes) = ("import, memory", bytes as f64 / rows as f64);
     Line { bench, ours: bytes, theirs: 700.0, unit: "bytes a row", ..line }.print(options.run.json);
     Ok(())

@@ -427,8 +427,8 @@ fn check_summary(summary: &Summary) -> Result<(), &'static str> {
     if source.outputs.checked_add(source.inputs).is_none_or(|public| public >= source.wires) {
         return Err("it has more public wires than wires");
     }
-    let private = source.private_inputs.unwrap_or_default();
-    if source.public().checked_add(private).is_none_or(|inputs| inputs >= source.wires) {
+    let fits = |private| source.public().checked_add(private).is_some_and(|all| all < source.wires);
+    if source.private_inputs.is_some_and(|private| !fits(private)) {
         return Err("it has more inputs than wires");
     }
     // They are printed.
