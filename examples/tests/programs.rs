@@ -109,3 +109,39 @@ fn a_key_directory_is_audited() {
         assert!(said.contains(expected), "{said}");
     }
 }
+
+/// Texts of a program name its own circuit, and neither other circuits nor commands that it does not have.
+#[test]
+fn a_program_speaks_of_its_own_circuit() {
+    let pages = tempfile::tempdir().unwrap();
+    let called = |arguments: &[&str]| {
+        let output = Command::new(MATRIX).args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    // A page has what `--help` has, for each command.
+    succeeded(&Command::new(MATRIX).arg("man").arg(pages.path()).output().unwrap());
+    let mut count = 0;
+    for page in std::fs::read_dir(pages.path()).unwrap() {
+        let page = page.unwrap();
+        let text = std::fs::read_to_string(page.path()).unwrap();
+        for word in ["merkle", "hekaton ", ".wtns", ".hk", "vm setup", "imported"] {
+            let line = text.lines().find(|line| line.contains(word));
+            assert_eq!(line, None, "{word} in {}", page.path().display());
+        }
+        count += 1;
+    }
+    assert!(count > 20, "{count} pages");
+    let help = succeeded(&Command::new(MATRIX).args(["setup", "--help"]).output().unwrap());
+    assert!(help.contains("matrix setup --for FILE --keys FILE.keys"), "{help}");
+    assert!(help.contains("matrix setup -p rows=VALUE -p inner=VALUE -p columns=VALUE"), "{help}");
+
+    for (arguments, says) in [
+        (&["setup", "-p", "rows=many", "--keys", "k"][..], "parameter 'rows' of circuit 'matrix'"),
+        (&["setup", "x.hk", "--keys", "k"], "matrix does not import circuits of other tools"),
+        (&["prove", "Cargo.toml", "--keys", "none"], "`matrix setup`"),
+        (&["vm", "run", "x"], "unrecognized subcommand 'vm'"),
+    ] {
+        let (code, errors) = called(arguments);
+        assert!(code != Some(0) && errors.contains(says), "{arguments:?}: {errors}");
+    }
+}

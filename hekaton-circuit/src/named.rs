@@ -59,6 +59,16 @@ pub enum ParameterError {
         help: &'static str,
     },
     /// A parameter has a value of the wrong kind.
+    #[error("parameter '{name}' of circuit '{circuit}' is not usable: {why}")]
+    Unusable {
+        /// The circuit.
+        circuit: &'static str,
+        /// The parameter.
+        name: String,
+        /// The reason it is not usable.
+        why: String,
+    },
+    /// The parameters are not those of the circuit, for a reason that names none of them.
     #[error("the parameters of circuit '{circuit}' are not usable: {why}")]
     Invalid {
         /// The circuit.
@@ -337,18 +347,24 @@ pub fn create<C: NamedCircuit>(
     if let Some(input) = input {
         C::fit(&mut all, input)?;
     }
-    let parameters = serde_json::from_value(Value::Object(all.clone()));
-    // serde stops at the first missing field and does not know its help text. A parameter may be optional,
-    // so a missing one is an error only if serde fails, too.
-    match (parameters, C::PARAMETERS.iter().find(|p| !all.contains_key(p.name))) {
-        (Ok(parameters), _) => Ok((C::with(parameters)?, all)),
-        (Err(_), Some(p)) => {
-            let (circuit, name, help) = (C::NAME, p.name, p.help);
-            Err(ParameterError::Missing { circuit, name, help }.into())
-        }
-        (Err(e), None) => {
-            Err(ParameterError::Invalid { circuit: C::NAME, why: e.to_string() }.into())
-        }
+    match serde_path_to_error::deserialize(Value::Object(all.clone())) {
+        Ok(parameters) => Ok((C::with(parameters)?, all)),
+        Err(e) => Err(unusable::<C>(&all, &e).into()),
+    }
+}
+
+/// The error for parameters that serde refuses. serde does not know help texts, and calls a missing parameter a field.
+fn unusable<C: NamedCircuit>(
+    all: &ParameterMap,
+    error: &serde_path_to_error::Error<serde_json::Error>,
+) -> ParameterError {
+    let (circuit, name, why) = (C::NAME, error.path().to_string(), error.inner().to_string());
+    // The path of a missing field is that of the whole object, and a parameter may be optional.
+    let is_named = C::PARAMETERS.iter().any(|p| name.split(['.', '[']).next() == Some(p.name));
+    match C::PARAMETERS.iter().find(|p| !all.contains_key(p.name)) {
+        _ if is_named => ParameterError::Unusable { circuit, name, why },
+        Some(p) => ParameterError::Missing { circuit, name: p.name, help: p.help },
+        None => ParameterError::Invalid { circuit, why },
     }
 }
 

@@ -1,33 +1,23 @@
-//! The program `hekaton` as a library: the whole command line for any circuits.
+//! Commands of the program `hekaton` in addition to the [command line of any program](hekaton_app): imports of circuits from other
+//! tools, a RISC-V machine, and a key directory. A program with its own circuits may have each of them, too:
 //!
 //! ```no_run
-//! use hekaton_cli::App;
-//! use hekaton_standard::{Chain, Merkle};
+//! use hekaton_app::App;
+//! use hekaton_cli::MachinePrograms;
+//! use hekaton_standard::Chain;
 //!
 //! fn main() -> std::process::ExitCode {
-//!     App::new("hekaton").circuit::<Merkle>().circuit::<Chain>().run()
+//!     App::new("chain").circuit::<Chain>().with(MachinePrograms).run()
 //! }
 //! ```
-//!
-//! Exit codes are documented in `hekaton --help`.
 
-mod app;
-mod application;
-mod command_line;
-mod commands;
-mod event_files;
-mod family;
-mod gpu;
-mod hints;
-mod imported;
+mod directory;
+mod import;
 mod machine;
-mod opened_keys;
-mod options;
-mod public_values;
-mod ranks;
-mod report;
-mod run;
-mod subject;
-mod transcripts;
+mod package;
+mod vm;
 
-pub use app::App;
+pub use directory::KeyDirectory;
+pub use import::ImportedCircuits;
+pub use package::{NewPackage, package_name, write_project};
+pub use vm::MachinePrograms;

@@ -1,6 +1,7 @@
 //! `hekaton` with the standard circuits.
 
-use hekaton_cli::App;
+use hekaton_app::App;
+use hekaton_cli::{ImportedCircuits, KeyDirectory, MachinePrograms, NewPackage};
 use hekaton_directory_circuit::Epochs;
 use hekaton_standard::{Chain, Merkle};
 use hekaton_witness::StateWitness;
@@ -12,5 +13,10 @@ fn main() -> ExitCode {
         .circuit::<Chain>()
         .circuit::<Epochs>()
         .circuit::<StateWitness>()
+        .with(NewPackage)
+        .with(ImportedCircuits)
+        .with(MachinePrograms)
+        .with(KeyDirectory)
+        .built_with_mpi_by("cargo install --path hekaton-cli --features mpi")
         .run()
 }

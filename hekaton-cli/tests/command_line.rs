@@ -746,3 +746,28 @@ fn one_setup_serves_files_of_all_lengths() {
     fails(3, "is damaged", &["prove", &file, "--keys", &family]);
     fails(3, "is damaged", &["keys", "verify", &family]);
 }
+
+/// The package that `new` makes is the template under a name, with paths to the checkout; `examples` compiles and tests the template.
+#[test]
+fn new_packages() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    ok(&["new", &path("my-circuit")]);
+    let read = |file: &str| std::fs::read_to_string(path(&format!("my-circuit/{file}"))).unwrap();
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let manifest = read("Cargo.toml");
+    let dependency = format!("hekaton-app = {{ path = \"{}/hekaton-app\" }}", checkout.display());
+    assert!(
+        manifest.contains("name = \"my-circuit\"") && manifest.contains(&dependency),
+        "{manifest}"
+    );
+    assert!(read("src/main.rs").contains("App::new(\"my-circuit\").circuit::<Powers>()"));
+    assert_eq!(read("Cargo.lock"), std::fs::read_to_string(checkout.join("Cargo.lock")).unwrap());
+
+    let nowhere = place.path().to_string_lossy().into_owned();
+    fails(2, "exists already", &["new", &path("my-circuit")]);
+    fails(2, "expected a name of lower-case letters", &["new", &path("My circuit")]);
+    fails(2, "cargo uses this name", &["new", &path("serde")]);
+    fails(2, "not a checkout of Hekaton", &["new", &path("other"), "--hekaton", &nowhere]);
+    assert!(!Path::new(&path("other")).exists());
+}

@@ -1,10 +1,10 @@
 //! A program of two versions at once: `squares`, and `mixed`, which has one more type. For tests of ceremonies that extend a family.
 
 use ark_r1cs_std::eq::EqGadget;
+use hekaton_app::App;
 use hekaton_circuit::named::{Family, InputFile, NamedCircuit, Parameter, ParameterMap};
 use hekaton_circuit::parts::{Cs, Leaf, Part, Synthesized, Var, WiredCircuit, Wires};
 use hekaton_circuit::{CircuitError, Fr, LayoutError, parse_value};
-use hekaton_cli::App;
 use serde::{Deserialize, Serialize};
 
 /// x <- x^2.

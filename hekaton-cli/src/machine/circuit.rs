@@ -1,11 +1,15 @@
 //! The circuit of the machine, as other commands know circuits.
 
-use crate::application::{Application, OpenCircuit};
+use super::files::read_program;
+use super::trial::does_nothing;
+use hekaton_app::product::{Application, OpenCircuit};
 use hekaton_circuit::named::{Description, Family, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, LayoutError, PreparedCircuit};
+use hekaton_terminal::exit::Failure;
 use hekaton_vm::{Input, Isa, MachineCircuit, Sizes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
 
 /// The name of the circuit in keys.
 pub(crate) const NAME: &str = "vm";
@@ -34,11 +38,15 @@ impl OpenCircuit for OnInput {
     fn sample(&self) -> InputFile {
         InputFile::from_bytes([])
     }
+
+    fn executes_fast(&self) -> bool {
+        true
+    }
 }
 
 // Registered so that `keys` and `inspect` know keys of the machine by their name. A run needs a program and up to two
 // inputs, which one input file cannot be, so proving has commands of its own.
-/// The circuits of the machine, as far as their keys are concerned; `hekaton vm` does everything else.
+/// The circuits of the machine, as far as their keys are concerned; the commands do everything else.
 pub(crate) struct VmCircuits;
 
 impl Application for VmCircuits {
@@ -67,6 +75,21 @@ impl Application for VmCircuits {
     ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), CircuitError> {
         let kind = kind(&Value::Object(given.clone()))?;
         Ok((family(kind, 1), given.clone()))
+    }
+
+    fn complete(&self, given: &mut ParameterMap) -> Result<(), CircuitError> {
+        complete(given)
+    }
+
+    fn trial_program(
+        &self,
+        path: Option<&Path>,
+        parameters: &ParameterMap,
+    ) -> Option<Result<Vec<u8>, Failure>> {
+        Some(match path {
+            Some(path) => read_program(path),
+            None => Ok(does_nothing(parameters)),
+        })
     }
 }
 
@@ -101,7 +124,7 @@ impl FamilyParameters {
 
 /// Completes the parameters of a family for which a ceremony is to make keys: 2^17 rows, RV32IM, and this version of the
 /// machine.
-pub(crate) fn complete(given: &mut ParameterMap) -> Result<(), CircuitError> {
+fn complete(given: &mut ParameterMap) -> Result<(), CircuitError> {
     const KNOWN: [&str; 2] = ["rows", "isa"];
     if let Some(name) = given.keys().find(|name| !KNOWN.contains(&name.as_str())) {
         return Err(format!("-p {name}: the parameters of vm are rows and isa").into());

@@ -1,6 +1,6 @@
 //! Compiles C programs for the machine.
 
-use crate::options::Compiler;
+use super::options::Compiler;
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_vm::guests::{HEADER, LIBRARY, LINK_SCRIPT, START};
 use std::ffi::OsString;

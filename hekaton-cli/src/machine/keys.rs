@@ -1,7 +1,7 @@
 //! Keys of the machine: one family for all programs and runs of up to some number of subcircuits.
 
 use super::circuit::{FamilyParameters, NAME, kind};
-use crate::family::{OpenedFamily, failed};
+use hekaton_app::product::{OpenedFamily, failed_to_derive as failed};
 use hekaton_core::{DeriveError, LocalEngine, Proof, ProverKeys, VerifyingKey};
 use hekaton_storage::{FamilyStore, Manifest};
 use hekaton_terminal::exit::{self, Failure, OrFail};

@@ -4,10 +4,9 @@ use super::circuit::OnInput;
 use super::files::{optional, program, public_words};
 use super::keys;
 use super::lines::Lines;
+use super::options::MachineInput;
 use super::shape::Shape;
-use crate::opened_keys::{OpenedKeys, Parts};
-use crate::options::MachineInput;
-use crate::subject::Subject;
+use hekaton_app::product::{OpenedKeys, Parts, Subject};
 use hekaton_circuit::Fr;
 use hekaton_circuit::named::InputFile;
 use hekaton_core::LocalEngine;
@@ -231,7 +230,6 @@ impl Subject for ProgramRun {
         OpenedKeys::with(threads, limit, |engine| self.derive(keys, engine))
     }
 
-    #[cfg(feature = "mpi")]
     fn read_by_ranks(&self) -> &'static str {
         "every rank reads the program and its input"
     }

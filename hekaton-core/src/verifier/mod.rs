@@ -16,7 +16,7 @@ pub use direct::{
     DirectKey, DirectKeyError, DirectProof, verify_direct, verify_direct_with_test_keys,
 };
 pub use proof::{Proof, ProofError, ProofKind};
-pub use public_values::{NamedValue, PublicValuesError, values_to_json};
+pub use public_values::{NamedValue, PublicValuesError, public_names, values_to_json};
 pub use verify::{Equation, VerifyError, verify, verify_with_test_keys};
 pub use verifying_key::{
     Commitments, FixedElements, KeyType, Trust, VerifyingKey, VerifyingKeyError,

@@ -61,7 +61,7 @@ pub enum PublicValuesError {
 
 /// The name of each public wire in the JSON form: `name`, or `name[index]` where several wires share
 /// a name or the only one has another number than 0.
-fn names(public: &[PublicWire]) -> Vec<String> {
+pub fn public_names(public: &[PublicWire]) -> Vec<String> {
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     public.iter().for_each(|wire| *count.entry(&wire.name).or_default() += 1);
     let name = |wire: &PublicWire| match count[wire.name.as_str()] {
@@ -81,7 +81,7 @@ pub fn values_to_json(public: &[PublicWire], values: &[Fr]) -> Result<Value, Pub
         return Err(PublicValuesError::Count { expected, found });
     }
     let texts = values.iter().map(|value| Value::String(value.into_bigint().to_string()));
-    Ok(Value::Object(names(public).into_iter().zip(texts).collect::<Map<_, _>>()))
+    Ok(Value::Object(public_names(public).into_iter().zip(texts).collect::<Map<_, _>>()))
 }
 
 /// The entries of a JSON object, duplicates included: `serde_json::Map` would keep the last of two
@@ -114,7 +114,7 @@ impl VerifyingKey {
     /// The name of each public wire in the JSON form: `name`, or `name[index]` where several wires
     /// share a name or the only one has another number than 0.
     pub fn public_names(&self) -> Vec<String> {
-        names(&self.public)
+        public_names(&self.public)
     }
 
     /// Adds the names of their wires to public values.

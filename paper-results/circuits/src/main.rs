@@ -1,6 +1,6 @@
 //! `hekaton` with the circuits of the paper's experiments.
 
-use hekaton_cli::App;
+use hekaton_app::App;
 use hekaton_directory_circuit::Epochs;
 use hekaton_paper::{FullEpoch, Ram};
 use hekaton_standard::{Chain, Merkle};
