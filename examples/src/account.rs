@@ -5,14 +5,7 @@
 //! the balance between them. The payments themselves are private inputs of their batch, so only the
 //! prover of that batch sees them.
 
-use hekaton_circuit::ark::r1cs_std::GR1CSVar;
-use hekaton_circuit::ark::r1cs_std::alloc::AllocVar;
-use hekaton_circuit::ark::r1cs_std::boolean::Boolean;
-use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
-use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
-use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
-use hekaton_circuit::parts::{Cs, Leaf, Part, Synthesized, Var, WiredCircuit, Wires};
-use hekaton_circuit::{CircuitError, Fr, LayoutError, Subcircuit};
+use hekaton_circuit::prelude::*;
 
 /// Balances and payments are below 2^BITS.
 pub const BITS: u32 = 48;
@@ -72,7 +65,7 @@ impl Part for Batch {
             let payment = payments.map(|p| p[i]);
             let value = || payment.map(field).ok_or(SynthesisError::AssignmentMissing);
             // What the subcircuit chooses; all else follows from it (`check --unique`).
-            balance += Subcircuit::given(&cs, || FpVar::new_witness(cs.clone(), value))?;
+            balance += Subcircuit::given(&cs, || Var::new_witness(cs.clone(), value))?;
             // Never overdrawn: the balance fits into BITS bits, and a negative number would not,
             // since it is close to r in the field.
             let known = balance.value().ok().and_then(|balance| low(&balance).ok());

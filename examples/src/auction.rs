@@ -2,16 +2,8 @@
 //! stay secret; the position and the price of the winner are public. Of equal bids, the first wins.
 
 use ark_ff::PrimeField;
-use hekaton_circuit::ark::r1cs_std::GR1CSVar;
-use hekaton_circuit::ark::r1cs_std::alloc::AllocVar;
-use hekaton_circuit::ark::r1cs_std::boolean::Boolean;
-use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
-use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
-use hekaton_circuit::ark::r1cs_std::select::CondSelectGadget;
-use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter};
-use hekaton_circuit::parts::{Cs, Leaf, Part, Slots, Synthesized, Var, WiredCircuit, Wires};
-use hekaton_circuit::{CircuitError, Fr, LayoutError, Subcircuit};
+use hekaton_circuit::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Bids are below 2^BITS.
@@ -53,9 +45,9 @@ fn better(
     // One of right - left - 1 and left - right is not negative, and the bit selects it.
     let forward = &right.price - &left.price - Fr::from(1u64);
     let backward = &left.price - &right.price;
-    let distance = FpVar::conditionally_select(&right_wins, &forward, &backward)?;
+    let distance = Var::conditionally_select(&right_wins, &forward, &backward)?;
     check_price(subcircuit, &subcircuit.mark(&distance)?)?;
-    let select = |right: &Var, left: &Var| FpVar::conditionally_select(&right_wins, right, left);
+    let select = |right: &Var, left: &Var| Var::conditionally_select(&right_wins, right, left);
     Ok(Bid {
         position: select(&right.position, &left.position)?,
         price: select(&right.price, &left.price)?,

@@ -5,12 +5,9 @@ use ark_crypto_primitives::crh::poseidon::CRH;
 use ark_crypto_primitives::crh::poseidon::constraints::{CRHGadget, CRHParametersVar};
 use ark_crypto_primitives::crh::{CRHScheme, CRHSchemeGadget};
 use ark_crypto_primitives::sponge::poseidon::{PoseidonConfig, find_poseidon_ark_and_mds};
-use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
-use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
-use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter};
-use hekaton_circuit::parts::{Cs, Leaf, Part, Synthesized, Var, WiredCircuit, Wires};
-use hekaton_circuit::{CircuitError, Fr, LayoutError, Subcircuit, parse_value};
+use hekaton_circuit::parse_value;
+use hekaton_circuit::prelude::*;
 use std::sync::LazyLock;
 
 /// Poseidon over two elements with x^5, 8 full and 57 partial rounds.
@@ -92,7 +89,7 @@ impl Part for Secret {
         use hekaton_circuit::ark::r1cs_std::alloc::AllocVar;
         let value = || private.map(|first| first.0).ok_or(SynthesisError::AssignmentMissing);
         // What the subcircuit chooses; all else follows from it (`check --unique`).
-        let secret = Subcircuit::given(&cs, || FpVar::new_witness(cs.clone(), value))?;
+        let secret = Subcircuit::given(&cs, || Var::new_witness(cs.clone(), value))?;
         secret.enforce_equal(first)
     }
 }

@@ -1,13 +1,9 @@
 //! A histogram of a secret file: *this byte occurs this many times in it.* A memory has a cell for
 //! each byte, which the parts of the file count up; the last part reads one of them.
 
-use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
-use hekaton_circuit::ark::r1cs_std::fields::FieldVar;
-use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
-use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter};
-use hekaton_circuit::parts::{Cs, Leaf, Memory, Part, Synthesized, Var, WiredCircuit, Wires};
-use hekaton_circuit::{CircuitError, Fr, LayoutError, Ram, RamId, Subcircuit};
+use hekaton_circuit::prelude::*;
+use hekaton_circuit::{Ram, RamId};
 use serde::{Deserialize, Serialize};
 
 /// The cell of bytes that do not exist: it counts the padding of the last part.
@@ -42,10 +38,6 @@ impl Part for Count {
         vec![(self.counts, 2 * self.size)]
     }
 
-    fn run(&self, (): &(), _: &Vec<u16>) -> Result<(), CircuitError> {
-        Err("this part accesses a memory".into())
-    }
-
     fn run_in(
         &self,
         memory: &mut Memory<'_>,
@@ -70,7 +62,7 @@ impl Part for Count {
                 byte.map(|byte| Fr::from(*byte)).ok_or(SynthesisError::AssignmentMissing)
             })?;
             let count = counts.read(&byte)?;
-            counts.write(&byte, &(count + FpVar::one()))?;
+            counts.write(&byte, &(count + Var::one()))?;
         }
         Ok(())
     }
@@ -93,10 +85,6 @@ impl Part for Ask {
 
     fn accesses(&self) -> Vec<(RamId, usize)> {
         vec![(self.counts, 1)]
-    }
-
-    fn run(&self, _: &Fr, _: &u8) -> Result<Fr, CircuitError> {
-        Err("this part accesses a memory".into())
     }
 
     fn run_in(&self, memory: &mut Memory<'_>, _: &Fr, byte: &u8) -> Result<Fr, CircuitError> {

@@ -4,12 +4,7 @@
 //! multiplied by a block of columns in one subcircuit, which adds its sum to a running total; rows
 //! and columns that complete the last blocks are constants.
 
-use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
-
-use hekaton_circuit::parts::{
-    Cs, Leaf, Part, Slot, Slots, Synthesized, Var, Wire, WiredCircuit, Wires,
-};
-use hekaton_circuit::{CircuitError, Fr, LayoutError, Subcircuit};
+use hekaton_circuit::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Mul};
 

@@ -54,6 +54,8 @@ pub mod named;
 #[cfg(feature = "synthesis")]
 pub mod parts;
 #[cfg(feature = "synthesis")]
+pub mod prelude;
+#[cfg(feature = "synthesis")]
 pub mod prover;
 #[cfg(feature = "synthesis")]
 mod synthesis;

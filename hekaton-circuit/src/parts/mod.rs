@@ -7,9 +7,8 @@
 //! at once, so the two cannot disagree, and no author counts slots.
 //!
 //! ```
-//! use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
-//! use hekaton_circuit::parts::{Cs, Leaf, Part, Synthesized, Var, WiredCircuit, Wires};
-//! use hekaton_circuit::{CircuitError, Fr, LayoutError, check};
+//! use hekaton_circuit::check;
+//! use hekaton_circuit::prelude::*;
 //!
 //! /// y = x^2.
 //! #[derive(Clone, PartialEq)]

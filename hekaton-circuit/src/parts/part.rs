@@ -91,16 +91,19 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
         self.run(reads, private)
     }
 
-    /// Computes the written values natively. A part that accesses memories needs
-    /// [`run_in`](Self::run_in) instead, and returns an error here.
+    /// Computes the written values natively. Every part must define it, except those that access memories, which define
+    /// [`run_in`](Self::run_in) instead.
     ///
     /// # Errors
-    /// If the values are not possible.
+    /// Fails if the values are not possible, or the part does not define it.
     fn run(
         &self,
         reads: &Self::Reads<Fr>,
         private: &Self::Private,
-    ) -> Result<Self::Writes<Fr>, CircuitError>;
+    ) -> Result<Self::Writes<Fr>, CircuitError> {
+        let _ = (reads, private);
+        Err("this part defines no `run`; one with `run_in` needs its memories".into())
+    }
 
     /// Adds the constraints between the slots that are read and those that are written. At setup, `private`
     /// is `None` and no variable has a value. [`Subcircuit::of`] has the tables, memories and buses.
