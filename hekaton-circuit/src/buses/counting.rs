@@ -66,8 +66,7 @@ impl PreparedCircuit<'_> {
         let (slots, values) =
             (layout.accesses(instance, masking), execution.values.slots(layout, instance));
         let kind = layout.type_of(instance);
-        let variables = layout.variables(kind, masking);
-        let synthesis = Synthesis { circuit: self, kind, variables };
+        let synthesis = Synthesis::new(self, kind, masking);
         let mode =
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
         // Look-ups are of marked values and shared wires, which precede the challenges. So any challenges

@@ -65,7 +65,8 @@ impl From<SynthesisError> for Unfinished {
 /// The variables of the memory check, and what an author committed to and added to buses.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    pub(crate) mistake: Option<Mistake>,
+    /// The first mistake of the author, and the function that made it.
+    pub(crate) mistake: Option<(Mistake, String)>,
     /// The public variables, without the constant 1.
     public: Vec<Variable>,
     /// The position of the first of them in the order of all variables.
@@ -144,6 +145,11 @@ impl Ledger {
     /// The number of look-ups in a table so far.
     pub(crate) fn asked(&self, table: BusId) -> usize {
         self.look_ups.iter().filter(|(bus, _)| *bus == table).count()
+    }
+
+    /// The number of accesses to a memory so far.
+    pub(crate) fn accesses(&self, ram: RamId) -> usize {
+        self.accesses.get(&ram).map_or(0, |made| *made)
     }
 
     /// The number of the next access to a memory.

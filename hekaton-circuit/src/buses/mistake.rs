@@ -41,6 +41,12 @@ pub(crate) enum Mistake {
         index: usize,
         access: usize,
     },
+    /// Fewer accesses than the layout declares.
+    FewAccesses {
+        index: usize,
+        made: usize,
+        declared: usize,
+    },
     /// An access that the execution did not make.
     NotExecuted {
         index: usize,
@@ -94,6 +100,11 @@ impl Mistake {
             Self::TooManyAccesses { index, access } => {
                 format!("access {access} to RAM '{}': the layout has fewer", bus(index))
             }
+            Self::FewAccesses { index, made, declared } => format!(
+                "the layout declares {declared} accesses of each subcircuit to RAM '{}', but \
+                 synthesize makes {made}: declare as many as it makes",
+                bus(index)
+            ),
             Self::NotExecuted { index, access } => {
                 format!("access {access} to RAM '{}': execute made no such access", bus(index))
             }

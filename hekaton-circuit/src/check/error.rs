@@ -3,6 +3,7 @@
 use crate::execution::ExecutionError;
 use crate::layout::error::LayoutError;
 use crate::synthesis::SynthesizeError;
+use crate::synthesis::asserts::TypeError;
 use crate::synthesis::r1cs::R1csDifference;
 
 /// A reason that a check could not be completed, or a mistake of the circuit for every input.
@@ -27,6 +28,34 @@ pub enum CheckError {
     /// Synthesis of a type failed.
     #[error(transparent)]
     Type(SynthesizeError),
+    /// Setup would refuse a type.
+    #[error(transparent)]
+    Unsound(#[from] TypeError),
+    /// The layout is another one when it is made again.
+    #[error(
+        "the layout differs from call to call: {difference}; make it from the circuit's parameters \
+         alone, and not in the order of a HashMap"
+    )]
+    LayoutDiffers {
+        /// The first difference.
+        difference: String,
+    },
+    /// A part is equal to that of its type, but has other constraints.
+    #[error(
+        "instance {instance} was added with a part that is equal to that of type '{kind}', but has \
+         other constraints: {difference}; `PartialEq` must compare all fields that constraints \
+         depend on\n{label}"
+    )]
+    EqualParts {
+        /// The instance.
+        instance: usize,
+        /// The name of its type.
+        kind: String,
+        /// The first difference between the constraints.
+        difference: R1csDifference,
+        /// The place of the instance's constraint.
+        label: String,
+    },
     /// Synthesis of an instance failed.
     #[error("instance {instance}: {source}")]
     Synthesize {
@@ -48,8 +77,23 @@ pub enum CheckError {
         kind: String,
         /// The first difference between the constraints.
         difference: R1csDifference,
-        /// The label of the instance's constraint.
+        /// The place of the instance's constraint.
         label: String,
+    },
+    /// A marked value is another one when it is computed again.
+    #[error(
+        "instance {instance} (type '{kind}') is not deterministic: two calls with the same input \
+         made different values of marked value {marked}, counted from 0 in the order of the calls of \
+         commit; private inputs and synthesize must not depend on the order of a HashMap, on \
+         randomness or on time"
+    )]
+    NotDeterministic {
+        /// The instance.
+        instance: usize,
+        /// The name of its type.
+        kind: String,
+        /// The marked value.
+        marked: usize,
     },
     /// A marked value depends on the challenges.
     #[error(
@@ -65,6 +109,22 @@ pub enum CheckError {
         /// The marked value.
         marked: usize,
     },
+}
+
+impl CheckError {
+    /// Reports whether the circuit itself is wrong, for every input, so that it must not be proven.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Differs { .. }
+                | Self::EqualParts { .. }
+                | Self::LayoutDiffers { .. }
+                | Self::MarkedDepends { .. }
+                | Self::NotDeterministic { .. }
+                | Self::Type(SynthesizeError::UnconstrainedSlot { .. })
+                | Self::Unsound(_)
+        )
+    }
 }
 
 impl From<LayoutError> for CheckError {

@@ -10,13 +10,18 @@ use crate::layout::ids::{InstanceId, TypeId};
 use crate::memory::places::Places;
 use crate::memory::prefix::Prefix;
 use crate::memory::variables::VariableLayout;
-use crate::synthesis::labels;
+use crate::synthesis::places;
 use crate::synthesis::r1cs::{R1cs, R1csDifference};
 use crate::synthesis::synthesized::Synthesized;
 use crate::synthesis::{Synthesis, SynthesizeError};
 use ark_relations::gr1cs::SynthesisMode;
 use hekaton_arith::Fr;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The number of calls under the same challenges that tell chance from a dependence on challenges: one of two orders
+/// comes out in all of them once in 256 times.
+const REPEATS: usize = 8;
 
 /// One instance of a checked run.
 pub(crate) struct Instance<'a> {
@@ -52,8 +57,10 @@ impl<'a> Instance<'a> {
         let mask = |i: u64| Fr::from(u128::MAX) + Fr::from(i);
         let values = execution.values.masked_slots(layout, id, mask);
         let kind = layout.type_of(id);
-        let variables = layout.variables(kind, Masking::Masked);
-        let synthesis = Synthesis { circuit, kind, variables };
+        // The part that this instance was added with, not the one that it is equal to.
+        let synthesis =
+            Synthesis { instance: Some(id), ..Synthesis::new(circuit, kind, Masking::Masked) };
+        let variables = synthesis.variables;
         let inside = |source| CheckError::Synthesize { instance, source };
         let places = Places { slots, preprocessed: layout.preprocessed(id) };
         let prefix = places.prefix(&values, 0).ok_or(CheckError::Unchecked { instance })?;
@@ -73,7 +80,7 @@ impl<'a> Instance<'a> {
             given = made.given();
             (Cow::Owned(synthesis.matrices(&made).map_err(inside)?), z)
         };
-        let checked = Self {
+        Ok(Self {
             circuit,
             id,
             kind,
@@ -85,33 +92,44 @@ impl<'a> Instance<'a> {
             assignment,
             entries,
             given,
-        };
-        checked.compare_marked()?;
-        Ok(checked)
+        })
     }
 
-    /// Compares the marked values with those under other challenges: what is committed to before the
-    /// challenges are drawn cannot depend on them (spec: buses#commit-round).
-    fn compare_marked(&self) -> Result<(), CheckError> {
+    /// Compares the marked values with those of another call, under other challenges: what is committed to
+    /// before the challenges are drawn cannot depend on them (spec: buses#commit-round).
+    pub(crate) fn compare_marked(&self, execution: &Execution<'_>) -> Result<(), CheckError> {
         let marked = self.r1cs.layout.marked();
         if marked.is_empty() {
             return Ok(());
         }
-        let instance = self.id.index();
-        let inside = |source| CheckError::Synthesize { instance, source };
-        let prefix =
-            self.places.prefix(&self.values, 1).ok_or(CheckError::Unchecked { instance })?;
-        let (kind, private) = (self.kind, &self.private);
-        let count = marked.len();
-        let again = self.circuit.marked(kind, Masking::Masked, &prefix, private, count);
-        let (again, _) = again.map_err(inside)?;
-        match again.iter().zip(&self.assignment[marked]).position(|(again, first)| again != first) {
-            None => Ok(()),
-            Some(marked) => {
-                let kind = self.circuit.layout().type_name(kind).to_owned();
-                Err(CheckError::MarkedDepends { instance, kind, marked })
+        let private = execution.private_input(self.circuit.layout(), self.id)?;
+        let first = &self.assignment[marked];
+        let Some(marked) = self.first_other(first, 1, &private)? else { return Ok(()) };
+        let (instance, kind) = (self.id.index(), self.circuit.layout().type_name(self.kind));
+        let kind = kind.to_owned();
+        // Under the same challenges, only chance is left. Values in one of two orders are the same in half of all calls.
+        for _ in 0..REPEATS {
+            let private = execution.private_input(self.circuit.layout(), self.id)?;
+            if let Some(marked) = self.first_other(first, 0, &private)? {
+                return Err(CheckError::NotDeterministic { instance, kind, marked });
             }
         }
+        Err(CheckError::MarkedDepends { instance, kind, marked })
+    }
+
+    /// The first of the marked values that is another one under the challenges with this number.
+    fn first_other(
+        &self,
+        first: &[Fr],
+        challenges: u64,
+        private: &PrivateInput,
+    ) -> Result<Option<usize>, CheckError> {
+        let instance = self.id.index();
+        let prefix = self.places.prefix(&self.values, challenges);
+        let prefix = prefix.ok_or(CheckError::Unchecked { instance })?;
+        let again = self.circuit.marked(self.kind, Masking::Masked, &prefix, private, first.len());
+        let (again, _) = again.map_err(|source| CheckError::Synthesize { instance, source })?;
+        Ok(again.iter().zip(first).position(|(again, first)| again != first))
     }
 
     /// Compares the constraints with those of the type: keys have no others.
@@ -119,21 +137,44 @@ impl<'a> Instance<'a> {
         // A witness for other constraints would fail in the prover, without a hint at the reason.
         let Some(difference) = expected.first_difference(&self.r1cs) else { return Ok(()) };
         let label = match difference {
-            R1csDifference::Row(row) => self.label(row)?,
-            _ => String::new(),
+            R1csDifference::Row(row) => self.labels([row])?.remove(&row),
+            R1csDifference::MemoryRow(_) => Some(MEMORY_CHECK.to_owned()),
+            _ => None,
         };
-        let kind = expected.name.clone();
-        Err(CheckError::Differs { instance: self.id.index(), kind, difference, label })
+        let label = label.map_or_else(String::new, |label| label);
+        let (instance, kind) = (self.id.index(), expected.name.clone());
+        // Without values: is it the part that differs, or do its constraints depend on values?
+        let Self { circuit, variables, .. } = *self;
+        let own = Synthesis { circuit, kind: self.kind, variables, instance: Some(self.id) };
+        let is_part = circuit.stored().is_none()
+            && own.r1cs().is_ok_and(|own| expected.first_difference(&own).is_some())
+            && Synthesis { instance: None, ..own }
+                .r1cs()
+                .is_ok_and(|shared| expected.first_difference(&shared).is_none());
+        Err(match is_part {
+            true => CheckError::EqualParts { instance, kind, difference, label },
+            false => CheckError::Differs { instance, kind, difference, label },
+        })
     }
 
-    /// Synthesizes the instance again to find the label of a constraint.
-    fn label(&self, constraint: usize) -> Result<String, CheckError> {
-        if constraint < self.r1cs.layout.rows() {
-            return Ok(MEMORY_CHECK.to_owned());
-        }
-        let made = labels::recorded(|| self.synthesize(&self.values))?;
-        let label = |made: &Synthesized| labels::label(&made.cs, made.made_row(constraint));
-        Ok(made.as_ref().map_or_else(String::new, label))
+    /// Synthesizes the instance again to find the places of some of the author's constraints, by their numbers.
+    fn labels(
+        &self,
+        constraints: impl IntoIterator<Item = usize>,
+    ) -> Result<BTreeMap<usize, String>, CheckError> {
+        // The author's constraints follow those of the memory check, except in circuits with buses.
+        let has_buses = self.circuit.layout().has_buses();
+        let first = if has_buses { 0 } else { self.r1cs.layout.rows() };
+        let constraints: Vec<usize> = constraints.into_iter().collect();
+        let wanted = constraints.iter().map(|constraint| first + constraint);
+        let (made, places) = places::recorded(wanted, || self.synthesize(&self.values));
+        // An author who asks for the current span is counted as a constraint, and all later places are wrong.
+        let is_right = made?.is_some_and(|made| made.cs.num_constraints() == places.made);
+        let label = |constraint: usize| match is_right {
+            true => places.of(first + constraint),
+            false => places::UNKNOWN.to_owned(),
+        };
+        Ok(constraints.into_iter().map(|constraint| (constraint, label(constraint))).collect())
     }
 
     /// Adds the labels of violated constraints.
@@ -141,24 +182,16 @@ impl<'a> Instance<'a> {
         &self,
         mut list: Vec<Violation>,
     ) -> Result<Vec<Violation>, CheckError> {
-        if list.is_empty() {
-            return Ok(list);
-        }
-        // Recording labels makes synthesis several times as slow, so only instances with violations are
-        // synthesized with them.
-        let made = labels::recorded(|| self.synthesize(&self.values))?;
+        // Only instances with violations are synthesized again.
+        let own = list.iter().filter_map(|violation| violation.constraint);
+        let labels = match self.circuit.stored() {
+            None if !list.is_empty() => self.labels(own)?,
+            _ => BTreeMap::new(),
+        };
         for violation in &mut list {
-            let place = self.circuit.describe(self.id, violation.constraint, Masking::Masked);
-            if let Some(place) = place {
-                violation.label = place;
-                continue;
-            }
-            violation.label = match &made {
-                Some(made) if violation.constraint >= made.layout.rows() => {
-                    labels::label(&made.cs, made.made_row(violation.constraint))
-                }
-                _ => MEMORY_CHECK.to_owned(),
-            };
+            let of_source = self.circuit.describe(self.id, violation.row, Masking::Masked);
+            let label = || violation.constraint.and_then(|own| labels.get(&own).cloned());
+            violation.label = of_source.or_else(label).unwrap_or_else(|| MEMORY_CHECK.to_owned());
         }
         Ok(list)
     }
@@ -170,7 +203,7 @@ impl<'a> Instance<'a> {
         if circuit.stored().is_some() {
             return Ok(None);
         }
-        let synthesis = Synthesis { circuit, kind, variables };
+        let synthesis = Synthesis { circuit, kind, variables, instance: Some(self.id) };
         self.places
             .prefix(values, 0)
             .map(|prefix| synthesize(&synthesis, &prefix, &self.private))

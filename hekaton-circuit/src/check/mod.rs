@@ -18,7 +18,9 @@ use crate::check::violation::{Violation, violations};
 use crate::circuit::Circuit;
 use crate::execution::prepared::PreparedCircuit;
 use crate::interface::Masking;
+use crate::layout::difference::difference;
 use crate::layout::ids::TypeId;
+use crate::memory::wiring::Wiring;
 use crate::synthesis::r1cs::R1cs;
 use hekaton_arith::Fr;
 use std::collections::BTreeSet;
@@ -89,7 +91,7 @@ pub struct CheckReport {
 /// number of instances checked so far and the total.
 ///
 /// # Errors
-/// If the circuit itself fails, or has constraints that depend on values. Unsatisfied constraints and
+/// Fails if the circuit itself fails, setup would refuse it, or it has constraints that depend on values. Unsatisfied constraints and
 /// unbalanced buses are not errors: the report lists them.
 pub fn check<C: Circuit>(
     circuit: &C,
@@ -114,10 +116,12 @@ pub fn check_with(
     // report (spec: memory-check#rows).
     let wiring = layout.wiring(Masking::Masked);
     // First without a witness, as setup does: an error there is one for every input.
-    let types: Vec<R1cs> = layout
-        .type_ids()
-        .map(|kind| circuit.r1cs(kind, Masking::Masked).map_err(CheckError::Type))
+    let types: Vec<R1cs> = checked_types(circuit, &wiring)
+        .map(|r1cs| r1cs.map(|(_, r1cs)| r1cs))
         .collect::<Result<_, _>>()?;
+    // A second layout, which must be the same, and which has the parts that instances were added with.
+    let again = made_again(circuit)?;
+    let circuit = again.as_ref().map_or(circuit, |again| again);
     let execution = circuit.execute()?;
     let mut report = CheckReport {
         public_values: execution.public(layout),
@@ -130,6 +134,7 @@ pub fn check_with(
         let r1cs = &types[kind as usize];
         let checked = Instance::new(circuit, &execution, instance, slots, r1cs)?;
         checked.compare(r1cs)?;
+        checked.compare_marked(&execution)?;
         // All violations are counted, but only the first are described: one wrong gadget can fail millions
         // of constraints.
         let room = options.violations - report.violations.len();
@@ -148,6 +153,33 @@ pub fn check_with(
     report.unbalanced = balance.unbalanced(layout);
     report.unbalanced.truncate(options.violations);
     Ok(report)
+}
+
+/// The circuit with its layout made again, which must be the same; `None` if its constraints are stored, so that no code
+/// of an author makes it.
+fn made_again<'a>(
+    circuit: &'a PreparedCircuit<'_>,
+) -> Result<Option<PreparedCircuit<'a>>, CheckError> {
+    if circuit.stored().is_some() {
+        return Ok(None);
+    }
+    let again = circuit.again()?;
+    match difference(circuit.layout(), again.layout()) {
+        Some(difference) => Err(CheckError::LayoutDiffers { difference }),
+        None => Ok(Some(again)),
+    }
+}
+
+/// The R1CS of all types, if setup would accept them.
+fn checked_types<'a>(
+    circuit: &'a PreparedCircuit<'_>,
+    wiring: &'a Wiring,
+) -> impl Iterator<Item = Result<(TypeId, R1cs), CheckError>> + 'a {
+    circuit.layout().type_ids().enumerate().map(|(index, kind)| {
+        let r1cs = circuit.r1cs(kind, wiring.masking).map_err(CheckError::Type)?;
+        wiring.check_type(index, &r1cs)?;
+        Ok((kind, r1cs))
+    })
 }
 
 /// The size of a type.
@@ -191,13 +223,14 @@ pub fn count_prepared(circuit: &PreparedCircuit<'_>) -> Result<Vec<TypeSize>, Ch
     let layout = circuit.layout();
     let mut instances = vec![0; layout.types()];
     layout.instance_ids().for_each(|id| instances[layout.type_index(id)] += 1);
-    let size = |(kind, instances): (TypeId, usize)| {
-        let r1cs = circuit.r1cs(kind, Masking::Unmasked).map_err(CheckError::Type)?;
+    let wiring = layout.wiring_without_slots(Masking::Unmasked);
+    let size = |(checked, instances): (Result<(TypeId, R1cs), CheckError>, usize)| {
+        let (kind, r1cs) = checked?;
         let constraints = r1cs.constraints();
         let with_masks = constraints + Masking::Masked.slots();
         let domain = hekaton_arith::Domain::size_for(with_masks);
         let (name, slots) = (r1cs.name, layout.slots(kind));
         Ok(TypeSize { name, slots, instances, constraints, with_masks, domain })
     };
-    layout.type_ids().zip(instances).map(size).collect()
+    checked_types(circuit, &wiring).zip(instances).map(size).collect()
 }

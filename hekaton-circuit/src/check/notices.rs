@@ -27,8 +27,9 @@ pub enum Notice {
         kind: String,
         /// The slot, with its name if it has one.
         slot: String,
-        /// The first constraint that uses the slot.
-        constraint: usize,
+        /// The first of the author's constraints that uses the slot, counted from 0; `None` if only an entry of a bus
+        /// does.
+        constraint: Option<usize>,
     },
     /// Instances read what follows from what they write, so that the prover may choose the values of the cycle.
     Cycle {
@@ -56,10 +57,14 @@ impl std::fmt::Display for Notice {
                 write!(f, "type '{kind}' has no instances and is left out")
             }
             Self::UnusedSlot { instance, instances, kind, slot, constraint } => {
+                let user = match constraint {
+                    Some(constraint) => format!("constraint {constraint}"),
+                    None => "an entry of a bus".to_owned(),
+                };
                 write!(
                     f,
-                    "{slot} of type '{kind}' is unused in instance {instance}, but constraint \
-                     {constraint} uses it: the prover chooses its value there"
+                    "{slot} of type '{kind}' is unused in instance {instance}, but {user} uses it: \
+                     the prover chooses its value there"
                 )?;
                 match instances {
                     1 => Ok(()),
@@ -120,16 +125,18 @@ fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
                 let mut terms = r1cs.matrices.all().into_iter().flat_map(|m| m.terms(*row));
                 terms.any(|(_, variable)| r1cs.layout.slot_of(variable) == Some(*slot))
             };
-            let rows = r1cs.layout.made_rows(r1cs.constraints());
+            // The author's own first: they have numbers.
+            let all = r1cs.constraints();
+            let (mut own, mut made) = (r1cs.layout.author_rows(all), r1cs.layout.made_rows(all));
             if let Some(first) = instances.first()
-                && let Some(constraint) = rows.into_iter().find(uses)
+                && let Some(row) = own.find(&uses).or_else(|| made.find(&uses))
             {
                 out.push(Notice::UnusedSlot {
                     instance: *first,
                     instances: instances.len(),
                     kind: r1cs.name.clone(),
                     slot: layout.slot_label(kind, *slot),
-                    constraint,
+                    constraint: r1cs.layout.author_row(row),
                 });
             }
         }

@@ -16,11 +16,14 @@ pub struct Violation {
     pub instance: usize,
     /// The name of its type.
     pub kind: String,
+    /// The number of the constraint among the author's own, from 0 in the order in which `synthesize` makes them;
+    /// `None` for a row of the memory check.
+    pub constraint: Option<usize>,
     /// The index of the constraint in the R1CS, where the rows of the memory check come first,
     /// masks included.
-    pub constraint: usize,
-    /// The origin of the constraint: the tracing spans with target `gr1cs`, innermost first, or the
-    /// memory check.
+    pub row: usize,
+    /// The place at which the constraint is made: the author's functions, innermost first, with file and line if the
+    /// program has debug information; the tracing spans with target `gr1cs`; or the memory check.
     pub label: String,
     /// The values of the three sides: the product of the first two should be the third.
     pub sides: [Fr; 3],
@@ -30,8 +33,12 @@ pub struct Violation {
 
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { instance, kind, constraint, sides: [a, b, c], .. } = self;
-        write!(f, "instance {instance} (type '{kind}'), constraint {constraint}")?;
+        let Self { instance, kind, row, sides: [a, b, c], .. } = self;
+        write!(f, "instance {instance} (type '{kind}'), ")?;
+        match self.constraint {
+            Some(constraint) => write!(f, "constraint {constraint}")?,
+            None => write!(f, "row {row} of the memory check")?,
+        }
         if !self.wires.is_empty() {
             let wires: Vec<String> = self
                 .wires
@@ -65,8 +72,8 @@ pub(crate) fn violations(
     limit: usize,
 ) -> Found {
     let mut found = Found { violated: 0, list: Vec::new() };
-    for constraint in 0..r1cs.constraints() {
-        let sides = sides(r1cs, constraint, z);
+    for row in 0..r1cs.constraints() {
+        let sides = sides(r1cs, row, z);
         if sides[0] * sides[1] == sides[2] {
             continue;
         }
@@ -75,10 +82,11 @@ pub(crate) fn violations(
             found.list.push(Violation {
                 instance: instance.index(),
                 kind: r1cs.name.clone(),
-                constraint,
+                constraint: r1cs.layout.author_row(row),
+                row,
                 label: String::new(),
                 sides,
-                wires: wires_in(layout, instance, r1cs, constraint, z),
+                wires: wires_in(layout, instance, r1cs, row, z),
             });
         }
     }

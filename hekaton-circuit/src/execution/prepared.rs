@@ -10,6 +10,7 @@ use crate::execution::values::WireValues;
 use crate::execution::{Execution, ExecutionError, PrivateInput, PrivateInputs};
 use crate::interface::{Masking, MemoryChallenges, SlotAccess};
 use crate::layout::Layout;
+use crate::layout::builder::LayoutBuilder;
 use crate::layout::error::LayoutError;
 use crate::layout::ids::{InstanceId, TypeId};
 use crate::memory::prefix::{Pole, Prefix};
@@ -43,6 +44,9 @@ trait Code: Send + Sync {
     fn decode<'b>(&self, bytes: &'b [u8]) -> Result<(PrivateInput, &'b [u8]), String>;
 
     fn stored(&self) -> Option<&dyn Stored>;
+
+    /// The same circuit with its layout made again, which keeps parts.
+    fn again(&self) -> Result<(Box<dyn Code + '_>, Layout), LayoutError>;
 }
 
 /// A circuit with its types.
@@ -104,6 +108,27 @@ impl<C: Circuit> Code for Typed<'_, C> {
     fn stored(&self) -> Option<&dyn Stored> {
         self.circuit.stored().map(|_| self as &dyn Stored)
     }
+
+    fn again(&self) -> Result<(Box<dyn Code + '_>, Layout), LayoutError> {
+        let (typed, layout) = planned(self.circuit, self.input, LayoutBuilder::keeping_parts())?;
+        Ok((Box::new(typed), layout))
+    }
+}
+
+/// A circuit with its layout.
+fn planned<'a, C: Circuit>(
+    circuit: &'a C,
+    input: Option<&'a C::Input>,
+    mut builder: LayoutBuilder,
+) -> Result<(Typed<'a, C>, Layout), LayoutError> {
+    let planned = guard("layout", || circuit.layout(&mut builder)).map_err(|e| match e {
+        Failure::Returned(e) => e,
+        Failure::Panicked(panic) => LayoutError::Panic(panic),
+    });
+    // An error of the builder comes first, because it is usually the cause of the author's.
+    builder.first_error()?;
+    let (plan, layout) = (planned?, builder.build()?);
+    Ok((Typed { circuit, plan, input }, layout))
 }
 
 impl<C: Circuit> Typed<'_, C> {
@@ -211,16 +236,17 @@ impl<'a> PreparedCircuit<'a> {
         circuit: &'a C,
         input: Option<&'a C::Input>,
     ) -> Result<Self, LayoutError> {
-        let mut builder = Layout::builder();
-        let planned = guard("layout", || circuit.layout(&mut builder)).map_err(|e| match e {
-            Failure::Returned(e) => e,
-            Failure::Panicked(panic) => LayoutError::Panic(panic),
-        });
-        // An error of the builder comes first, because it is usually the cause of the author's.
-        builder.first_error()?;
-        let (plan, layout) = (planned?, builder.build()?);
-        let code = Box::new(Typed { circuit, plan, input });
-        Ok(Self { layout, code, pinned_types: None })
+        let (typed, layout) = planned(circuit, input, Layout::builder())?;
+        Ok(Self { layout, code: Box::new(typed), pinned_types: None })
+    }
+
+    /// The circuit with its layout made again, in which instances have the parts that they were added with.
+    ///
+    /// # Errors
+    /// Fails if the circuit has no valid layout this time.
+    pub(crate) fn again(&self) -> Result<PreparedCircuit<'_>, LayoutError> {
+        let (code, layout) = self.code.again()?;
+        Ok(PreparedCircuit { layout, code, pinned_types: None })
     }
 
     /// States the digests ([`digest_of_types`]), with and without masks, of families whose types have exactly the constraints
@@ -375,6 +401,9 @@ impl<'a> PreparedCircuit<'a> {
         self.code.stored()
     }
 
+    /// Calls the author's `synthesize`. It is not inlined because messages name the functions that it calls, by its own
+    /// name ([`places`](crate::synthesis::places)).
+    #[inline(never)]
     pub(crate) fn call_synthesize(
         &self,
         subcircuit: &Subcircuit,

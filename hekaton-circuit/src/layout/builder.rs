@@ -33,10 +33,22 @@ pub struct LayoutBuilder {
     given: BTreeMap<u32, Constants>,
     /// The wires between the subcircuits of sparse memories.
     chains: Vec<SparseChain>,
+    /// `true` if a plan of wired parts keeps those that instances were added with.
+    keeps_parts: bool,
     error: Option<LayoutError>,
 }
 
 impl LayoutBuilder {
+    /// A builder for a layout whose plan keeps the parts that instances were added with, for checks.
+    pub(crate) fn keeping_parts() -> Self {
+        Self { keeps_parts: true, ..Self::default() }
+    }
+
+    /// Reports whether a plan keeps the parts that instances were added with.
+    pub(crate) fn keeps_parts(&self) -> bool {
+        self.keeps_parts
+    }
+
     /// Declares a subcircuit type with `slots` slots for shared wires. A type without instances is
     /// left out of the layout.
     ///

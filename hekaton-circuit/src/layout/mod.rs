@@ -3,6 +3,7 @@
 
 pub(crate) mod builder;
 pub(crate) mod compact;
+pub(crate) mod difference;
 pub(crate) mod error;
 pub(crate) mod ids;
 

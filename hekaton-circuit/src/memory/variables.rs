@@ -241,6 +241,12 @@ impl VariableLayout {
         self.rows()..constraints
     }
 
+    /// The number of a row among the author's constraints, in the order in which they were made; `None` for
+    /// a row of the memory check.
+    pub const fn author_row(&self, row: usize) -> Option<usize> {
+        row.checked_sub(self.rows())
+    }
+
     /// The rows that the author made: those of entries and of their values, and the author's own.
     pub const fn made_rows(&self, constraints: usize) -> Range<usize> {
         self.entry_row(0)..constraints

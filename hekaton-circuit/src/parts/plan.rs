@@ -1,7 +1,6 @@
 //! From wired parts to a layout, and to the execution of all instances or of a range of them.
 
 use super::part::{Access, AnyPrivate, Memory};
-use super::wire::Wire;
 use super::wires::{Instance, PartType, Source, ValueOf, Wires};
 use crate::circuit::Circuit;
 use crate::circuit_error::CircuitError;
@@ -87,7 +86,7 @@ impl<C: WiredCircuit> Circuit for C {
     const EXECUTES_RANGES: bool = true;
 
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<WiredPlan<C::Input>, LayoutError> {
-        let mut wires = Wires::default();
+        let mut wires = Wires::new(layout.keeps_parts());
         let wired = self.wire(&mut wires);
         // A mistake in the wiring comes first, because it is usually the cause of the author's error.
         wires.error.take().map_or(Ok(()), Err)?;
@@ -133,7 +132,9 @@ impl<C: WiredCircuit> Circuit for C {
         private: Option<&PartInput>,
     ) -> Result<(), SynthesisError> {
         let kind = &plan.wires.kinds[subcircuit.kind().index()];
-        kind.part.synthesize(subcircuit, private.map(|private| private.0.as_slice()))
+        let own = subcircuit.instance().and_then(|instance| plan.wires.kept(instance));
+        let part = own.unwrap_or(&*kind.part);
+        part.synthesize(subcircuit, private.map(|private| private.0.as_slice()))
     }
 }
 
@@ -151,9 +152,9 @@ impl<I: ?Sized> WiredPlan<I> {
         }
         // A name for each slot of a type, not for each wire: wires of one instance then share a run.
         let words: Vec<_> = wires.kinds.iter().map(|kind| layout.words(names(kind))).collect();
-        let declare = |wire: Wire| declare(&wires, wire, &words, layout).map_or(NO_ID, |id| id.0);
+        let declare = |wire: u32| declare(&wires, wire, &words, layout).map_or(NO_ID, |id| id.0);
         let ids: Vec<u32> = wires.all().map(declare).collect();
-        let id_of = |wire: Wire| id_in(&ids, wire);
+        let id_of = |wire: u32| id_in(&ids, wire);
         for instance in &wires.instances {
             let id = layout.instance(kinds[instance.kind as usize]);
             let kind = &wires.kinds[instance.kind as usize];
@@ -185,7 +186,7 @@ impl<I: ?Sized> WiredPlan<I> {
         // A range reads few of the values that follow from the input, and computes those on demand.
         if range == (0..self.wires.instances.len()) {
             for (wire, value) in &self.wires.values {
-                known.set(wire.0 as usize, self.input_value(*wire, value, input)?);
+                known.set(*wire as usize, self.input_value(*wire, value, input)?);
             }
         }
         let needed = self.needed(range);
@@ -194,7 +195,7 @@ impl<I: ?Sized> WiredPlan<I> {
             self.run(instance, input, &mut known, values)?;
         }
         for (wire, value) in known.filled() {
-            if let Some(id) = id_in(&self.ids, Wire(to_index(wire))) {
+            if let Some(id) = id_in(&self.ids, to_index(wire)) {
                 values.set(id, value);
             }
         }
@@ -202,18 +203,18 @@ impl<I: ?Sized> WiredPlan<I> {
     }
 
     /// A value that follows from the input.
-    fn input_value(&self, wire: Wire, value: &ValueOf<I>, input: &I) -> Result<Fr, CircuitError> {
+    fn input_value(&self, wire: u32, value: &ValueOf<I>, input: &I) -> Result<Fr, CircuitError> {
         value(input).map_err(|e| format!("{}: {e}", self.wires.name(wire)).into())
     }
 
     /// The value of a wire, if its writer has run or it follows from the input or the circuit.
     fn value(
         &self,
-        wire: Wire,
+        wire: u32,
         input: &I,
         known: &mut Pages<Fr>,
     ) -> Result<Option<Fr>, CircuitError> {
-        let place = wire.0 as usize;
+        let place = wire as usize;
         if let Some(value) = known.get(place) {
             return Ok(Some(value));
         }
@@ -223,7 +224,7 @@ impl<I: ?Sized> WiredPlan<I> {
             Some(Source::Constant(value)) => value,
             Some(_) if !self.wires.is_known(wire) => return Ok(None),
             // `values` is in the order in which the wires were made, which is that of their numbers.
-            Some(_) => match self.wires.values.binary_search_by_key(&wire.0, |(w, _)| w.0) {
+            Some(_) => match self.wires.values.binary_search_by_key(&wire, |(w, _)| *w) {
                 Ok(at) => self.input_value(wire, &self.wires.values[at].1, input)?,
                 Err(_) => return Ok(None),
             },
@@ -253,7 +254,7 @@ impl<I: ?Sized> WiredPlan<I> {
     }
 
     /// The wires of an instance, with their access.
-    fn slots(&self, instance: usize) -> impl Iterator<Item = (Wire, Access)> + '_ {
+    fn slots(&self, instance: usize) -> impl Iterator<Item = (u32, Access)> + '_ {
         let Instance { kind, start, .. } = &self.wires.instances[instance];
         let order = self.wires.kinds[*kind as usize].part.order();
         self.wires.slots[*start..].iter().copied().zip(order.iter().copied())
@@ -274,7 +275,9 @@ impl<I: ?Sized> WiredPlan<I> {
         let mut reads = Vec::new();
         for (wire, _) in self.slots(instance).filter(|(_, access)| *access == Access::Read) {
             let value = self.value(wire, input, known)?;
-            reads.push(value.ok_or_else(|| inside(&format_args!("wire {wire:?} has no value")))?);
+            reads.push(value.ok_or_else(|| {
+                inside(&format_args!("wire {} has no value", self.wires.name(wire)))
+            })?);
         }
         let run = || {
             let private = self.private(instance, input)?;
@@ -297,7 +300,7 @@ impl<I: ?Sized> WiredPlan<I> {
                     "it writes {value} to wire {name}, which was promised to be {promised}"
                 )));
             }
-            known.set(wire.0 as usize, value);
+            known.set(wire as usize, value);
             // The wire has no reader and is left out, but the constraints of the part still use its slot.
             if id_in(&self.ids, wire).is_none() {
                 values.set_unused(InstanceId(to_index(instance)), slot, value);
@@ -310,7 +313,7 @@ impl<I: ?Sized> WiredPlan<I> {
 /// Declares a wire in a layout, unless it has no reader.
 fn declare<I: ?Sized>(
     wires: &Wires<I>,
-    wire: Wire,
+    wire: u32,
     words: &[Words],
     layout: &mut LayoutBuilder,
 ) -> Option<WireId> {
@@ -339,8 +342,8 @@ fn names(kind: &PartType) -> Vec<&'static str> {
 }
 
 /// The wire of a layout for a wire, unless it has none.
-fn id_in(ids: &[u32], wire: Wire) -> Option<WireId> {
-    ids.get(wire.0 as usize).copied().filter(|id| *id != NO_ID).map(WireId)
+fn id_in(ids: &[u32], wire: u32) -> Option<WireId> {
+    ids.get(wire as usize).copied().filter(|id| *id != NO_ID).map(WireId)
 }
 
 /// A name of a wire that comes from a type and a slot. Their number is that of the slots of all types,

@@ -9,10 +9,11 @@ use crate::circuit_error::CircuitError;
 use crate::layout::builder::LayoutBuilder;
 use crate::layout::compact::LIMIT;
 use crate::layout::error::LayoutError;
-use crate::layout::ids::{BusId, RamId, TableId, WireName, to_index};
+use crate::layout::ids::{BusId, InstanceId, RamId, TableId, WireName, to_index};
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The origin of a wire, and its name.
 #[derive(Clone, Copy, Debug)]
@@ -77,19 +78,38 @@ pub struct Wires<I: ?Sized> {
     pub(super) kinds: Vec<PartType>,
     by_name: HashMap<String, u32>,
     pub(super) instances: Vec<Instance<I>>,
-    /// The wires of all instances.
-    pub(super) slots: Vec<Wire>,
+    /// The wires of all instances, by number.
+    pub(super) slots: Vec<u32>,
     wires: Vec<Entry>,
     special: Vec<Special>,
     /// The names of public outputs.
     outputs: BTreeMap<u32, (&'static str, u64)>,
-    constants: HashMap<Fr, Wire>,
-    /// Values that follow from the input alone.
-    pub(super) values: Vec<(Wire, ValueOf<I>)>,
+    constants: HashMap<Fr, u32>,
+    /// Values that follow from the input alone, by the number of their wire.
+    pub(super) values: Vec<(u32, ValueOf<I>)>,
     /// The buses, tables and memories.
     pub(super) library: LayoutBuilder,
+    /// The number of this call of `wire`: wires of other calls are refused.
+    call: u32,
+    /// The parts that instances were added with, if they are kept.
+    kept: Option<Kept>,
     pub(super) error: Option<LayoutError>,
 }
+
+/// The parts that instances were added with, except the first one of each type. Checks compare their constraints with
+/// those of the type, because `PartialEq` may leave out what constraints depend on.
+#[derive(Default)]
+struct Kept {
+    parts: BTreeMap<u32, Arc<dyn ErasedPart>>,
+    /// The number of parts of each type.
+    counts: HashMap<u32, usize>,
+}
+
+/// The maximum number of parts of a type that are kept. Parts may be large, and a mistake in `PartialEq` shows early.
+const KEPT: usize = 1024;
+
+/// The number of calls of `wire` so far.
+static CALLS: AtomicU32 = AtomicU32::new(0);
 
 impl<I: ?Sized> std::fmt::Debug for Wires<I> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -101,8 +121,9 @@ impl<I: ?Sized> std::fmt::Debug for Wires<I> {
     }
 }
 
-impl<I: ?Sized> Default for Wires<I> {
-    fn default() -> Self {
+impl<I: ?Sized> Wires<I> {
+    /// No parts and wires.
+    pub(super) fn new(keeps_parts: bool) -> Self {
         Self {
             kinds: Vec::new(),
             by_name: HashMap::new(),
@@ -114,12 +135,12 @@ impl<I: ?Sized> Default for Wires<I> {
             constants: HashMap::new(),
             values: Vec::new(),
             library: LayoutBuilder::default(),
+            call: CALLS.fetch_add(1, Ordering::Relaxed),
+            kept: keeps_parts.then(Kept::default),
             error: None,
         }
     }
-}
 
-impl<I: ?Sized> Wires<I> {
     /// Declares a table, for a field of the parts that use it
     /// ([`LayoutBuilder::table`]).
     pub fn table(&mut self, name: &str, table: Table) -> TableId {
@@ -152,7 +173,7 @@ impl<I: ?Sized> Wires<I> {
     ) -> Wire {
         let wire = self.special_wire(Source::PublicInput(name, index), true);
         self.values.push((wire, Box::new(value)));
-        wire
+        self.handle(wire)
     }
 
     /// A wire whose value the verifying key fixes: no prover can choose it, and it is not among the public
@@ -160,23 +181,24 @@ impl<I: ?Sized> Wires<I> {
     pub fn constant(&mut self, value: impl Into<Fr>) -> Wire {
         let constant = value.into();
         if let Some(wire) = self.constants.get(&constant) {
-            return *wire;
+            return self.handle(*wire);
         }
         let wire = self.special_wire(Source::Constant(constant), true);
         self.constants.insert(constant, wire);
-        wire
+        self.handle(wire)
     }
 
     /// The wire of a slot that is left unused, with the value 0 in an honest run. **The prover may choose
     /// another value**, so the statement must not depend on it; use [`constant`](Self::constant) if it does.
     pub fn unused(&self) -> Wire {
-        NO_WIRE
+        self.handle(NO_WIRE)
     }
 
     /// A wire that a later [`add_into`](Self::add_into) writes, and that only parts added after its writer
     /// read. Names of wires appear in messages only.
     pub fn declare(&mut self, name: &'static str, index: u64) -> Wire {
-        self.special_wire(Source::Declared(name, index), false)
+        let wire = self.special_wire(Source::Declared(name, index), false);
+        self.handle(wire)
     }
 
     /// A wire that a later [`add_into`](Self::add_into) writes, and that earlier parts may read: its value must
@@ -189,7 +211,7 @@ impl<I: ?Sized> Wires<I> {
     ) -> Wire {
         let wire = self.special_wire(Source::Declared(name, index), true);
         self.values.push((wire, Box::new(value)));
-        wire
+        self.handle(wire)
     }
 
     /// Makes a wire a public output, which the verifier reads.
@@ -199,9 +221,13 @@ impl<I: ?Sized> Wires<I> {
 
     /// [`output`](Self::output) with a number, for several wires of one name.
     pub fn output_at(&mut self, name: &'static str, index: u64, wire: Wire) {
-        match (self.source(wire), self.outputs.get(&wire.0)) {
+        let wire = self.own(wire, || format!("output '{name}[{index}]'"));
+        match (self.source(wire), self.outputs.get(&wire)) {
+            // An unused slot has no value to show.
             (None, _) => {
-                self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
+                self.fail(LayoutError::Parameters(format!(
+                    "output '{name}[{index}]' is an unused wire: a public output must be written by a part"
+                )));
             }
             // The verifier would read a value that it wrote itself, or one value under two names.
             (Some(Source::PublicInput(..) | Source::Constant(_)), _) | (_, Some(_)) => {
@@ -210,7 +236,7 @@ impl<I: ?Sized> Wires<I> {
                      written by a part, and declared once"
                 )));
             }
-            (Some(_), None) => drop(self.outputs.insert(wire.0, (name, index))),
+            (Some(_), None) => drop(self.outputs.insert(wire, (name, index))),
         }
     }
 
@@ -263,11 +289,16 @@ impl<I: ?Sized> Wires<I> {
         let shaped = same.or(own.as_ref()).expect("`own` is there if no declared part is the same");
         if self.instances.len() >= LIMIT {
             self.fail(LayoutError::TooMany("instances"));
-            return Slots::build(&shaped.writes, &mut || NO_WIRE);
+            return Slots::build(&shaped.writes, &mut || self.handle(NO_WIRE));
         }
-        let read = list(reads);
-        let written = writes.map(list);
         let instance = to_index(self.instances.len());
+        let mut own = |wires: Vec<Wire>, access: &str| -> Vec<u32> {
+            let what =
+                || format!("a wire that instance {instance} (type '{}') {access}", part.name());
+            wires.into_iter().map(|wire| self.own(wire, what)).collect()
+        };
+        let read = own(list(reads), "reads");
+        let written = writes.map(|writes| own(list(writes), "writes"));
         let wrong = if reads.shape() != shaped.reads {
             Some(("reads", read.len(), &shaped.reads))
         } else {
@@ -281,12 +312,29 @@ impl<I: ?Sized> Wires<I> {
                 part.name(),
                 expected.names().len()
             )));
-            return Slots::build(&shaped.writes, &mut || NO_WIRE);
+            return Slots::build(&shaped.writes, &mut || self.handle(NO_WIRE));
+        }
+        if self.kept.is_some() {
+            self.keep(part, (kind, instance), shaped);
         }
         let start = self.slots.len();
+        let outputs = self.connect(&shaped.order, instance, read, written);
+        self.instances.push(Instance { kind, start, private });
+        let mut next = outputs.into_iter();
+        Slots::build(&shaped.writes, &mut || self.handle(next.next().unwrap_or(NO_WIRE)))
+    }
+
+    /// Fills the slots of an instance, and returns the wires that it writes: the given ones, or new ones.
+    fn connect(
+        &mut self,
+        order: &[Access],
+        instance: u32,
+        read: Vec<u32>,
+        written: Option<Vec<u32>>,
+    ) -> Vec<u32> {
         let (mut reads, mut given) = (read.into_iter(), written.into_iter().flatten());
         let mut outputs = Vec::new();
-        for (slot, access) in shaped.order.iter().enumerate() {
+        for (slot, access) in order.iter().enumerate() {
             let wire = match access {
                 Access::Read => {
                     // An order with more slots than the shape is an error already.
@@ -303,9 +351,50 @@ impl<I: ?Sized> Wires<I> {
             };
             self.slots.push(wire);
         }
-        self.instances.push(Instance { kind, start, private });
-        let mut next = outputs.into_iter();
-        Slots::build(&shaped.writes, &mut || next.next().unwrap_or(NO_WIRE))
+        outputs
+    }
+
+    /// Keeps the part that an instance was added with, unless it is the first of its type.
+    fn keep<P: Part>(&mut self, part: &P, (kind, instance): (u32, u32), shaped: &Shaped<P>) {
+        let Some(kept) = &mut self.kept else { return };
+        let count = kept.counts.entry(kind).or_default();
+        *count += 1;
+        if !(2..=KEPT).contains(count) {
+            return;
+        }
+        let own = Shaped::new(part);
+        if (&own.reads, &own.writes, &own.order) == (&shaped.reads, &shaped.writes, &shaped.order) {
+            kept.parts.insert(instance, Arc::new(own));
+        } else {
+            self.fail(LayoutError::Parameters(format!(
+                "instance {instance} was added with a part that is equal to that of type '{}', but has \
+                 other slots: `PartialEq` must compare all fields that slots depend on",
+                part.name()
+            )));
+        }
+    }
+
+    /// The part that an instance was added with, if it was kept.
+    pub(super) fn kept(&self, instance: InstanceId) -> Option<&dyn ErasedPart> {
+        Some(&**self.kept.as_ref()?.parts.get(&to_index(instance.index()))?)
+    }
+
+    /// The handle of a wire for the author.
+    fn handle(&self, number: u32) -> Wire {
+        Wire { number, call: self.call }
+    }
+
+    /// The number of a wire of this call; an error for `build` if another call made it.
+    fn own(&mut self, wire: Wire, what: impl Fn() -> String) -> u32 {
+        if wire.call != self.call {
+            self.fail(LayoutError::Parameters(format!(
+                "{} was made by another call of `wire`: each call must make its own wires, so do not \
+                 keep them in the circuit",
+                what()
+            )));
+            return NO_WIRE;
+        }
+        wire.number
     }
 
     /// The type of a part, which is declared when the first one is added.
@@ -334,7 +423,7 @@ impl<I: ?Sized> Wires<I> {
         kind
     }
 
-    fn special_wire(&mut self, source: Source, is_known: bool) -> Wire {
+    fn special_wire(&mut self, source: Source, is_known: bool) -> u32 {
         let wire = self.push(to_index(self.special.len()) | SPECIAL);
         if wire != NO_WIRE {
             self.special.push(Special { source, is_known });
@@ -342,64 +431,62 @@ impl<I: ?Sized> Wires<I> {
         wire
     }
 
-    fn push(&mut self, origin: u32) -> Wire {
+    fn push(&mut self, origin: u32) -> u32 {
         // More would take the bit `SPECIAL`, and be more than a layout has.
         if self.wires.len() >= LIMIT {
             self.fail(LayoutError::TooMany("wires"));
             return NO_WIRE;
         }
         self.wires.push(Entry { writer: NOBODY, readers: 0, origin });
-        Wire(to_index(self.wires.len() - 1))
+        to_index(self.wires.len() - 1)
     }
 
     /// All wires, in the order in which they were made.
-    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = Wire> + use<I> {
-        (0..to_index(self.wires.len())).map(Wire)
+    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = u32> + use<I> {
+        0..to_index(self.wires.len())
     }
 
-    fn entry(&self, wire: Wire) -> Option<&Entry> {
-        self.wires.get(wire.0 as usize)
+    fn entry(&self, wire: u32) -> Option<&Entry> {
+        self.wires.get(wire as usize)
     }
 
-    fn special(&self, wire: Wire) -> Option<&Special> {
+    fn special(&self, wire: u32) -> Option<&Special> {
         let origin = self.entry(wire)?.origin;
         (origin & SPECIAL != 0).then(|| &self.special[(origin ^ SPECIAL) as usize])
     }
 
     /// The origin of a wire; `None` if there is no such wire.
-    pub(super) fn source(&self, wire: Wire) -> Option<Source> {
+    pub(super) fn source(&self, wire: u32) -> Option<Source> {
         let Entry { writer: instance, origin: slot, .. } = *self.entry(wire)?;
         let special = self.special(wire).map(|special| special.source);
         Some(special.unwrap_or(Source::Written { instance, slot }))
     }
 
     /// Reports whether the value of a wire is known before its writer has run.
-    pub(super) fn is_known(&self, wire: Wire) -> bool {
+    pub(super) fn is_known(&self, wire: u32) -> bool {
         self.special(wire).is_some_and(|special| special.is_known)
     }
 
     /// The instance that writes a wire.
-    pub(super) fn writer(&self, wire: Wire) -> Option<u32> {
+    pub(super) fn writer(&self, wire: u32) -> Option<u32> {
         self.entry(wire).map(|entry| entry.writer).filter(|writer| *writer != NOBODY)
     }
 
     /// The number of slots that read a wire.
-    pub(super) fn readers(&self, wire: Wire) -> u32 {
+    pub(super) fn readers(&self, wire: u32) -> u32 {
         self.entry(wire).map_or(0, |entry| entry.readers)
     }
 
     /// The name of a wire as a public output.
-    pub(super) fn output_name(&self, wire: Wire) -> Option<(&'static str, u64)> {
-        self.outputs.get(&wire.0).copied()
+    pub(super) fn output_name(&self, wire: u32) -> Option<(&'static str, u64)> {
+        self.outputs.get(&wire).copied()
     }
 
-    fn reads(&mut self, wire: Wire, instance: u32) {
+    fn reads(&mut self, wire: u32, instance: u32) {
         if wire == NO_WIRE {
             return;
         }
-        let Some(entry) = self.wires.get_mut(wire.0 as usize) else {
-            return self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
-        };
+        let entry = &mut self.wires[wire as usize];
         entry.readers += 1;
         // Instances are executed in order, so the value would not be known yet.
         if entry.writer >= instance && !self.is_known(wire) {
@@ -411,11 +498,13 @@ impl<I: ?Sized> Wires<I> {
         }
     }
 
-    fn writes(&mut self, wire: Wire, instance: u32) {
+    fn writes(&mut self, wire: u32, instance: u32) {
         let special = self.special(wire).map(|special| special.source);
         let writable = !matches!(special, Some(Source::PublicInput(..) | Source::Constant(_)));
-        let Some(entry) = self.wires.get_mut(wire.0 as usize) else {
-            return self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
+        let Some(entry) = self.wires.get_mut(wire as usize) else {
+            return self.fail(LayoutError::Parameters(format!(
+                "instance {instance} is to write an unused wire: `declare` the wires that it writes"
+            )));
         };
         if writable && entry.writer == NOBODY {
             entry.writer = instance;
@@ -428,9 +517,9 @@ impl<I: ?Sized> Wires<I> {
     }
 
     /// The name of a wire for messages.
-    pub(super) fn name(&self, wire: Wire) -> String {
+    pub(super) fn name(&self, wire: u32) -> String {
         match self.source(wire) {
-            None => format!("{wire:?}"),
+            None => "of an unused slot".to_owned(),
             Some(Source::Declared(name, index) | Source::PublicInput(name, index)) => {
                 WireName(name, index).to_string()
             }

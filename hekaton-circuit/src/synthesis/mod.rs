@@ -1,23 +1,24 @@
 //! From an author's gadgets to one R1CS per type, and to the witness of an instance
 //! (spec: memory-check#variables, memory-check#rows).
 
+pub(crate) mod asserts;
 pub(crate) mod inlining;
-pub(crate) mod labels;
 pub(crate) mod matrix;
+pub(crate) mod places;
 pub(crate) mod r1cs;
 pub(crate) mod stored;
 mod stored_synthesis;
 pub(crate) mod subcircuit;
 pub(crate) mod synthesized;
 
-use crate::buses::ledger::Unfinished;
+use crate::buses::ledger::{Ledger, Unfinished};
 use crate::buses::look_ups::LookUps;
 use crate::buses::mistake::Mistake;
 use crate::execution::PrivateInput;
 use crate::execution::panics::{CircuitPanic, Failure};
 use crate::execution::prepared::PreparedCircuit;
 use crate::interface::{Masking, MemoryChallenges, Preprocessed, SlotAccess};
-use crate::layout::ids::TypeId;
+use crate::layout::ids::{InstanceId, TypeId};
 use crate::memory::prefix::Prefix;
 use crate::memory::variables::VariableLayout;
 use crate::synthesis::matrix::TooLarge;
@@ -35,24 +36,28 @@ use hekaton_arith::Fr;
 #[non_exhaustive]
 pub enum SynthesizeError {
     /// A gadget failed.
-    #[error("synthesis of type '{kind}' failed: {source}")]
+    #[error("synthesis of type '{kind}' failed: {source}{place}")]
     Gadget {
         /// The type.
         kind: String,
         /// The error from arkworks.
         source: SynthesisError,
+        /// The last constraint before the failure, as a sentence of its own; empty if it is not known.
+        place: String,
     },
     /// The author's code asked for a value at setup.
     #[error(
         "synthesis of type '{kind}' asked for the value of a variable: at setup nothing has a \
-         value, so compute values inside the closures of `new_witness` and `new_variable`"
+         value, so compute values inside the closures of `new_witness` and `new_variable`{place}"
     )]
     ValueAtSetup {
         /// The type.
         kind: String,
+        /// The last constraint before the failure, as a sentence of its own; empty if it is not known.
+        place: String,
     },
     /// The author's code asked for a slot that the type does not have.
-    #[error("type '{kind}' has {slots} slots, but synthesize asked for slot {slot}")]
+    #[error("type '{kind}' has {slots} slots, but synthesize asked for slot {slot}{place}")]
     NoSuchSlot {
         /// The type.
         kind: String,
@@ -60,6 +65,8 @@ pub enum SynthesizeError {
         slots: usize,
         /// The slot.
         slot: usize,
+        /// The function that asked, if it is known.
+        place: String,
     },
     /// The author's code asked for an item that the type or the layout does not have.
     #[error("type '{kind}': {why}")]
@@ -205,16 +212,23 @@ pub(crate) struct Synthesis<'a> {
     pub(crate) circuit: &'a PreparedCircuit<'a>,
     pub(crate) kind: TypeId,
     pub(crate) variables: VariableLayout,
+    /// The instance whose own part is synthesized, in checks; `None` for the part of the type.
+    pub(crate) instance: Option<InstanceId>,
 }
 
-impl Synthesis<'_> {
+impl<'a> Synthesis<'a> {
+    /// The part of a type, which all of its instances have.
+    pub(crate) fn new(circuit: &'a PreparedCircuit<'a>, kind: TypeId, masking: Masking) -> Self {
+        Self { circuit, kind, variables: circuit.layout().variables(kind, masking), instance: None }
+    }
+
     /// The name of the type.
     pub(crate) fn name(&self) -> String {
         self.circuit.layout().type_name(self.kind).to_owned()
     }
 
     pub(crate) fn gadget(&self, source: SynthesisError) -> SynthesizeError {
-        SynthesizeError::Gadget { kind: self.name(), source }
+        SynthesizeError::Gadget { kind: self.name(), source, place: String::new() }
     }
 
     /// Adds the memory check, runs the author's `synthesize`, and checks its allocations.
@@ -231,6 +245,7 @@ impl Synthesis<'_> {
         let cs = subcircuit.cs();
         let end = AuthorEnd { variables: cs.num_witness_variables(), rows: cs.num_constraints() };
         let mut ledger = subcircuit.ledger().borrow_mut();
+        self.check_accesses(&ledger)?;
         let layout = self.variables.with(ledger.shape(self.variables.shape()));
         ledger.finish(&cs, &self.variables, prefix).map_err(|unfinished| match unfinished {
             Unfinished::Synthesis(error) => {
@@ -243,8 +258,64 @@ impl Synthesis<'_> {
         Ok(Synthesized::new(subcircuit, layout, Some(end)))
     }
 
+    /// Checks that the type makes all accesses to memories that the layout declares: the times of the next
+    /// subcircuits begin after the declared ones.
+    fn check_accesses(&self, ledger: &Ledger) -> Result<(), SynthesizeError> {
+        for place in self.circuit.layout().ram_places(self.kind) {
+            let (made, declared) = (ledger.accesses(place.ram), place.accesses);
+            if made != declared {
+                let mistake = Mistake::FewAccesses { index: place.ram.0.index(), made, declared };
+                return Err(self.mistaken(self.name(), &mistake, String::new()));
+            }
+        }
+        Ok(())
+    }
+
     /// [`run`](Self::run) without the rows of the memory check in circuits with buses.
     pub(crate) fn run_author(
+        &self,
+        mode: SynthesisMode,
+        prefix: Option<&Prefix>,
+        private: Option<&PrivateInput>,
+    ) -> Result<Subcircuit, SynthesizeError> {
+        self.run_once(mode, prefix, private).map_err(|error| match error {
+            SynthesizeError::Gadget { kind, source, .. } => {
+                SynthesizeError::Gadget { kind, source, place: self.locate(mode, prefix, private) }
+            }
+            SynthesizeError::ValueAtSetup { kind, .. } => {
+                SynthesizeError::ValueAtSetup { kind, place: self.locate(mode, prefix, private) }
+            }
+            error => error,
+        })
+    }
+
+    /// Describes the last of the author's constraints before the failure of a synthesis, which is repeated for this:
+    /// gadgets' own errors say nothing of their place.
+    fn locate(
+        &self,
+        mode: SynthesisMode,
+        prefix: Option<&Prefix>,
+        private: Option<&PrivateInput>,
+    ) -> String {
+        let mode = match mode {
+            SynthesisMode::Setup => mode,
+            // Provers make no rows.
+            SynthesisMode::Prove { .. } => {
+                SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false }
+            }
+        };
+        // The first run counts the constraints, the second one records the place of the last.
+        let run = || drop(self.run_once(mode, prefix, private));
+        let ((), counted) = places::recorded([], run);
+        let before = if self.circuit.layout().has_buses() { 0 } else { self.variables.rows() };
+        let Some(own) = counted.made.checked_sub(before + 1) else {
+            return "; it failed before its first constraint".into();
+        };
+        let ((), found) = places::recorded([counted.made - 1], run);
+        format!("; it failed after its constraint {own}:\n{}", found.of(counted.made - 1))
+    }
+
+    fn run_once(
         &self,
         mode: SynthesisMode,
         prefix: Option<&Prefix>,
@@ -256,7 +327,8 @@ impl Synthesis<'_> {
         cs.set_mode(mode);
         let layout = self.circuit.layout();
         let subcircuit = Subcircuit::begin(&cs, layout, self.kind, &self.variables, prefix)
-            .map_err(|source| self.gadget(source))?;
+            .map_err(|source| self.gadget(source))?
+            .of_instance(self.instance);
         self.circuit
             .call_synthesize(&subcircuit, private)
             .map_err(|failure| self.failure(failure, subcircuit.first_mistake(), mode))?;
@@ -276,31 +348,39 @@ impl Synthesis<'_> {
     fn failure(
         &self,
         failure: Failure<SynthesisError>,
-        mistake: Option<Mistake>,
+        mistake: Option<(Mistake, String)>,
         mode: SynthesisMode,
     ) -> SynthesizeError {
         let kind = self.name();
         let source = match (failure, mistake) {
             (Failure::Panicked(panic), _) => return SynthesizeError::Panic { kind, panic },
-            (Failure::Returned(_), Some(mistake)) => return self.mistaken(kind, &mistake),
+            (Failure::Returned(_), Some((mistake, place))) => {
+                return self.mistaken(kind, &mistake, place);
+            }
             (Failure::Returned(source), None) => source,
         };
+        let place = String::new();
         match (source, mode) {
             (SynthesisError::AssignmentMissing, SynthesisMode::Setup) => {
-                SynthesizeError::ValueAtSetup { kind }
+                SynthesizeError::ValueAtSetup { kind, place }
             }
-            (source, _) => SynthesizeError::Gadget { kind, source },
+            (source, _) => SynthesizeError::Gadget { kind, source, place },
         }
     }
 
-    /// Turns a mistake into an error that names it: gadgets' own errors carry no text.
-    fn mistaken(&self, kind: String, mistake: &Mistake) -> SynthesizeError {
+    /// Turns a mistake into an error that names it and the function that made it: gadgets' own errors carry no text.
+    fn mistaken(&self, kind: String, mistake: &Mistake, place: String) -> SynthesizeError {
         if let Mistake::Slot(slot) = *mistake {
             let slots = self.variables.author_slots();
-            return SynthesizeError::NoSuchSlot { kind, slots, slot };
+            return SynthesizeError::NoSuchSlot { kind, slots, slot, place };
         }
-        let why = mistake.describe(self.circuit.layout(), self.variables.shape());
+        let why = mistake.describe(self.circuit.layout(), self.variables.shape()) + &place;
         SynthesizeError::Bus { kind, why }
+    }
+
+    /// The R1CS, synthesized without a witness.
+    pub(crate) fn r1cs(&self) -> Result<R1cs, SynthesizeError> {
+        self.matrices(&self.run(SynthesisMode::Setup, None, None)?)
     }
 
     /// The matrices of the result of [`Self::run`].
@@ -344,11 +424,7 @@ impl PreparedCircuit<'_> {
     pub fn r1cs(&self, kind: TypeId, masking: Masking) -> Result<R1cs, SynthesizeError> {
         let r1cs = match self.stored() {
             Some(stored) => self.stored_r1cs(stored, kind, masking)?,
-            None => {
-                let variables = self.layout().variables(kind, masking);
-                let synthesis = Synthesis { circuit: self, kind, variables };
-                synthesis.matrices(&synthesis.run(SynthesisMode::Setup, None, None)?)?
-            }
+            None => Synthesis::new(self, kind, masking).r1cs()?,
         };
         // A forgotten equality leaves the value of a slot to the prover.
         let mut unused = r1cs.unconstrained_slots().into_iter();
@@ -379,8 +455,7 @@ impl PreparedCircuit<'_> {
         }
         let mode =
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
-        let variables = self.layout().variables(kind, masking);
-        let synthesis = Synthesis { circuit: self, kind, variables };
+        let synthesis = Synthesis::new(self, kind, masking);
         let made = synthesis.run(mode, Some(prefix), Some(private))?;
         let shape = |found| SynthesizeError::Shape { kind: synthesis.name(), expected, found };
         let z = made.into_assignment().ok_or_else(|| shape(0))?;
@@ -408,8 +483,7 @@ impl PreparedCircuit<'_> {
     ) -> Result<(Vec<Fr>, LookUps), SynthesizeError> {
         let mode =
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
-        let variables = self.layout().variables(kind, masking);
-        let synthesis = Synthesis { circuit: self, kind, variables };
+        let synthesis = Synthesis::new(self, kind, masking);
         // The rows of entries are not needed: they follow the author's code and mark nothing.
         let subcircuit = synthesis.run_author(mode, Some(prefix), Some(private))?;
         let (indices, asked) = {

@@ -36,8 +36,10 @@ pub enum R1csDifference {
         /// Found.
         found: [usize; 2],
     },
-    /// The first row that differs; it may be missing in one of the two.
+    /// The first of the author's constraints that differs, counted from 0; it may be missing in one of the two.
     Row(usize),
+    /// The first row of the memory check that differs.
+    MemoryRow(usize),
     /// All rows are equal, but the number of variables differs.
     Variables(usize, usize),
 }
@@ -51,7 +53,12 @@ impl std::fmt::Display for R1csDifference {
                 "{marked} marked values and {entries} bus entries there, {} and {} here",
                 found[0], found[1]
             ),
-            Self::Row(row) => write!(f, "the first constraint that differs is {row}"),
+            Self::Row(row) => {
+                write!(f, "the first constraint that differs is {row}, counted from 0")
+            }
+            Self::MemoryRow(row) => {
+                write!(f, "the first row that differs is {row}, of the memory check")
+            }
             Self::Variables(expected, found) => {
                 write!(f, "{expected} variables there, {found} here")
             }
@@ -60,6 +67,11 @@ impl std::fmt::Display for R1csDifference {
 }
 
 impl R1csDifference {
+    /// The difference of two types of this shape whose first different row is `row`.
+    pub fn of_row(layout: &VariableLayout, row: usize) -> Self {
+        layout.author_row(row).map_or(Self::MemoryRow(row), Self::Row)
+    }
+
     /// The difference between the shapes for buses of two types.
     pub fn of_shapes(expected: &VariableLayout, found: &VariableLayout) -> Option<Self> {
         let counts = |layout: &VariableLayout| [layout.shape().marked, layout.shape().entries];
@@ -161,7 +173,7 @@ impl R1cs {
         };
         let same = |i: usize| mine.iter().zip(&theirs).all(|sides| same_side(sides, i));
         match (0..rows).find(|i| !same(*i)) {
-            Some(i) => Some(R1csDifference::Row(i)),
+            Some(i) => Some(R1csDifference::of_row(&self.layout, i)),
             None if self.variables != found.variables => {
                 Some(R1csDifference::Variables(self.variables, found.variables))
             }
@@ -224,13 +236,13 @@ mod tests {
         other[0][0][1].0 = Fr::from(5u64);
         let other = r1cs(other);
         assert_ne!(a.digest(), other.digest());
-        assert_eq!(a.first_difference(&other), Some(R1csDifference::Row(0)));
+        assert_eq!(a.first_difference(&other), Some(R1csDifference::MemoryRow(0)));
         let mut longer = a.matrices.to_rows();
         longer.iter_mut().for_each(|m| m.push(vec![one(1, 0)]));
         let longer = r1cs(longer);
         assert_ne!(a.digest(), longer.digest());
-        assert_eq!(a.first_difference(&longer), Some(R1csDifference::Row(1)));
-        assert_eq!(longer.first_difference(&a), Some(R1csDifference::Row(1)));
+        assert_eq!(a.first_difference(&longer), Some(R1csDifference::Row(0)));
+        assert_eq!(longer.first_difference(&a), Some(R1csDifference::Row(0)));
         let wider = R1cs { variables: 7, ..a.clone() };
         assert_ne!(a.digest(), wider.digest());
         assert_eq!(a.first_difference(&wider), Some(R1csDifference::Variables(6, 7)));

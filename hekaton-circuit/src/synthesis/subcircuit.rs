@@ -4,10 +4,11 @@
 use crate::buses::ledger::{BusValue, Ledger, value};
 use crate::buses::library::{BusKind, BusSpec};
 use crate::buses::mistake::Mistake;
-use crate::layout::ids::{BusId, RamId, TableId, TypeId, to_index};
+use crate::layout::ids::{BusId, InstanceId, RamId, TableId, TypeId, to_index};
 use crate::layout::{Layout, RamPlace};
 use crate::memory::prefix::Prefix;
 use crate::memory::variables::VariableLayout;
+use crate::synthesis::places;
 use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
 use ark_relations::gr1cs::{ConstraintSystemRef, SynthesisError};
 use hekaton_arith::Fr;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Subcircuit {
     kind: TypeId,
+    /// The instance whose own part is synthesized, in checks.
+    instance: Option<InstanceId>,
     cs: ConstraintSystemRef<Fr>,
     slots: Vec<FpVar<Fr>>,
     parameters: Vec<FpVar<Fr>>,
@@ -62,6 +65,16 @@ impl Subcircuit {
             .borrow()
             .and_then(|cs| cs.cache_map.borrow_mut().remove(&std::any::TypeId::of::<Self>()));
         drop(attached);
+    }
+
+    /// The same for an instance whose own part is to be synthesized.
+    pub(crate) fn of_instance(self, instance: Option<InstanceId>) -> Self {
+        Self { instance, ..self }
+    }
+
+    /// The instance whose own part is synthesized; `None` outside of checks.
+    pub(crate) fn instance(&self) -> Option<InstanceId> {
+        self.instance
     }
 
     /// The type of the subcircuit.
@@ -209,12 +222,13 @@ impl Subcircuit {
 
     /// Remembers a mistake of the author, because gadgets' errors carry no text.
     pub(crate) fn mistake(&self, mistake: Mistake) -> SynthesisError {
-        self.ledger.borrow_mut().mistake.get_or_insert(mistake);
+        let first = &mut self.ledger.borrow_mut().mistake;
+        first.get_or_insert_with(|| (mistake, places::asked_here()));
         SynthesisError::Unsatisfiable
     }
 
-    /// The first mistake of the author.
-    pub(crate) fn first_mistake(&self) -> Option<Mistake> {
+    /// The first mistake of the author, and the function that made it.
+    pub(crate) fn first_mistake(&self) -> Option<(Mistake, String)> {
         self.ledger.borrow().mistake.clone()
     }
 
@@ -247,6 +261,7 @@ impl Subcircuit {
         };
         let subcircuit = Self {
             kind,
+            instance: None,
             cs: cs.clone(),
             slots: (0..variables.author_slots()).map(slot).collect(),
             parameters: variables.parameters().map(fixed).collect(),

@@ -56,17 +56,6 @@ impl Synthesized {
         }))
     }
 
-    /// The row, as it was made, of a constraint.
-    pub(crate) fn made_row(&self, constraint: usize) -> usize {
-        match self.author {
-            None => constraint,
-            Some(end) => match constraint.checked_sub(self.layout.rows()) {
-                Some(own) => own,
-                None => end.rows + constraint,
-            },
-        }
-    }
-
     /// The values of all variables.
     pub(crate) fn assignment(&self) -> Result<Vec<Fr>, SynthesisError> {
         let mut made = self.cs.instance_assignment()?;

@@ -208,7 +208,7 @@ fn first_difference(key: &ProvingKey, r1cs: &R1cs) -> Result<Option<R1csDifferen
     key.matrices_used();
     Ok(match differs {
         _ if shapes.is_some() => shapes,
-        Some(row) => Some(R1csDifference::Row(row)),
+        Some(row) => Some(R1csDifference::of_row(&r1cs.layout, row)),
         None if key.variables() != r1cs.variables => {
             Some(R1csDifference::Variables(key.variables(), r1cs.variables))
         }

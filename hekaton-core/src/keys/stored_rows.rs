@@ -1,7 +1,7 @@
 //! The constraints that keys of an imported circuit have, for a comparison with its source.
 
 use crate::keys::{CircuitMismatch, ProverKeys};
-use crate::mirage::{ProvingKey, check_type};
+use crate::mirage::{ProvingKey, check_type_with};
 use hekaton_circuit::prover::{Matrices, Matrix, Rows, VariableLayout};
 use hekaton_circuit::{Fr, Masking, R1cs};
 
@@ -25,7 +25,7 @@ pub fn stored_constraints(
     let masking = Masking::new(keys.verifying.zero_knowledge);
     let (key, promised) = (&keys.types[kind], &keys.verifying.types[kind]);
     let r1cs = r1cs_of(key, masking)?;
-    check_type(&r1cs)?;
+    check_type_with(&r1cs, &[])?;
     if r1cs.digest() != promised.r1cs {
         return Err(CircuitMismatch::Digest { kind: r1cs.name });
     }
@@ -33,7 +33,7 @@ pub fn stored_constraints(
     let local = |(coefficient, variable): (Fr, usize)| {
         let local = match variable {
             VariableLayout::ONE => 0,
-            // `check_type` leaves nothing else: slots without masks, and own variables.
+            // `check_type_with` leaves nothing else: slots without masks, and own variables.
             variable => match layout.slot_of(variable) {
                 Some(slot) => 1 + slot,
                 None => 1 + layout.author_slots() + (variable - layout.len()),

@@ -5,25 +5,21 @@
 //! multiplicative randomizer instead of two additive ones), and the quotient is taken on a coset
 //! where the vanishing polynomial is -2, so four Fourier transforms are enough.
 
-mod asserts;
 mod key;
 mod prover;
 mod queries;
 mod setup;
 mod verifier;
 
-pub use asserts::{TypeError, check_type_with};
+pub use hekaton_circuit::prover::{TypeError, check_type_with};
 pub use key::{Elements, ProvingKey, SparseQuery};
 pub use prover::{MirageProof, Sums, Unsatisfied, WitnessCheck};
 pub use queries::Queries;
 pub use setup::wipe_stacks;
 pub use verifier::{MirageInstance, MirageVerifier};
 
-#[cfg(test)]
-pub(crate) use asserts::{VariablePartition, check_rank};
-pub(crate) use asserts::{check_secrets, check_type};
 pub(crate) use key::BusCounts;
 #[cfg(test)]
 pub(crate) use prover::prove;
 pub(crate) use prover::{Blinding, ProverError, commit, finish, sum_of_committed, sums};
-pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type};
+pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, check_secrets, setup_type};

@@ -1,6 +1,5 @@
 //! Setup of one type (spec: mirage#setup).
 
-use super::asserts::{TypeError, VariablePartition};
 use super::key::Elements;
 use super::queries::Queries;
 use crate::keys::Sections;
@@ -9,7 +8,7 @@ use hekaton_arith::{
     Domain, FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, batch_invert, pairing, powers,
 };
 use hekaton_circuit::R1cs;
-use hekaton_circuit::prover::Matrix;
+use hekaton_circuit::prover::{Matrix, TypeError, VariablePartition};
 use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -101,6 +100,26 @@ fn columns(matrix: &Matrix<'_>, lagrange: &[Fr], variables: usize) -> Vec<Fr> {
         }
     }
     out
+}
+
+/// Checks that delta_c, eta_c and gamma are pairwise distinct and that no secret is zero
+/// (spec: mirage#asserts).
+///
+/// One delta or eta shared by two types is a total break: an L query of one could stand in a proof
+/// of the other.
+pub(crate) fn check_secrets(shared: &[Fr], delta_eta: &[Fr], gamma: Fr) -> Result<(), TypeError> {
+    if shared.iter().chain(delta_eta).chain([&gamma]).any(Zero::is_zero) {
+        return Err(TypeError::Secrets("one of the secrets is zero"));
+    }
+    let mut all =
+        zeroize::Zeroizing::new(delta_eta.iter().copied().chain([gamma]).collect::<Vec<Fr>>());
+    all.sort_unstable();
+    if all.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(TypeError::Secrets(
+            "gamma and the delta and eta of all types are not pairwise distinct",
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the inverses of delta, eta, gamma, kappa, t (t + 2) and 2, where `t = tau^N_c - 1`.

@@ -3,8 +3,8 @@
 
 use crate::keys::{AggregationKey, KeyFileError, ProverKeys, Sections};
 use crate::mirage::{
-    Bases, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type_with,
-    setup_type, wipe_stacks,
+    Bases, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, setup_type,
+    wipe_stacks,
 };
 use crate::pool::LocalEngine;
 use crate::protocol::key_sink::KeySink;
@@ -325,15 +325,8 @@ pub(super) fn setup_types<E>(
         types.zip(&secrets.types).zip(wiring.types.iter().zip(counts))
     {
         let r1cs = synthesized?;
-        // The rows of the memory check are in place, and D binds every committed wire
-        // (spec: memory-check#asserts, memory-check#rank, buses#asserts).
-        check_type_with(&r1cs, &wiring.buses)?;
-        let shape = r1cs.layout.shape();
-        let found = (shape.buses, shape.parameters, shape.pairs, r1cs.layout.slots());
-        // Lists of other lengths than those of the variables would be cut to the shorter one.
-        if found != (!wiring.buses.is_empty(), spec.parameters, spec.pairs, spec.slots) {
-            return Err(TypeError::Layout { kind: r1cs.name }.into());
-        }
+        // spec: memory-check#asserts, memory-check#rank, buses#asserts
+        wiring.check_type(logs.len(), &r1cs)?;
         progress(&format!("type '{}': {} constraints", r1cs.name, r1cs.constraints()));
         let (digest, layout) = (r1cs.digest(), r1cs.layout);
         let output = setup_type(r1cs, &secrets.shared, kind, bases)?;

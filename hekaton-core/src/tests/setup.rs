@@ -2,12 +2,12 @@
 
 use super::bench::{Squares, squares};
 use crate::keys::AggregationKey;
-use crate::mirage::{TypeError, VariablePartition, check_rank, check_secrets, check_type};
+use crate::mirage::{TypeError, check_secrets, check_type_with};
 use crate::protocol::{Secrets, SetupError, SetupOptions, setup, setup_wiring};
 use crate::verifier::verifying_key::VerifyingKey;
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
-use hekaton_circuit::prover::{Matrices, VariableLayout, Wiring};
+use hekaton_circuit::prover::{Matrices, VariableLayout, VariablePartition, Wiring, check_rank};
 use hekaton_circuit::{
     Circuit, InstanceId, Layout, LayoutBuilder, LayoutError, Masking, PreparedCircuit, PublicWire,
     R1cs, SlotAccess, WireName, Writer,
@@ -212,7 +212,7 @@ fn with_rows(r1cs: &R1cs, [a, b, c]: Lists) -> R1cs {
 #[test]
 fn a11_unbound_committed_wires() {
     let good = r1cs();
-    assert_eq!(check_type(&good), Ok(()));
+    assert_eq!(check_type_with(&good, &[]), Ok(()));
     let v = good.layout.committed().start;
     // Without their fingerprint rows the wires are bound only by what the author wrote.
     let bare = |rows: Vec<Vec<(Fr, usize)>>| {
@@ -258,7 +258,7 @@ fn rows_of_the_memory_check() {
     let refuse = |change: &dyn Fn(&mut Lists)| {
         let mut bad = good.matrices.to_rows();
         change(&mut bad);
-        check_type(&with_rows(&good, bad)).unwrap_err()
+        check_type_with(&with_rows(&good, bad), &[]).unwrap_err()
     };
     let one = Fr::ONE;
     assert!(matches!(refuse(&|r| r[2][0].push((one, 0))), TypeError::Row { row: 0, .. }));
@@ -309,7 +309,7 @@ fn rows_of_the_memory_check() {
         variables: 3,
         matrices: Matrices::new([&[], &[], &[]]).unwrap(),
     };
-    assert!(matches!(check_type(&empty), Err(TypeError::Row { row: 0, .. })));
+    assert!(matches!(check_type_with(&empty, &[]), Err(TypeError::Row { row: 0, .. })));
 }
 
 /// Adversarial test 29: setup asked to share a delta or an eta, with a zero secret, or with e in

@@ -8,8 +8,7 @@ use crate::imported;
 use crate::options::Check;
 use crate::public_values;
 use hekaton_circuit::{
-    CheckError, CheckOptions, CheckReport, Masking, PublicWire, SynthesizeError, Violation,
-    check_with,
+    CheckOptions, CheckReport, Masking, PublicWire, Violation, check_with,
 };
 use hekaton_terminal::exit::{self, Failure};
 use hekaton_terminal::output::{self, Inputs};
@@ -61,12 +60,7 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
     let ran = checked.map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED))?;
     let (mut report, public) = ran.map_err(|e| {
         // A circuit that is wrong for every input is refused, like a violated constraint.
-        let code = match e {
-            CheckError::Differs { .. }
-            | CheckError::MarkedDepends { .. }
-            | CheckError::Type(SynthesizeError::UnconstrainedSlot { .. }) => exit::REFUSED,
-            _ => exit::FAILED,
-        };
+        let code = if e.is_refusal() { exit::REFUSED } else { exit::FAILED };
         Failure::new(code, e)
     })?;
     refuse_violations(&report, &name)?;

@@ -1,10 +1,12 @@
 //! The checks by which setup refuses unsound types (spec: memory-check#asserts, mirage#asserts):
 //! errors, not debug assertions.
 
+use crate::memory::variables::VariableLayout;
+use crate::memory::wiring::Wiring;
+use crate::synthesis::matrix::Matrix;
+use crate::synthesis::r1cs::R1cs;
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
-use hekaton_circuit::R1cs;
-use hekaton_circuit::prover::{Matrix, VariableLayout};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -125,16 +127,20 @@ pub enum TypeError {
 
 /// The parts of a type's variables, which determine their queries (spec: mirage#parts).
 #[derive(Clone, Debug)]
-pub(crate) struct VariablePartition {
-    pub(crate) public: Range<usize>,
-    pub(crate) committed: Range<usize>,
-    pub(crate) e: usize,
+pub struct VariablePartition {
+    /// The public variables, in IC.
+    pub public: Range<usize>,
+    /// The committed variables, in the query of D.
+    pub committed: Range<usize>,
+    /// The variable e, which has an element of its own.
+    pub e: usize,
     /// The variables of the L query.
-    pub(crate) aux: Range<usize>,
+    pub aux: Range<usize>,
 }
 
 impl VariablePartition {
-    pub(crate) fn new(r1cs: &R1cs) -> Self {
+    /// The parts of a type's variables.
+    pub fn new(r1cs: &R1cs) -> Self {
         let layout = &r1cs.layout;
         Self {
             public: layout.public(),
@@ -146,7 +152,10 @@ impl VariablePartition {
 
     /// Checks that every variable is in exactly one part. In particular e must not be in the L
     /// query: it could be shifted through C and would be a free mask that repairs any sum.
-    pub(crate) fn check(&self, kind: &str, variables: usize) -> Result<(), TypeError> {
+    ///
+    /// # Errors
+    /// Fails if a variable is in no part, or in several.
+    pub fn check(&self, kind: &str, variables: usize) -> Result<(), TypeError> {
         for variable in 0..variables {
             let parts = usize::from(self.public.contains(&variable))
                 + usize::from(self.committed.contains(&variable))
@@ -226,7 +235,7 @@ fn name_of(layout: &VariableLayout, variable: usize) -> String {
         v if v == layout.sum() => "the sum e".into(),
         v if layout.inverses().contains(&v) => "an inverse of the memory check".into(),
         v if layout.scaled().contains(&v) => "a scaled value".into(),
-        v => format!("variable {v}, which is not committed: mark it with commit"),
+        v => format!("own variable {}, which is not committed: mark it", v - layout.len()),
     }
 }
 
@@ -283,7 +292,7 @@ fn check_bus_rows(r1cs: &R1cs, buses: &[String]) -> Result<(), TypeError> {
         // Tags are 1, 2, ...: 0 is that of slots, and any other one has no owner.
         let bus = buses.iter().zip(1u32..).find(|(_, number)| Fr::from(*number) == tag);
         let Some((bus, _)) = bus else {
-            return error("", format!("no bus has the tag {}", hekaton_circuit::show(&tag)));
+            return error("", format!("no bus has the tag {}", crate::text::show(&tag)));
         };
         let bus = format!(" of bus '{bus}'");
         if let Some((_, v)) = c.terms(row).find(|(_, v)| !is_fixed(layout, *v)) {
@@ -350,16 +359,32 @@ fn check_reserved(r1cs: &R1cs) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// Checks all asserts on the R1CS of a type of a circuit without buses (spec: memory-check#asserts).
-pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
-    check_type_with(r1cs, &[])
+impl Wiring {
+    /// Checks the R1CS of the type with this number, as [`Layout::type_index`](crate::Layout::type_index)
+    /// counts types: all that setup requires of a type, so `check` and setup both ask here.
+    ///
+    /// # Errors
+    /// Fails if the type breaks a rule, or was synthesized for another layout; the error is the first
+    /// rule.
+    pub fn check_type(&self, index: usize, r1cs: &R1cs) -> Result<(), TypeError> {
+        // The rows of the memory check are in place, and D binds every committed wire
+        // (spec: memory-check#asserts, memory-check#rank, buses#asserts).
+        check_type_with(r1cs, &self.buses)?;
+        let (shape, spec) = (r1cs.layout.shape(), &self.types[index]);
+        let found = (shape.buses, shape.parameters, shape.pairs, r1cs.layout.slots());
+        // Lists of other lengths than those of the variables would be cut to the shorter one.
+        match found == (!self.buses.is_empty(), spec.parameters, spec.pairs, spec.slots) {
+            true => Ok(()),
+            false => Err(TypeError::Layout { kind: r1cs.name.clone() }),
+        }
+    }
 }
 
 /// Checks all asserts on the R1CS of a type (spec: memory-check#asserts, buses#asserts) of a circuit
 /// with buses of these names.
 ///
 /// # Errors
-/// The first rule that the type breaks.
+/// Fails if the type breaks a rule; the error is the first one.
 pub fn check_type_with(r1cs: &R1cs, buses: &[String]) -> Result<(), TypeError> {
     let kind = || r1cs.name.clone();
     let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
@@ -377,7 +402,10 @@ pub fn check_type_with(r1cs: &R1cs, buses: &[String]) -> Result<(), TypeError> {
 
 /// Checks that the matrix of R1CS coefficients of the committed variables has full column rank;
 /// else D would not bind its wires (spec: memory-check#rank).
-pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
+///
+/// # Errors
+/// Fails if a committed variable is in no row, or its column is a combination of others.
+pub fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
     let committed = r1cs.layout.committed();
     // One column per committed variable: (matrix, row) -> coefficient.
     let mut columns: Vec<Column> = vec![BTreeMap::new(); committed.len()];
@@ -423,26 +451,6 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
         };
         column.values_mut().for_each(|k| *k *= inverse);
         reduced.push((pivot, column));
-    }
-    Ok(())
-}
-
-/// Checks that delta_c, eta_c and gamma are pairwise distinct and that no secret is zero
-/// (spec: mirage#asserts).
-///
-/// One delta or eta shared by two types is a total break: an L query of one could stand in a proof
-/// of the other.
-pub(crate) fn check_secrets(shared: &[Fr], delta_eta: &[Fr], gamma: Fr) -> Result<(), TypeError> {
-    if shared.iter().chain(delta_eta).chain([&gamma]).any(Zero::is_zero) {
-        return Err(TypeError::Secrets("one of the secrets is zero"));
-    }
-    let mut all =
-        zeroize::Zeroizing::new(delta_eta.iter().copied().chain([gamma]).collect::<Vec<Fr>>());
-    all.sort_unstable();
-    if all.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(TypeError::Secrets(
-            "gamma and the delta and eta of all types are not pairwise distinct",
-        ));
     }
     Ok(())
 }
