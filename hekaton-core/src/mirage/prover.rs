@@ -22,8 +22,19 @@ pub struct MirageProof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("constraint {constraint} does not hold")]
 pub struct Unsatisfied {
-    /// Index of the first constraint that fails.
+    /// Index of the first constraint that fails, in the R1CS with the rows of the memory check.
     pub constraint: usize,
+}
+
+impl Unsatisfied {
+    /// Describes the constraint by its number among the author's own, which follow `memory_rows` rows of the memory
+    /// check.
+    pub(crate) fn describe(&self, memory_rows: usize) -> String {
+        match self.constraint.checked_sub(memory_rows) {
+            Some(own) => format!("constraint {own}, counted from 0, does not hold"),
+            None => format!("row {} of the memory check does not hold", self.constraint),
+        }
+    }
 }
 
 /// A prover's choice to check its witness against the constraints before it proves, or to skip the

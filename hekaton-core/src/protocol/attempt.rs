@@ -17,6 +17,10 @@ use crate::verifier::transcript::Sponge;
 use hekaton_circuit::Masking;
 use std::time::Instant;
 
+/// The number of times that marked values are computed again: values in one of two orders are the same in all calls once
+/// in 256 times.
+const REPEATS: usize = 8;
+
 /// One attempt, with its own randomness.
 pub(crate) struct Attempt<'a, E> {
     pub(crate) session: &'a Session<'a, E>,
@@ -139,9 +143,12 @@ impl<'a, E: Engine> Attempt<'a, E> {
             responses.map_err(|error| self.check_pole(error, Some(committed.prove_round())))?;
         // An answer with another mark than that of the commitment is a fault of one of the two rounds, or
         // of the circuit: then it comes out the same again (spec: distributed#repair).
-        while let Some(instance) = differing_mark(commitments, &responses.list)
-            && self.repair(round, &[instance], commitments, &mut responses)?
-        {}
+        while let Some(instance) = differing_mark(commitments, &responses.list) {
+            self.check_determinism(round, instance)?;
+            if !self.repair(round, &[instance], commitments, &mut responses)? {
+                break;
+            }
+        }
         let proven = committed.proven(responses.list.clone())?;
         self.session.phase_end(Phase::Prove, since, responses.bytes)?;
         Ok((responses, proven))
@@ -190,6 +197,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
             // All proofs were made under the challenges of this commitment: the attempt cannot be
             // saved, and another one draws new randomness (spec: zero-knowledge#restart).
             if commitment != commitments[instance] {
+                self.check_determinism(&prove, instance)?;
                 self.session.give_up_maker(Phase::Commit, instance);
                 return Err(ProveError::WrongCommitment {
                     instance,
@@ -212,6 +220,20 @@ impl<'a, E: Engine> Attempt<'a, E> {
             ));
         }
         Ok(!replaced.is_empty())
+    }
+
+    /// Checks that the marked values of a subcircuit, whose answers contradict each other, are the same whenever this
+    /// process computes them. If they are, its answers contradict each other because of a fault.
+    fn check_determinism(&self, round: &Round<'_>, instance: usize) -> Result<(), ProveError> {
+        let job = || self.coordinator.prove_job(instance, self.randomness);
+        let first = job()?;
+        for _ in 0..REPEATS {
+            if let Some(marked) = round.worker.first_other([&first, &job()?])? {
+                let kind = self.coordinator.type_name(instance).to_owned();
+                return Err(ProveError::NotDeterministic { instance, kind, marked });
+            }
+        }
+        Ok(())
     }
 
     /// Reports whether a table has committed to multiplicities other than those that this process

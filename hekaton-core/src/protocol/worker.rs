@@ -21,7 +21,7 @@ use hekaton_circuit::{
 #[non_exhaustive]
 pub enum WorkerError {
     /// The witness does not satisfy the constraints.
-    #[error("instance {instance} of type '{kind}': {source}")]
+    #[error("instance {instance} of type '{kind}': {}", .source.describe(*.memory_rows))]
     Unsatisfied {
         /// The instance.
         instance: usize,
@@ -29,6 +29,8 @@ pub enum WorkerError {
         kind: String,
         /// The constraint that fails.
         source: Unsatisfied,
+        /// The number of rows of the memory check, which come before the author's constraints.
+        memory_rows: usize,
     },
     /// Synthesis failed.
     #[error("instance {instance}: {source}")]
@@ -155,6 +157,13 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// The first marked value of a subcircuit that differs between two jobs of it; `None` if they are the same.
+    pub(crate) fn first_other(self, jobs: [&Job; 2]) -> Result<Option<usize>, WorkerError> {
+        let [(first, _), (second, _)] =
+            [self.marked(self.key(jobs[0])?, jobs[0])?, self.marked(self.key(jobs[1])?, jobs[1])?];
+        Ok(first.iter().zip(&second).position(|(first, second)| first != second))
+    }
+
     /// The marked values and the look-ups of a subcircuit, from a synthesis under challenges of its
     /// own: those of the proof do not exist yet, and must not matter (spec: buses#commit-round).
     fn marked(self, key: &ProvingKey, job: &Job) -> Result<(Vec<Fr>, LookUps), WorkerError> {
@@ -249,7 +258,8 @@ impl CommittedSubcircuit<'_> {
         let e = z[layout.sum()];
         let (sums, device) = worker.sums(key, z, &round.memory.b).map_err(|e| match e {
             mirage::ProverError::Unsatisfied(source) => {
-                WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
+                let (kind, memory_rows) = (key.name().to_owned(), layout.rows());
+                WorkerError::Unsatisfied { instance, kind, source, memory_rows }
             }
             mirage::ProverError::Key(e) => e.into(),
         })?;

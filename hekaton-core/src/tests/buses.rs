@@ -28,7 +28,7 @@ use hekaton_circuit::{
     SynthesizeError, check,
 };
 use hekaton_testing::{Shop, Shopping};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 
@@ -589,6 +589,48 @@ fn a75_marked_value_depends_on_a_challenge() {
             ),
         }
     }
+}
+
+/// Marked values in the order of a map, which the prover took for a hardware fault. Guards: `check_determinism`; without it,
+/// the error is another one.
+#[test]
+fn values_by_chance_are_no_hardware_fault() {
+    let circuit = Closures::<()>::new(
+        |layout| {
+            layout.bus("bus");
+            let wire = layout.public_output("y", 0);
+            let kind = layout.subcircuit_type("chance", 1);
+            let instance = layout.instance(kind);
+            layout.write(instance, 0, wire);
+            Ok(vec![wire])
+        },
+        |wires, values| {
+            values.set(wires[0], Fr::from(1u64));
+            Ok(())
+        },
+        |_| Ok(()),
+        |s, _| {
+            let bus = s.bus(bus_of(0))?;
+            let map: HashMap<u64, ()> = (0..20).map(|key| (key, ())).collect();
+            for key in map.keys() {
+                let marked = s.commit(|| Ok(Fr::from(*key)))?;
+                bus.add(&FpVar::zero(), &marked, &FpVar::one())?;
+                bus.add(&FpVar::zero(), &marked, &FpVar::one().negate()?)?;
+            }
+            let one = s.slot(0)?;
+            one.mul_equals(one, one)
+        },
+    );
+    let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(&circuit, &engine, &SetupOptions::new("test").insecure_seed(1)).unwrap();
+    let error = prove(&circuit, &(), &keys, &engine, &ProveOptions::new()).unwrap_err();
+    assert!(matches!(error, ProveError::NotDeterministic { instance: 0, .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("subcircuit 0 (type 'chance') is not deterministic: two calls"),
+        "{text}"
+    );
+    assert!(text.contains("different values of marked value ") && !text.contains("  "), "{text}");
 }
 
 /// The bus at a position; ids of other layouts look the same.
