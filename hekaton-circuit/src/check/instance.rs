@@ -137,11 +137,10 @@ impl<'a> Instance<'a> {
         // A witness for other constraints would fail in the prover, without a hint at the reason.
         let Some(difference) = expected.first_difference(&self.r1cs) else { return Ok(()) };
         let label = match difference {
-            R1csDifference::Row(row) => self.labels([row])?.remove(&row),
-            R1csDifference::MemoryRow(_) => Some(MEMORY_CHECK.to_owned()),
-            _ => None,
+            R1csDifference::Row(row) => self.labels([row])?.into_values().collect(),
+            R1csDifference::MemoryRow(_) => MEMORY_CHECK.to_owned(),
+            _ => String::new(),
         };
-        let label = label.map_or_else(String::new, |label| label);
         let (instance, kind) = (self.id.index(), expected.name.clone());
         // Without values: is it the part that differs, or do its constraints depend on values?
         let Self { circuit, variables, .. } = *self;

@@ -235,7 +235,10 @@ fn name_of(layout: &VariableLayout, variable: usize) -> String {
         v if v == layout.sum() => "the sum e".into(),
         v if layout.inverses().contains(&v) => "an inverse of the memory check".into(),
         v if layout.scaled().contains(&v) => "a scaled value".into(),
-        v => format!("own variable {}, which is not committed: mark it", v - layout.len()),
+        v => format!(
+            "own variable {}, which is not committed: mark it with commit",
+            v - layout.len()
+        ),
     }
 }
 

@@ -108,7 +108,7 @@ fn crate_of(function: &str) -> &str {
     {
         rest = inner;
     }
-    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().map_or("", |name| name)
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(rest)
 }
 
 /// A method without its trait, and a function without its type parameters: `<a::B as c::D>::e` is `a::B::e`.
@@ -215,13 +215,10 @@ impl Subscriber for Recorder {
         let mut places = self.places();
         // Spans of one place in the source share a number: millions of them are made.
         let same = |known: &&Metadata<'_>| known.callsite() == span.metadata().callsite();
-        let index = places.spans.iter().position(same).map_or_else(
-            || {
-                places.spans.push(span.metadata());
-                places.spans.len() - 1
-            },
-            |known| known,
-        );
+        let index = places.spans.iter().position(same).unwrap_or_else(|| {
+            places.spans.push(span.metadata());
+            places.spans.len() - 1
+        });
         Id::from_u64(index as u64 + 1)
     }
 
