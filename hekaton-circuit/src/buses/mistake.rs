@@ -41,7 +41,7 @@ pub(crate) enum Mistake {
         index: usize,
         access: usize,
     },
-    /// Fewer accesses than the layout declares.
+    /// No accesses, although the layout declares some.
     FewAccesses {
         index: usize,
         made: usize,
@@ -102,7 +102,7 @@ impl Mistake {
             }
             Self::FewAccesses { index, made, declared } => format!(
                 "the layout declares {declared} accesses of each subcircuit to RAM '{}', but \
-                 synthesize makes {made}: declare as many as it makes",
+                 synthesize makes {made}: make them, or declare none",
                 bus(index)
             ),
             Self::NotExecuted { index, access } => {

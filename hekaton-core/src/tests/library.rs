@@ -668,7 +668,10 @@ fn wrong_tables_and_memories_are_refused() {
                 execute(other.ram("m", Ram::dense(0..2)), values)
             },
             |_| Ok(()),
-            |_, _| Ok(()),
+            |s, _| {
+                let mut other = hekaton_circuit::Layout::builder();
+                s.ram(other.ram("m", Ram::dense(0..2)))?.read(&number(0)).map(drop)
+            },
         );
         check(&circuit, &(), |_, _| {}).unwrap_err().to_string()
     };
