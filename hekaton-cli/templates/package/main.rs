@@ -3,10 +3,9 @@
 //! Replace the part, the wiring and the parameters by your own: docs/guide/library.md of Hekaton explains them.
 
 use hekaton_app::App;
-use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter};
-use hekaton_circuit::parts::{Cs, Leaf, Part, Synthesized, Var, WiredCircuit, Wires};
-use hekaton_circuit::{CircuitError, Fr, LayoutError, parse_value};
+use hekaton_circuit::parse_value;
+use hekaton_circuit::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// A type of subcircuit: y = x^2.

@@ -7,9 +7,7 @@ use crate::app::App;
 use crate::imported;
 use crate::options::Check;
 use crate::public_values;
-use hekaton_circuit::{
-    CheckOptions, CheckReport, Masking, PublicWire, Violation, check_with,
-};
+use hekaton_circuit::{CheckOptions, CheckReport, Masking, PublicWire, Violation, check_with};
 use hekaton_terminal::exit::{self, Failure};
 use hekaton_terminal::output::{self, Inputs};
 use serde_json::{Value, json};
