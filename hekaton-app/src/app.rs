@@ -11,6 +11,7 @@ use hekaton_circuit::named::{
 };
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use std::marker::PhantomData;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 /// The command line for some circuits: setup, proving on threads and on MPI ranks, verification, checks,
@@ -70,9 +71,18 @@ impl App {
         }
     }
 
-    /// Adds commands with their circuits, for example `hekaton_cli::Imported` for those of other tools.
+    /// Adds commands with their circuits, for example `hekaton_cli::ImportedCircuits` for those of other tools.
+    ///
+    /// # Panics
+    /// Panics if a circuit of the program has the name of the product's.
     #[must_use]
     pub fn with(mut self, product: impl Product + 'static) -> Self {
+        let of_product = product.circuit().map(|circuit| circuit.description().name);
+        let is_taken = |name| self.applications.iter().any(|it| it.description().name == name);
+        assert!(
+            !of_product.is_some_and(is_taken),
+            "the keys of a product's circuit have this name"
+        );
         self.products.push(Box::new(product));
         self
     }
@@ -122,7 +132,9 @@ impl App {
     /// Reports of each circuit, in the order in which they were added, whether it has key families.
     pub(crate) fn with_families(&self) -> impl Iterator<Item = bool> {
         self.applications.iter().map(|application| {
-            let found = application.family(&ParameterMap::new(), 1);
+            // The author's code, which may take parameters without defaults for granted.
+            let family = || application.family(&ParameterMap::new(), 1);
+            let Ok(found) = std::panic::catch_unwind(AssertUnwindSafe(family)) else { return true };
             let why = found.err().and_then(|e| e.downcast::<ParameterError>().ok());
             !matches!(why.as_deref(), Some(ParameterError::NoFamily { .. }))
         })

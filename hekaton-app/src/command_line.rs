@@ -87,7 +87,8 @@ impl Words {
         let Some(first) = self.first() else { return text };
         text += "\n\nCircuits:\n";
         self.circuits.iter().for_each(|it| text += &format!("\n  {}: {}", it.name, it.about));
-        let (program, name, keys) = (self.program, self.name(), first.name);
+        // The name of the program is put in with all texts.
+        let (program, name, keys) = ("hekaton", self.name(), first.name);
         let (setup, verify) = match self.has_families() {
             true => (" --up-to 1M".to_owned(), format!("--key {keys}.keys --for FILE")),
             false => (self.needed(), format!("--key {keys}.keys/verifying.key")),
@@ -133,10 +134,11 @@ impl Words {
             return arg.hide(true);
         }
         match (id.as_str(), &self.circuits[..]) {
-            ("circuit", [only]) => {
+            // A new ceremony without a name is one for powers.
+            ("circuit", [only]) if command != "new" => {
                 arg.help(format!("The circuit, {}; it need not be named", only.name))
             }
-            ("circuit", all) => {
+            ("circuit", all @ [_, ..]) => {
                 let names: Vec<&str> = all.iter().map(|it| it.name).collect();
                 arg.help(format!("The circuit: {}", names.join(", ")))
             }
@@ -146,27 +148,31 @@ impl Words {
 
     /// A text with the program's name and first circuit in its commands.
     fn replaced(&self, text: Option<&StyledStr>) -> Option<String> {
-        let text = text?.to_string().replace("hekaton ", &format!("{} ", self.program));
-        let is_own = self.first().is_some_and(|first| first.name != STAND_IN);
+        let text = text?.to_string();
+        let is_own = self.circuits.len() == 1 || self.first().is_some_and(|it| it.name != STAND_IN);
         let text = if is_own { text.replace(STAND_IN_PARAMETER, "") } else { text };
-        let text = text
-            .replace("bash_completion.d/hekaton", &format!("bash_completion.d/{}", self.program));
         let lines: Vec<String> = text.lines().filter_map(|line| self.line(line, is_own)).collect();
         // All examples may be of what the program does not have.
         let lines = match &lines[..] {
             [title, empty, rest @ ..] if title.starts_with("Example") && empty.is_empty() => rest,
             all => all,
         };
-        Some(lines.join("\n"))
+        let text = lines.join("\n");
+        let named = text.replace("hekaton ", &format!("{} ", self.program));
+        let folder = "bash_completion.d/";
+        Some(named.replace(&format!("{folder}hekaton"), &format!("{folder}{}", self.program)))
     }
 
     /// A line of a text; `None` for an example of what the program does not have.
     fn line(&self, line: &str, is_own: bool) -> Option<String> {
-        let is_command = line.trim_start().starts_with(&format!("{} ", self.program));
-        let of_imports = [".r1cs", ".hk", ".wtns", "sha"].iter().any(|it| line.contains(it));
-        let of_machine = line.contains(" vm ") && !self.products.contains(&"vm");
-        if is_command && (of_imports && !self.imports || of_machine) {
+        let is_command = line.trim_start().starts_with("hekaton ");
+        let of_imports = [".r1cs", ".hk", ".wtns"].iter().any(|it| line.contains(it));
+        let of_machine = line.contains(" vm ");
+        if is_command && of_imports && !self.imports {
             return None;
+        }
+        if is_command && of_machine {
+            return self.products.contains(&"vm").then(|| line.to_owned());
         }
         let (true, true, Some(first)) = (is_command, is_own, self.first()) else {
             return Some(line.to_owned());
@@ -191,7 +197,8 @@ impl Words {
                 }
                 _ if word == "-p" => {
                     all.next();
-                    words.extend(parameters.take().map(|it| it.trim_start().to_owned()));
+                    let needed = parameters.take().map(|it| it.trim_start().to_owned());
+                    words.extend(needed.filter(|it| !it.is_empty()));
                 }
                 Some("") if name.is_empty() => {}
                 Some("") => words.push(name.clone()),
@@ -200,5 +207,53 @@ impl Words {
             }
         }
         Some(" ".repeat(indent) + words.join(" ").trim_end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hekaton_standard::{Chain, Merkle};
+
+    fn help(app: &App, command: Option<&str>) -> String {
+        let mut line = command_line(app);
+        let found = match command {
+            Some(name) => line.find_subcommand_mut(name).unwrap(),
+            None => &mut line,
+        };
+        found.render_long_help().to_string()
+    }
+
+    /// Names that look like those of other programs and tools change nothing but the names.
+    #[test]
+    fn a_program_may_have_any_name() {
+        for name in ["sha256", "vm", "my-hekaton"] {
+            let app = App::new(name).circuit::<Chain>();
+            let text = help(&app, None);
+            for line in [
+                format!("\n  {name} setup --keys chain.keys\n"),
+                format!("\n  {name} prove FILE --keys chain.keys --proof FILE.proof\n"),
+                format!("\n  {name} verify FILE.proof --key chain.keys/verifying.key \\\n"),
+            ] {
+                assert!(text.contains(&line), "{line}{text}");
+            }
+            let text = help(&app, Some("hash"));
+            assert!(text.contains(&format!("\n  {name} hash FILE --keys FILE.keys\n")), "{text}");
+        }
+    }
+
+    /// Examples of families are those of circuits that have families, and circuits are named where there are several.
+    #[test]
+    fn examples_are_of_the_first_circuit() {
+        let (one, two) = (App::new("tree").circuit::<Merkle>(), App::new("two").circuit::<Chain>());
+        let two = two.circuit::<Merkle>();
+        assert!(help(&one, Some("setup")).contains("\n  tree setup --up-to 1M --keys merkle.keys"));
+        let text = help(&two, Some("setup"));
+        assert!(
+            text.contains("\n  two setup chain --for FILE")
+                && !text.contains("two setup chain --up")
+        );
+        assert!(text.contains("The circuit: chain, merkle"), "{text}");
+        assert!(help(&App::new("none"), None).starts_with("Proves computations"));
     }
 }

@@ -1,7 +1,7 @@
 //! Imported circuits of this program: those in key stores and in directories.
 
 use crate::app::App;
-use crate::application::OpenCircuit;
+use crate::application::{Imports, OpenCircuit};
 use crate::imported::NAME;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_core::VerifyingKey;
@@ -20,6 +20,14 @@ pub(crate) fn names_beside(path: &Path, key: &VerifyingKey, app: &App) -> Vec<St
     let keys = path.parent().unwrap_or(Path::new(""));
     let names = imports.public_names(&keys.join(IN_KEYS), key);
     if names.len() == key.public.len() { names } else { Vec::new() }
+}
+
+/// The imports of the program, for keys of an imported circuit.
+fn of_keys(app: &App) -> Result<&dyn Imports, Failure> {
+    let imports = app.imports();
+    imports.map_err(|e| {
+        Failure::new(exit::BAD_FILE, format!("keys of an imported circuit: {}", e.message))
+    })
 }
 
 /// The circuit in a key store. It must be the one that the manifest names.
@@ -44,7 +52,7 @@ pub(crate) fn of_parameters(
     expected: &ParameterMap,
     app: &App,
 ) -> Result<Box<dyn OpenCircuit>, Failure> {
-    let (circuit, parameters) = app.imports()?.open_directory(path)?;
+    let (circuit, parameters) = of_keys(app)?.open_directory(path)?;
     // The name of the source is only a name, and keys of earlier versions do not have it.
     let same = |name: &str| parameters.get(name) == expected.get(name);
     match same("directory") && same("source") {
@@ -78,7 +86,7 @@ pub(crate) fn copy_into(store: &KeyStore, directory: &Path, app: &App) -> Result
 pub(crate) fn files_in_keys(app: &App, manifest: &Manifest) -> Result<Vec<PathBuf>, Failure> {
     match manifest.circuit == NAME {
         true => {
-            let names = app.imports()?.proving_files();
+            let names = of_keys(app)?.proving_files();
             Ok(names.iter().map(|name| Path::new(IN_KEYS).join(name)).collect())
         }
         false => Ok(Vec::new()),

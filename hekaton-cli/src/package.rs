@@ -75,7 +75,7 @@ impl Product for NewPackage {
 }
 
 fn new(command: &New, json: bool) -> Result<(), Failure> {
-    let name = package_name(&command.path, &["hekaton-app", "hekaton-circuit", "serde"])?;
+    let name = package_name(&command.path, &["serde"])?;
     let checkout = checkout(command.hekaton.as_deref())?;
     // A string of TOML without its last quote.
     let path = json!(checkout).to_string();
@@ -128,8 +128,8 @@ fn checkout(given: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The name of the package in a directory that is to be made: lower-case letters, digits, `-` and `_`, neither one of cargo's folders
-/// nor one of the crates in `taken`.
+/// The name of the package in a directory that is to be made: lower-case letters, digits, `-` and `_`, neither one of cargo's folders,
+/// nor one of the crates in `taken`, nor one of Hekaton's.
 ///
 /// # Errors
 /// Fails if the name is another, or if the directory exists.
@@ -145,8 +145,10 @@ pub fn package_name<'a>(path: &'a Path, taken: &[&str]) -> Result<&'a str, Failu
         let why = "expected a name of lower-case letters, digits, - and _ for the package";
         return Err(Failure::new(exit::USAGE, format!("{}: {why}", path.display())));
     };
-    if ["build", "deps", "examples", "incremental", "test"].contains(&name) || taken.contains(&name)
-    {
+    let folders = ["build", "deps", "examples", "incremental", "test"];
+    // Cargo refuses two packages with one name and version.
+    let is_ours = name.starts_with("hekaton-");
+    if is_ours || folders.contains(&name) || taken.contains(&name) {
         let why = "cargo uses this name for a folder or a crate of the project: choose another";
         return Err(Failure::new(exit::USAGE, format!("{}: {why}", path.display())));
     }

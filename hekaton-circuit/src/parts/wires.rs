@@ -121,6 +121,12 @@ impl<I: ?Sized> std::fmt::Debug for Wires<I> {
     }
 }
 
+impl<I: ?Sized> Default for Wires<I> {
+    fn default() -> Self {
+        Self::new(false)
+    }
+}
+
 impl<I: ?Sized> Wires<I> {
     /// No parts and wires.
     pub(super) fn new(keeps_parts: bool) -> Self {

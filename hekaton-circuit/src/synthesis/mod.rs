@@ -297,13 +297,10 @@ impl<'a> Synthesis<'a> {
         prefix: Option<&Prefix>,
         private: Option<&PrivateInput>,
     ) -> String {
-        let mode = match mode {
-            SynthesisMode::Setup => mode,
-            // Provers make no rows.
-            SynthesisMode::Prove { .. } => {
-                SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false }
-            }
-        };
+        // Provers make no rows, have no memory for them, and may all fail at once; `check` fails in the same way.
+        if matches!(mode, SynthesisMode::Prove { construct_matrices: false, .. }) {
+            return String::new();
+        }
         // The first run counts the constraints, the second one records the place of the last.
         let run = || drop(self.run_once(mode, prefix, private));
         let ((), counted) = places::recorded([], run);

@@ -50,7 +50,7 @@ const INPUT: [u8; 4] = [3, 1, 2, 3];
 
 /// Makes a project.
 pub(crate) fn new(path: &Path) -> Result<(), Failure> {
-    let name = package_name(path, &["hekaton-guest", "hekaton-guest-macros"])?;
+    let name = package_name(path, &[])?;
     let manifest = MANIFEST.replace("NAME", name);
     // For editors, which call cargo without `hekaton`.
     let target = format!("[build]\ntarget = \"{TARGET}\"\n");

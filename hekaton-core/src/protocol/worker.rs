@@ -157,11 +157,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The first marked value of a subcircuit that differs between two jobs of it; `None` if they are the same.
-    pub(crate) fn first_other(self, jobs: [&Job; 2]) -> Result<Option<usize>, WorkerError> {
-        let [(first, _), (second, _)] =
-            [self.marked(self.key(jobs[0])?, jobs[0])?, self.marked(self.key(jobs[1])?, jobs[1])?];
-        Ok(first.iter().zip(&second).position(|(first, second)| first != second))
+    /// The marked values of a subcircuit.
+    pub(crate) fn marked_values(self, job: &Job) -> Result<Vec<Fr>, WorkerError> {
+        Ok(self.marked(self.key(job)?, job)?.0)
     }
 
     /// The marked values and the look-ups of a subcircuit, from a synthesis under challenges of its

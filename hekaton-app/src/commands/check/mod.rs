@@ -22,8 +22,8 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
         output::check_output(second, "--second", &inputs)?;
     }
     // The constraints of circom, before they are imported.
-    if let Some(path) = command.circuit.circuit.as_deref().map(Path::new).filter(|it| it.is_file())
-    {
+    let named = command.circuit.circuit.as_deref().filter(|name| imported::is_path(name));
+    if let Some(path) = named.map(Path::new).filter(|path| path.is_file()) {
         return source::run(path, command, app, json);
     }
     if command.sym.is_some() {
