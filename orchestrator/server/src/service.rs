@@ -18,7 +18,7 @@ use crate::record::{Session, SessionId};
 use crate::retention::{self, Files, Retention};
 use crate::settings::Settings;
 use crate::standstill::Watched;
-use crate::store::{OpenError, Store, Timed};
+use crate::store::{OpenError, Settled, Store, Timed};
 use crate::submissions::Submissions;
 use crate::traces::Traces;
 use crate::workflows::Workflows;
@@ -311,10 +311,11 @@ impl Parts {
             Arc::clone(&self.gone),
         );
         tokio::spawn(follow);
-        let submissions = Submissions::new(Arc::clone(store), clock.clone(), workflows.clone())
+        let settled: Arc<dyn Store> = Arc::new(Settled(Arc::clone(store)));
+        let submissions = Submissions::new(Arc::clone(&settled), clock.clone(), workflows.clone())
             .keeping(settings.keep_days);
         let api = Api {
-            store: self.store,
+            store: settled,
             submissions,
             blobs: self.blobs,
             workflows: self.workflows,

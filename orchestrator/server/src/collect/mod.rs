@@ -13,7 +13,7 @@ use crate::id::PARTITIONS;
 use crate::metrics::Metrics;
 use crate::record::{
     Job, JobKey, JobState, OnDisk, Owner, SessionId, Stored, Task, TaskKey, TaskState,
-    create_on_disk, encode, owner_key, read, update, update_on_disk,
+    create_on_disk, encode, owner_key, read, update_on_disk,
 };
 use crate::store::{MAX_VALUE, Store, WriteError};
 use crate::workflows::Workflows;
@@ -27,7 +27,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-// Tasks follow from their job, so they need not be on disk before it ends: only ends are written [`OnDisk::Now`].
+// Tasks and the end of a job follow from the job, so none of these writes waits for the disk. Clients learn of an end once it is on disk
+// (`store::Settled`).
 
 /// The number of writes that are under way at the same time.
 const WRITES: usize = 256;
@@ -353,7 +354,8 @@ impl Collector {
                         let reason = "its outputs are too many for its record".to_owned();
                         ended.state = JobState::Dead { reason, at: now };
                     }
-                    let written = update(store, &key.to_string(), ended, job.rev).await;
+                    let name = key.to_string();
+                    let written = update_on_disk(store, &name, ended, job.rev, OnDisk::Soon).await;
                     written.map(|stored| Some(Change::Job(key.clone(), stored)))
                 }
                 None => Ok(None),

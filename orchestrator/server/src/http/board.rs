@@ -39,6 +39,8 @@ struct Jobs {
     rows: BTreeMap<JobKey, Row>,
     /// Ended jobs by revision, oldest first.
     ended: BTreeMap<u64, JobKey>,
+    /// The last write of a job that was reported.
+    latest: Option<Rev>,
 }
 
 #[derive(Debug, Default)]
@@ -125,7 +127,7 @@ impl Board {
 
     /// Forgets jobs that were removed.
     fn forget(&self, listed: &Listed) {
-        for Jobs { rows, ended } in self.tenants().values_mut() {
+        for Jobs { rows, ended, .. } in self.tenants().values_mut() {
             rows.retain(|key, row| {
                 row.job.as_ref().is_none_or(|job| !listed.is_removed(key, job.rev))
             });
@@ -149,6 +151,7 @@ impl Board {
         if !job.value.is_live() {
             jobs.ended.insert(job.rev.number, key.clone());
         }
+        jobs.latest = Some(job.rev);
         // Open jobs are limited for each tenant; ended ones would fill the memory.
         while jobs.ended.len() > MAX_ENDED {
             let Some((_, oldest)) = jobs.ended.pop_first() else { break };
@@ -186,6 +189,11 @@ impl Board {
         let tenants = self.tenants();
         let rows = tenants.get(tenant).into_iter().flat_map(|jobs| jobs.rows.values());
         rows.filter_map(|row| row.view(&self.offers)).collect()
+    }
+
+    /// Returns the last write of a tenant's jobs. Jobs that were shown must be on disk up to it before a client sees them.
+    pub(crate) fn latest(&self, tenant: &Name) -> Option<Rev> {
+        self.tenants().get(tenant)?.latest
     }
 
     /// Some jobs of a tenant.

@@ -3,6 +3,9 @@
 //! A publisher reads the tail of the chain's log, then the job that follows it, and then appends, expecting that tail; after anything but
 //! success, it starts again with the tail. In this order, a publisher cannot overtake a re-org, which cancels jobs before it appends. The
 //! store refuses a stale tail; this module checks that the parent is the tail.
+//!
+//! None of these writes waits for the disk: a crash of the machine that loses a publication leaves what it followed from, or less, and
+//! clients learn of a publication once it is on disk (`store::Settled`).
 
 use crate::bundle::Bundler;
 use crate::clock::Clock;
@@ -11,7 +14,8 @@ use crate::metrics::Metrics;
 use crate::order::{self, Next, Tail, publication};
 use crate::record::{
     BadRecord, Chain, Job, JobKey, JobState, OnDisk, Order, Publication, ReadError, Stored,
-    chain_key, create, decode, encode, log_name, publication_key, read, update, update_on_disk,
+    chain_key, create_on_disk, decode, encode, log_name, publication_key, read, update,
+    update_on_disk,
 };
 use crate::store::{Entry, Rev, Store, WriteError};
 use crate::submissions::{SubmissionError, Submissions};
@@ -367,7 +371,7 @@ impl Publisher {
                 // What follows this job was decided by another tail.
                 None => continue,
             }
-            match store.append(&log, encode(&publication, crate::id::random()), at).await {
+            match store.append_soon(&log, encode(&publication, crate::id::random()), at).await {
                 Ok(rev) => self.published(&job.value, rev),
                 // The tail shows whether it was appended.
                 Err(WriteError::Conflict { .. }) => {}
@@ -402,7 +406,7 @@ impl Publisher {
         }
         // The record comes first: the log can contain the block only after its revision, so nobody
         // has to read the whole log to append the block only once.
-        let record = match create(store, &name, made).await {
+        let record = match create_on_disk(store, &name, made, OnDisk::Soon).await {
             Ok(record) => {
                 self.published(&job.value, record.rev);
                 record
@@ -422,7 +426,7 @@ impl Publisher {
             // The process that made the record may have appended the block before it died: the log then has it after the record's revision.
             if !is_logged(store, &log, record.rev, &record.value.publication).await? {
                 let entry = encode(&record.value.publication, crate::id::random());
-                match store.append(&log, entry, tail).await {
+                match store.append_soon(&log, entry, tail).await {
                     Ok(_) => {}
                     Err(WriteError::Conflict { .. }) => continue,
                     Err(WriteError::Unknown { .. }) => {

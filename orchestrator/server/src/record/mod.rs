@@ -143,7 +143,7 @@ pub(crate) async fn create_on_disk<T: Serialize>(
     let mut outcome = send(bytes.clone()).await;
     if let Err(WriteError::Unknown { .. }) = outcome {
         outcome = send(bytes).await;
-        outcome = own(store, key, by, outcome).await;
+        outcome = own(store, key, (by, on_disk), outcome).await;
     }
     outcome.map(|rev| Stored { value, rev })
 }
@@ -178,7 +178,7 @@ pub(crate) async fn update_on_disk<T: Serialize>(
     let mut outcome = send(bytes.clone()).await;
     if let Err(WriteError::Unknown { .. }) = outcome {
         outcome = send(bytes).await;
-        outcome = own(store, key, by, outcome).await;
+        outcome = own(store, key, (by, on_disk), outcome).await;
     }
     outcome.map(|rev| Stored { value, rev })
 }
@@ -187,7 +187,7 @@ pub(crate) async fn update_on_disk<T: Serialize>(
 async fn own(
     store: &dyn Store,
     key: &str,
-    by: u64,
+    (by, on_disk): (u64, OnDisk),
     outcome: Result<Rev, WriteError>,
 ) -> Result<Rev, WriteError> {
     if let Err(WriteError::Conflict { .. }) = outcome
@@ -195,6 +195,12 @@ async fn own(
         && let Ok(found) = open::<serde::de::IgnoredAny>(&entry)
         && found.by == by
     {
+        // That it can be read does not say that it would survive a crash.
+        if on_disk == OnDisk::Now
+            && let Err(error) = store.on_disk(entry.rev).await
+        {
+            return Err(WriteError::Unknown { key: key.to_owned(), why: error.why });
+        }
         return Ok(entry.rev);
     }
     outcome

@@ -7,6 +7,7 @@
 #[cfg(feature = "nats")]
 mod nats;
 mod reopened;
+mod settled;
 mod sqlite;
 mod timed;
 
@@ -17,6 +18,9 @@ pub(crate) use nats::received;
 #[cfg(feature = "nats")]
 pub use nats::{NatsSettings, NatsStore};
 pub(crate) use reopened::Reopened;
+pub(crate) use settled::Settled;
+#[cfg(test)]
+pub(crate) use sqlite::LEFT_OUT;
 pub use sqlite::{Durability, SqliteStore};
 pub(crate) use timed::Timed;
 
@@ -127,7 +131,10 @@ pub enum WatchError {
 
 /// A store. All methods may be called at the same time.
 ///
-/// A write that was answered survives a crash of the machine, except for those of [`Store::create_soon`] and [`Store::update_soon`].
+/// A write that was answered survives a crash of the machine, except for those of [`Store::create_soon`], [`Store::update_soon`] and
+/// [`Store::append_soon`]. Others may see any write before it is on disk: [`Store::on_disk`] waits until it is.
+///
+/// A crash of the machine loses the last writes: if a write is lost, so are all that came after it.
 ///
 /// Reads that decide something see every write that was answered before they were sent.
 #[async_trait]
@@ -140,8 +147,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// Creates a record that can be restored from other records, like [`Self::create`]: it may be answered before it is on disk.
     ///
-    /// It is there for all readers when this returns, and on disk before any later write of the other methods is. So it is lost only
-    /// by a crash of the machine, and only with everything that was written after it.
+    /// It is there for all readers when this returns, and on disk before any later write is. So it is lost only by a crash of the
+    /// machine, and only with everything that was written after it.
     async fn create_soon(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
         // A store whose server decides about syncs, as NATS does, has nothing cheaper to offer, and
         // a record that is on disk early breaks no promise.
@@ -151,6 +158,24 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Like [`Self::update`], with the durability of [`Self::create_soon`].
     async fn update_soon(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
         self.update(key, value, expected).await
+    }
+
+    /// Like [`Self::append`], with the durability of [`Self::create_soon`].
+    async fn append_soon(
+        &self,
+        log: &str,
+        entry: Bytes,
+        last: Option<Rev>,
+    ) -> Result<Rev, WriteError> {
+        self.append(log, entry, last).await
+    }
+
+    /// Waits until a write that was read, and with it all before it, is on disk. To be called before anybody outside of the processes is
+    /// told of it ([`Settled`] does so).
+    async fn on_disk(&self, rev: Rev) -> Result<(), Unavailable> {
+        // A store whose server syncs each write shows none before.
+        let _ = rev;
+        Ok(())
     }
 
     /// Removes a record that is at the expected revision. The counter rises as with other writes; lists and watches no longer report

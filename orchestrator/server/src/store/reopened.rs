@@ -187,6 +187,19 @@ impl Store for Reopened {
         self.written(self.to_write(log)?.append(log, entry, last).await)
     }
 
+    async fn append_soon(
+        &self,
+        log: &str,
+        entry: Bytes,
+        last: Option<Rev>,
+    ) -> Result<Rev, WriteError> {
+        self.written(self.to_write(log)?.append_soon(log, entry, last).await)
+    }
+
+    async fn on_disk(&self, rev: Rev) -> Result<(), Unavailable> {
+        self.read(self.store()?.on_disk(rev).await)
+    }
+
     async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {
         self.read(self.store()?.tail(log).await)
     }

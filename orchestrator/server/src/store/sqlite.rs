@@ -1,9 +1,11 @@
 //! A store in a SQLite database: the default, for one machine.
 //!
 //! Several processes may open the same database. All writes go through one thread per process, which combines all pending writes into one
-//! transaction (group commit) and answers them once it is on disk. Watches read the last changes from memory, where the writing thread puts
+//! transaction (group commit). Another thread puts commits on disk and answers the writes that wait for it, so commits do not wait for the
+//! disk. Watches read the last changes from memory, where the writing thread puts
 //! them and, for writes of other processes, a thread that is woken by the file system.
 
+mod disk;
 mod file;
 mod recent;
 mod rows;
@@ -16,6 +18,7 @@ use crate::clock::Clock;
 use crate::history::{History, Version};
 use async_trait::async_trait;
 use bytes::Bytes;
+use disk::Disk;
 use file::DatabaseFile;
 use rows::{entries, entry, signed};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -25,6 +28,8 @@ use tokio::sync::oneshot;
 use writer::{Request, Write, Writer};
 
 pub use file::Durability;
+#[cfg(test)]
+pub(crate) use schema::LEFT_OUT;
 
 /// The number of changes that a watch reports at once.
 const MAX_CHANGES: i64 = 1_000;
@@ -42,6 +47,8 @@ pub struct SqliteStore {
     /// A connection for reads of single records, which take less time than a thread takes to be woken.
     points: Mutex<Connection>,
     recent: Arc<recent::Recent>,
+    /// `None` if what was written last may be lost in a crash of the machine.
+    disk: Option<Disk>,
 }
 
 /// A query, which sends its own answer.
@@ -56,15 +63,16 @@ impl SqliteStore {
         let failed = |error: rusqlite::Error| Unavailable {
             why: format!("the database {}: {error}", path.display()),
         };
-        let connection = schema::open(path, durability).map_err(failed)?;
+        let connection = schema::open(path).map_err(failed)?;
         let incarnation = schema::incarnation(&connection).map_err(failed)?;
         let file = DatabaseFile::of(path).map_err(|error| Unavailable {
             why: format!("the database {}: {error}", path.display()),
         })?;
-        let reader = schema::connect(path, durability).map_err(failed)?;
+        let disk = Self::disk(path, durability)?;
+        let reader = schema::connect(path).map_err(failed)?;
         // Each thread has a connection of its own: one connection would make reads wait for a commit, which waits for the disk.
-        let points = schema::connect(path, durability).map_err(failed)?;
-        let follower = schema::connect(path, durability).map_err(failed)?;
+        let points = schema::connect(path).map_err(failed)?;
+        let follower = schema::connect(path).map_err(failed)?;
         // Before the list of recent changes begins: a change between both is found twice, and not missed.
         let upto = schema::counter(&points).map_err(failed)?;
         let recent = Arc::new(recent::Recent::new(incarnation, upto));
@@ -74,7 +82,7 @@ impl SqliteStore {
         let (writes, requests) = mpsc::channel();
         let (reads, queries) = mpsc::channel::<Read>();
         let (ours, at) = (Arc::clone(&recent), file.clone());
-        let writer = Writer { connection, file: at, durability, recent: ours, wake };
+        let writer = Writer { connection, file: at, disk: disk.clone(), recent: ours, wake };
         let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(run).map_err(|error| Unavailable {
                 why: format!("a thread for {}: {error}", path.display()),
@@ -90,7 +98,18 @@ impl SqliteStore {
             }),
         )?;
         let points = Mutex::new(points);
-        Ok(Self { file, incarnation, writes, reads, points, recent })
+        Ok(Self { file, incarnation, writes, reads, points, recent, disk })
+    }
+
+    /// Starts the thread that syncs a database whose writes must be kept.
+    fn disk(path: &Path, durability: Durability) -> Result<Option<Disk>, Unavailable> {
+        if durability == Durability::Memory {
+            return Ok(None);
+        }
+        let failed =
+            |why: String| Unavailable { why: format!("the database {}: {why}", path.display()) };
+        let connection = schema::connect(path).map_err(|error| failed(error.to_string()))?;
+        Disk::start(path, connection).map(Some).map_err(|error| failed(error.to_string()))
     }
 
     /// Returns the store's incarnation.
@@ -266,6 +285,34 @@ impl Store for SqliteStore {
         self.write(Write::Append { log: log.into(), entry, last }, true).await
     }
 
+    async fn append_soon(
+        &self,
+        log: &str,
+        entry: Bytes,
+        last: Option<Rev>,
+    ) -> Result<Rev, WriteError> {
+        self.write(Write::Append { log: log.into(), entry, last }, false).await
+    }
+
+    async fn on_disk(&self, rev: Rev) -> Result<(), Unavailable> {
+        let failed = |why: &str| Unavailable {
+            why: format!("the database {}: {why}", self.file.path.display()),
+        };
+        if rev.incarnation != self.incarnation {
+            return Err(failed("the write is of another one"));
+        }
+        let Some(disk) = self.disk.as_ref().filter(|disk| !disk.has(rev.number)) else {
+            return Ok(());
+        };
+        let (answer, answered) = oneshot::channel();
+        let send = move |outcome: &Result<(), String>| drop(answer.send(outcome.clone()));
+        disk.want(rev.number, false, Box::new(send));
+        match answered.await {
+            Ok(outcome) => outcome.map_err(|why| failed(&why)),
+            Err(_) => Err(failed("its syncing thread ended")),
+        }
+    }
+
     async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {
         self.point(|connection| {
             connection
@@ -363,5 +410,40 @@ impl Watch for Changes {
             }
             self.wake.changed().await.map_err(|_| closed())?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[tokio::test]
+    async fn writes_that_were_answered_are_on_disk_and_the_others_soon() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("db"), Durability::Disk).unwrap();
+        let disk = store.disk.clone().unwrap();
+        let value = Bytes::from_static(b"x");
+        let mut last = None;
+        for at in 0..50 {
+            store.create_soon(&format!("soon/{at}"), value.clone()).await.unwrap();
+            let rev = store.create(&format!("now/{at}"), value.clone()).await.unwrap();
+            assert!(disk.has(rev.number));
+            let rev = store.update(&format!("now/{at}"), value.clone(), rev).await.unwrap();
+            assert!(disk.has(rev.number));
+            last = Some(store.append("log", value.clone(), last).await.unwrap());
+            assert!(last.is_some_and(|last| disk.has(last.number)));
+        }
+        let rev = store.create_soon("read", value.clone()).await.unwrap();
+        store.on_disk(rev).await.unwrap();
+        assert!(disk.has(rev.number));
+        let rev = store.append_soon("log", value, last).await.unwrap();
+        let start = Instant::now();
+        while !disk.has(rev.number) {
+            assert!(start.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let other = Rev { incarnation: rev.incarnation + 1, ..rev };
+        assert!(store.on_disk(other).await.is_err());
     }
 }

@@ -69,6 +69,19 @@ impl Store for Timed {
         self.time("append", self.inner.append(log, entry, last)).await
     }
 
+    async fn append_soon(
+        &self,
+        log: &str,
+        entry: Bytes,
+        last: Option<Rev>,
+    ) -> Result<Rev, WriteError> {
+        self.time("append_soon", self.inner.append_soon(log, entry, last)).await
+    }
+
+    async fn on_disk(&self, rev: Rev) -> Result<(), Unavailable> {
+        self.time("on_disk", self.inner.on_disk(rev)).await
+    }
+
     async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {
         self.time("tail", self.inner.tail(log)).await
     }

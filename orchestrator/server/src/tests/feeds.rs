@@ -1,6 +1,6 @@
 //! Events that components receive from the store.
 
-use super::memory::{Bug, Faults};
+use super::memory::{Bug, Faults, Loss};
 use super::records;
 use super::simulation::simulate;
 use super::world::World;
@@ -45,7 +45,7 @@ fn a_counter_that_went_back_hides_nothing() {
             write(id).await;
         }
         assert_eq!(heard().await, (vec!["a".into(), "b".into(), "c".into()], 0));
-        assert_eq!(world.core.crash().len(), 3);
+        assert_eq!(world.core.crash(Loss::All), 3);
         for id in ["d", "e"] {
             write(id).await;
         }

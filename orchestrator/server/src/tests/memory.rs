@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,8 +24,10 @@ pub(super) enum Bug {
     BlindUpdates,
     /// Appends ignore the expected revision.
     BlindAppends,
-    /// Only appends are on disk when they are answered.
+    /// Nothing is on disk when it is said to be.
     NeverSynced,
+    /// A crash loses some of the writes that are not on disk, and not the last ones.
+    Unordered,
     /// Jobs that are done are neither listed nor reported.
     LostEvents,
 }
@@ -68,12 +70,33 @@ struct State {
     history: History,
     random: ChaCha8Rng,
     faults: Faults,
-    /// The previous values of records whose latest write is not on disk.
-    unsynced: Vec<(String, Option<Entry>)>,
+    /// Writes that are not on disk, in their order.
+    unsynced: Vec<Unsynced>,
+    /// The highest revision that was said to be on disk.
+    said: u64,
+    /// The keys of writes that were said to be on disk and were lost.
+    broken: Vec<String>,
     /// Rises with each crash of the machine, which aborts all operations under way.
     crashes: u64,
     /// The prefixes that were listed.
     listed: Vec<String>,
+}
+
+/// A write that is not on disk.
+#[derive(Debug)]
+struct Unsynced {
+    number: u64,
+    key: String,
+    /// The record before it; `None` if it is an entry of a log.
+    before: Option<Option<Entry>>,
+}
+
+/// The writes that a crash of the machine loses, of those that are not on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    All,
+    /// A random number of the last ones.
+    Last,
 }
 
 enum Write {
@@ -95,6 +118,8 @@ impl Core {
             random,
             faults: Faults::NONE,
             unsynced: vec![],
+            said: 0,
+            broken: vec![],
             crashes: 0,
             listed: vec![],
         };
@@ -121,27 +146,54 @@ impl Core {
         history.records.len() + history.logs.len()
     }
 
-    /// Cuts the power of the machine: everything that is not on disk is gone. All processes must have been killed before.
+    /// Cuts the power of the machine: writes that are not on disk are lost. All processes must have been killed before.
     ///
-    /// Returns the keys of the lost writes.
-    pub(super) fn crash(&self) -> Vec<String> {
+    /// Returns the number of lost writes.
+    pub(super) fn crash(&self, loss: Loss) -> usize {
         let mut state = self.state.lock().unwrap();
         state.crashes += 1;
-        let lost = std::mem::take(&mut state.unsynced);
-        state.counter -= lost.len() as u64;
-        let mut is_removal = Vec::new();
-        for (key, before) in lost.iter().rev() {
-            let written = state.history.records.pop().expect("it was written");
-            assert_eq!(written.entry.key, *key);
-            is_removal.push(written.is_removal());
-            match before {
-                Some(entry) => drop(state.records.insert(key.clone(), entry.clone())),
-                None => drop(state.records.remove(key)),
+        let unsynced = std::mem::take(&mut state.unsynced);
+        let Some(first) = unsynced.first().map(|write| write.number) else { return 0 };
+        let keep = match loss {
+            Loss::All => 0,
+            Loss::Last => state.random.gen_range(0..=unsynced.len()),
+        };
+        let (mut kept, mut count) = (BTreeSet::new(), 0);
+        let mut counter = first - 1;
+        // The last one first, so that each record ends as it was before all that is lost.
+        for (at, write) in unsynced.into_iter().enumerate().rev() {
+            let is_kept = match self.bug {
+                Bug::Unordered => state.random.r#gen(),
+                _ => at < keep,
+            };
+            if is_kept {
+                counter = counter.max(write.number);
+                kept.insert(write.key);
+            } else {
+                count += 1;
+                state.undo(write, &kept);
             }
         }
-        // What was removed and is there again is removed again.
-        let lost = lost.into_iter().zip(is_removal.into_iter().rev());
-        lost.filter(|(_, is_removal)| !is_removal).map(|((key, _), _)| key).collect()
+        state.counter = counter;
+        count
+    }
+
+    /// Returns the keys of writes that were said to be on disk, and that crashes have lost.
+    pub(super) fn broken(&self) -> Vec<String> {
+        self.state.lock().unwrap().broken.clone()
+    }
+
+    /// Puts all writes up to a revision on disk.
+    fn sync(&self, upto: u64) {
+        let mut state = self.state.lock().unwrap();
+        state.said = state.said.max(upto);
+        if self.bug != Bug::NeverSynced {
+            state.unsynced.retain(|write| write.number > upto);
+        }
+    }
+
+    fn is_unsynced(&self, rev: Rev) -> bool {
+        self.state.lock().unwrap().unsynced.iter().any(|write| write.number <= rev.number)
     }
 
     fn crashes(&self) -> u64 {
@@ -162,13 +214,7 @@ impl Core {
         Duration::from_micros(state.random.gen_range(0..=most))
     }
 
-    fn apply(
-        &self,
-        key: &str,
-        value: Bytes,
-        write: &Write,
-        on_disk: OnDisk,
-    ) -> Result<Rev, WriteError> {
+    fn apply(&self, key: &str, value: Bytes, write: &Write) -> Result<Rev, WriteError> {
         check(key, &value)?;
         let mut state = self.state.lock().unwrap();
         let conflict = || WriteError::Conflict { key: key.into() };
@@ -192,6 +238,7 @@ impl Core {
         }
         state.counter = rev.number;
         let at = u64::try_from(self.start.elapsed().as_millis()).unwrap();
+        let mut before = None;
         match write {
             Write::Append(_) => {
                 state.history.logs.push(entry.clone());
@@ -201,20 +248,45 @@ impl Core {
                 if !key.starts_with("session/") {
                     state.history.records.push(Version { entry: entry.clone(), at });
                 }
-                let before = match write {
+                before = Some(match write {
                     Write::Remove(_) => state.records.remove(key),
                     _ => state.records.insert(key.into(), entry),
-                };
-                state.unsynced.push((key.into(), before));
+                });
             }
         }
-        let synced = on_disk == OnDisk::Now && self.bug != Bug::NeverSynced;
-        if synced || matches!(write, Write::Append(_)) {
-            state.unsynced.clear();
-        }
+        state.unsynced.push(Unsynced { number: rev.number, key: key.into(), before });
         drop(state);
         self.changed.notify_waiters();
         Ok(rev)
+    }
+}
+
+impl State {
+    /// Takes back a write, whose record has other writes after it if its key is among those that are kept.
+    fn undo(&mut self, Unsynced { number, key, before }: Unsynced, kept: &BTreeSet<String>) {
+        let is_removal = match before {
+            Some(before) => {
+                let versions = &mut self.history.records;
+                let at = versions.iter().rposition(|version| version.entry.rev.number == number);
+                let version = at.map(|at| versions.remove(at));
+                match before {
+                    _ if kept.contains(&key) => {}
+                    Some(entry) => drop(self.records.insert(key.clone(), entry)),
+                    None => drop(self.records.remove(&key)),
+                }
+                version.is_some_and(|version| version.is_removal())
+            }
+            None => {
+                self.history.logs.retain(|entry| entry.rev.number != number);
+                let log = self.logs.get_mut(&key).expect("it has the entry");
+                log.retain(|entry| entry.rev.number != number);
+                false
+            }
+        };
+        // What was removed and is there again is removed again.
+        if number <= self.said && !is_removal {
+            self.broken.push(key);
+        }
     }
 }
 
@@ -274,19 +346,31 @@ impl MemoryStore {
                 tokio::spawn(async move {
                     sleep(later).await;
                     if core.crashes() == crashes {
-                        let _ = core.apply(&key, value, &write, on_disk);
+                        let _ = core.apply(&key, value, &write);
                     }
                 });
             }
             sleep(Duration::from_millis(500)).await;
             return Err(unknown());
         }
-        let outcome = self.core.apply(key, value, &write, on_disk);
+        let outcome = self.core.apply(key, value, &write);
+        if let (Ok(rev), OnDisk::Now) = (&outcome, on_disk) {
+            self.settle(*rev, crashes).await;
+        }
         self.pass().await;
         if self.core.chance(faults.lost_answers) {
             return Err(unknown());
         }
         outcome
+    }
+
+    /// Waits until a write is on disk, unless the machine crashes.
+    async fn settle(&self, rev: Rev, crashes: u64) {
+        // Others see the write meanwhile.
+        sleep(self.core.delay()).await;
+        if self.core.crashes() == crashes {
+            self.core.sync(rev.number);
+        }
     }
 
     async fn read<T>(&self, read: impl Fn(&State) -> T) -> Result<T, Unavailable> {
@@ -368,6 +452,24 @@ impl Store for MemoryStore {
 
     async fn append(&self, log: &str, entry: Bytes, last: Option<Rev>) -> Result<Rev, WriteError> {
         self.write(log, entry, Write::Append(last), OnDisk::Now).await
+    }
+
+    async fn append_soon(
+        &self,
+        log: &str,
+        entry: Bytes,
+        last: Option<Rev>,
+    ) -> Result<Rev, WriteError> {
+        self.write(log, entry, Write::Append(last), OnDisk::Soon).await
+    }
+
+    async fn on_disk(&self, rev: Rev) -> Result<(), Unavailable> {
+        let crashes = self.core.crashes();
+        self.pass().await;
+        if self.core.is_unsynced(rev) {
+            self.settle(rev, crashes).await;
+        }
+        Ok(())
     }
 
     async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {

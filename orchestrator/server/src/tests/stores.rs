@@ -2,7 +2,9 @@
 
 use super::memory::{Bug, Core, Frozen, MemoryStore};
 use crate::record::{create, read, update};
-use crate::store::{Durability, MAX_VALUE, Rev, SqliteStore, Store, WatchError, WriteError};
+use crate::store::{
+    Durability, LEFT_OUT, MAX_VALUE, Rev, Settled, SqliteStore, Store, WatchError, WriteError,
+};
 use bytes::Bytes;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -153,6 +155,13 @@ async fn sqlite_keeps_revisions_and_refuses_other_files() {
     assert_eq!(again.history().await.unwrap().records.len(), 2);
     drop(again);
 
+    // After a start of the machine, revisions of writes that a crash may have lost are not given again.
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute("UPDATE state SET number = number + 1 WHERE name = 'boot'", ()).unwrap();
+    let jumped = open().unwrap().create("c", bytes("x")).await.unwrap();
+    assert_eq!(jumped.number, rev.number + 1 + LEFT_OUT + 1);
+    assert_eq!(open().unwrap().create("d", bytes("x")).await.unwrap().number, jumped.number + 1);
+
     // Made again, it is another store: old revisions mean nothing.
     let other = folder.path().join("other");
     let other = SqliteStore::open(&other, Durability::Disk).unwrap();
@@ -197,5 +206,50 @@ async fn lost_answers_are_settled_by_nonces() {
             assert_eq!(read::<u32>(&store, "a").await.unwrap().unwrap(), written);
         }
         is_conflict(create(&store, "a", 3_u32).await);
+    }
+}
+
+/// A write that took effect late is on disk before it counts as made.
+#[tokio::test(start_paused = true)]
+async fn late_writes_are_on_disk_when_they_are_recognized() {
+    use super::memory::{Faults, Loss};
+    let mut late = 0;
+    for seed in 0..100 {
+        let core = Core::new(ChaCha8Rng::seed_from_u64(seed), Bug::None);
+        core.set_faults(Faults { late_writes: 500, ..Faults::NONE });
+        let store = MemoryStore { core: Arc::clone(&core), frozen: Frozen::default() };
+        let start = tokio::time::Instant::now();
+        let made = create(&store, "a", 1_u32).await;
+        core.set_faults(Faults::NONE);
+        let Ok(made) = made else { continue };
+        late += usize::from(start.elapsed() > Duration::from_millis(400));
+        core.crash(Loss::All);
+        assert_eq!(read::<u32>(&store, "a").await.unwrap(), Some(made));
+    }
+    assert!(late > 5, "{late}");
+}
+
+/// What clients read survives a crash, by whatever read they learn of it.
+#[tokio::test(start_paused = true)]
+async fn reads_of_clients_wait_for_the_disk() {
+    use super::memory::Loss;
+    for way in 0..5 {
+        let core = Core::new(ChaCha8Rng::seed_from_u64(way), Bug::None);
+        let store = MemoryStore { core: Arc::clone(&core), frozen: Frozen::default() };
+        let settled = Settled(Arc::new(store.clone()));
+        let record = store.create_soon("a/1", bytes("x")).await.unwrap();
+        let entry = store.append_soon("log", bytes("e"), None).await.unwrap();
+        let kept = match way {
+            0 => settled.get("a/1").await.unwrap().unwrap().rev,
+            1 => settled.list("a/", 0).await.unwrap().entries[0].rev,
+            2 => settled.tail("log").await.unwrap().unwrap().rev,
+            3 => settled.read("log", 0, 9).await.unwrap()[0].rev,
+            _ => Rev { number: 0, ..record },
+        };
+        core.crash(Loss::All);
+        let left = store.get("a/1").await.unwrap().map(|found| found.rev);
+        assert_eq!(left, Some(record).filter(|_| kept.number >= record.number), "{way}");
+        let left = store.tail("log").await.unwrap().map(|found| found.rev);
+        assert_eq!(left, Some(entry).filter(|_| kept == entry), "{way}");
     }
 }

@@ -10,14 +10,14 @@ use crate::process::Process;
 use crate::record::{Session, SessionId, Task, decode};
 use crate::retention::Retention;
 use crate::standstill::{PATIENCE, Watched};
-use crate::store::Store;
+use crate::store::{Settled, Store};
 use crate::submissions::Submissions;
 use crate::workflows::Workflows;
 use async_trait::async_trait;
 use hekaton_orchestrator_client::{Digest, Name, Workflow};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -201,8 +201,10 @@ pub(super) struct World {
     pub(super) keep: Option<(Duration, Duration, usize)>,
     /// The standstills that the last process that looked has found.
     pub(super) watched: Watched,
-    /// The keys that crashes of the machine took and must not have taken.
-    pub(super) lost: Vec<String>,
+    /// Clients read what is not on disk, which they must not.
+    pub(super) is_hasty: bool,
+    /// What clients were told of: jobs and entries of logs, with their revisions and contents.
+    pub(super) told: BTreeSet<(String, u64, String)>,
 }
 
 impl World {
@@ -223,7 +225,8 @@ impl World {
             patience: PATIENCE,
             keep: None,
             watched: Watched::default(),
-            lost: vec![],
+            is_hasty: false,
+            told: BTreeSet::new(),
         }
     }
 
@@ -250,7 +253,11 @@ impl World {
 
     /// Returns the intake that clients use.
     pub(super) fn submissions(&mut self) -> Submissions {
-        Submissions::new(self.store(), self.clock(1.0), self.workflows.clone())
+        let store: Arc<dyn Store> = match self.is_hasty {
+            true => self.store(),
+            false => Arc::new(Settled(self.store())),
+        };
+        Submissions::new(store, self.clock(1.0), self.workflows.clone())
     }
 
     /// Returns the store without any process in between.

@@ -68,6 +68,9 @@ pub(super) async fn jobs(
 ) -> Result<Json<JobsBody>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
     let (jobs, standing_still) = (api.board.all(&tenant), standing_still(&api, &tenant));
+    if let Some(latest) = api.board.latest(&tenant) {
+        api.store.on_disk(latest).await?;
+    }
     Ok(Json(JobsBody { jobs, standing_still }))
 }
 
@@ -155,7 +158,7 @@ impl Live {
     async fn wait(&mut self) -> Event {
         if !self.started {
             self.started = true;
-            return self.all();
+            return self.all().await;
         }
         loop {
             let standing = standing_still(&self.api, &self.tenant);
@@ -190,15 +193,24 @@ impl Live {
                     Ok(first) if first.tenant == self.tenant => return self.changes(first).await,
                     Ok(_) | Err(RecvError::Closed) => {}
                     // Changes were dropped, so only a full list is complete.
-                    Err(RecvError::Lagged(_)) => return self.all(),
+                    Err(RecvError::Lagged(_)) => return self.all().await,
                 },
             }
         }
     }
 
-    fn all(&mut self) -> Event {
+    async fn all(&mut self) -> Event {
         self.changed = true;
-        event("all", &self.api.board.all(&self.tenant))
+        let views = self.api.board.all(&self.tenant);
+        self.settle().await;
+        event("all", &views)
+    }
+
+    /// Waits until the jobs that the board has shown are on disk.
+    async fn settle(&self) {
+        if let Some(latest) = self.api.board.latest(&self.tenant) {
+            patiently(&self.api.clock, || self.api.store.on_disk(latest)).await;
+        }
     }
 
     async fn changes(&mut self, first: JobKey) -> Event {
@@ -208,12 +220,13 @@ impl Live {
         loop {
             match self.news.try_recv() {
                 Ok(key) => drop(keys.insert(key)),
-                Err(TryRecvError::Lagged(_)) => return self.all(),
+                Err(TryRecvError::Lagged(_)) => return self.all().await,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
         self.changed = true;
         let views: Vec<JobView> = self.api.board.some(&self.tenant, &keys);
+        self.settle().await;
         event("jobs", &views)
     }
 

@@ -1,7 +1,7 @@
 //! The tables, their version, and how connections are set.
 
-use super::file::Durability;
 use super::rows::signed;
+use hekaton_orchestrator_client::Digest;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +15,9 @@ const WITH_REMOVALS: i64 = 2;
 /// "heko", in `PRAGMA application_id`: what `file` shows.
 const APPLICATION: i64 = 0x6865_6b6f;
 
+/// The revisions that are left out after a start of the machine: more than a crash can have lost.
+pub(crate) const LEFT_OUT: u64 = 1 << 17;
+
 /// The time that one process waits for another one's transaction.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -27,30 +30,20 @@ CREATE TABLE audit (rev INTEGER PRIMARY KEY, at INTEGER NOT NULL, key TEXT NOT N
 ";
 
 /// A connection with its settings.
-pub(super) fn connect(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
     // With a write-ahead log, readers of all processes see the last commit while a writer waits for
     // the disk; with a rollback journal, they would wait, too.
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    let synchronous = match durability {
-        Durability::Disk => "FULL",
-        // Without a sync for each commit; a crash of the machine loses what is new, and never damages the file.
-        Durability::Memory => "NORMAL",
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
+    // Without a sync for each commit: a crash of the machine loses what is new, and never damages the file. Syncs are made by `disk`.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(connection)
 }
 
-/// Sets whether the commits of a connection are on disk when they return, or only with the next one that is.
-pub(super) fn set_synced(connection: &Connection, synced: bool) -> rusqlite::Result<()> {
-    // Takes effect when it is compiled, so it cannot be a cached statement.
-    connection.pragma_update(None, "synchronous", if synced { "FULL" } else { "NORMAL" })
-}
-
 /// A connection to a database whose tables are there.
-pub(super) fn open(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
-    let mut connection = connect(path, durability)?;
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let mut connection = connect(path)?;
     // Two processes may start at the same time.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -68,8 +61,30 @@ pub(super) fn open(path: &Path, durability: Durability) -> rusqlite::Result<Conn
             return Err(rusqlite::Error::InvalidParameterName(why));
         }
     }
+    note_start(&transaction)?;
     transaction.commit()?;
     Ok(connection)
+}
+
+/// Leaves revisions out if the machine was started since the database was opened last: they may have been given to writes that a crash
+/// has lost, and live on as epochs in the names of jobs on other machines.
+fn note_start(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let digest = Digest::of(crate::host::boot().as_bytes());
+    let (first, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
+    let boot = i64::from_le_bytes(*first);
+    let mut known = transaction.prepare("SELECT number FROM state WHERE name = 'boot'")?;
+    if known.query_row([], |row| row.get(0)).optional()? == Some(boot) {
+        return Ok(());
+    }
+    transaction.execute(
+        "INSERT INTO state (name, number) VALUES ('boot', ?1) ON CONFLICT (name) DO UPDATE SET number = ?1",
+        [boot],
+    )?;
+    match counter(transaction)? {
+        // A new database has lost nothing.
+        0 => Ok(()),
+        counter => set_counter(transaction, counter + LEFT_OUT),
+    }
 }
 
 fn make(transaction: &Transaction<'_>) -> rusqlite::Result<()> {

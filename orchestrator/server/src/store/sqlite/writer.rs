@@ -1,6 +1,7 @@
-//! The writing thread: it combines all pending writes into one transaction, and answers them once it is on disk.
+//! The writing thread: it combines all pending writes into one transaction, and has it put on disk for those that wait for that.
 
-use super::file::{DatabaseFile, Durability};
+use super::disk::Disk;
+use super::file::DatabaseFile;
 use super::recent::Recent;
 use super::rows::signed;
 use super::schema;
@@ -10,7 +11,7 @@ use crate::store::{Entry, Rev, WriteError};
 use bytes::Bytes;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// The number of writes that one transaction takes.
@@ -85,7 +86,7 @@ impl Write {
 pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) file: DatabaseFile,
-    pub(super) durability: Durability,
+    pub(super) disk: Option<Disk>,
     pub(super) recent: Arc<Recent>,
     pub(super) wake: Wake,
 }
@@ -93,19 +94,22 @@ pub(super) struct Writer {
 impl Writer {
     /// Takes writes in groups until the store is dropped.
     pub(super) fn run(mut self, requests: &mpsc::Receiver<Request>) {
-        let mut synced = true;
+        // The time at which the commits of this process must be put on disk, and the last of them.
+        let mut due: Option<(Instant, u64)> = None;
         loop {
-            // What was written without a sync is on disk soon, also if nothing else is written.
-            let wait = if synced { LONG } else { UNSYNCED };
-            let first = match requests.recv_timeout(wait) {
-                Ok(first) => first,
-                Err(mpsc::RecvTimeoutError::Timeout) if !synced => {
-                    match sync(&mut self.connection) {
-                        Ok(()) => synced = true,
-                        Err(error) => tracing::error!(%error, "the store cannot sync"),
-                    }
-                    continue;
+            let wait = due.map_or(LONG, |(at, _)| at.saturating_duration_since(Instant::now()));
+            let first = requests.recv_timeout(wait);
+            if let (Some((at, upto)), Some(disk)) = (due, &self.disk)
+                && at <= Instant::now()
+            {
+                if !disk.has(upto) {
+                    // Nobody waits for it, and the thread logs a failure.
+                    disk.want(upto, false, Box::new(|_| {}));
                 }
+                due = None;
+            }
+            let first = match first {
+                Ok(first) => first,
                 Err(mpsc::RecvTimeoutError::Timeout) => continue,
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
             };
@@ -117,16 +121,19 @@ impl Writer {
             {
                 group.push(next);
             }
-            self.write(group, &mut synced);
+            if let Some(upto) = self.write(group).filter(|_| self.disk.is_some()) {
+                let at = due.map_or_else(|| Instant::now() + UNSYNCED, |(at, _)| at);
+                due = Some((at, upto));
+            }
         }
     }
 
-    /// Writes a group and answers it.
-    fn write(&mut self, group: Vec<Request>, synced: &mut bool) {
+    /// Writes a group and has it answered. Returns the last revision, if anything was written.
+    fn write(&mut self, group: Vec<Request>) -> Option<u64> {
         // The file may be removed at any time. Without this look, writes to it would be answered and lost with the process.
         let incarnation = self.recent.incarnation();
         let outcome = match self.file.is_there() {
-            true => commit(&mut self.connection, incarnation, self.durability, synced, &group),
+            true => commit(&mut self.connection, incarnation, self.disk.is_some(), &group),
             false => Err(Failure::Before("its file was removed or replaced".into())),
         };
         match outcome {
@@ -138,10 +145,8 @@ impl Writer {
                     self.recent.committed(&self.connection, from, written.collect(), upto);
                     self.wake.changed();
                 }
-                for (request, answer) in group.into_iter().zip(answers) {
-                    // A caller that gave up waiting finds out from the record.
-                    let _ = request.answer.send(answer);
-                }
+                self.answer(group, answers, upto);
+                (upto > from).then_some(upto)
             }
             Err(failure) => {
                 tracing::error!(why = failure.why(), "the store cannot write");
@@ -149,19 +154,43 @@ impl Writer {
                     let key = request.write.key().to_owned();
                     let _ = request.answer.send(Err(failure.of(key)));
                 }
+                None
             }
         }
     }
-}
 
-/// Makes a commit that changes nothing, and is on disk with all that were made before.
-fn sync(connection: &mut Connection) -> rusqlite::Result<()> {
-    // A commit without a change writes nothing and so syncs nothing: the counter is written as it is.
-    schema::set_synced(connection, true)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let counter = schema::counter(&transaction)?;
-    schema::set_counter(&transaction, counter)?;
-    transaction.commit()
+    /// Answers a group that was committed up to a revision: writes that must be on disk, once they are.
+    fn answer(&self, group: Vec<Request>, answers: Vec<Result<Rev, WriteError>>, upto: u64) {
+        let mut later = Vec::new();
+        let mut is_forced = false;
+        for (request, answer) in group.into_iter().zip(answers) {
+            if request.synced && answer.is_ok() && self.disk.is_some() {
+                is_forced |= matches!(request.write, Write::Probe);
+                later.push((request, answer));
+            } else {
+                // A caller that gave up waiting finds out from the record.
+                let _ = request.answer.send(answer);
+            }
+        }
+        let Some(disk) = &self.disk else { return };
+        disk.committed(upto);
+        if later.is_empty() {
+            return;
+        }
+        let send = move |outcome: &Result<(), String>| {
+            for (request, answer) in later {
+                let unknown = |why: &String| WriteError::Unknown {
+                    key: request.write.key().to_owned(),
+                    why: why.clone(),
+                };
+                let _ = request.answer.send(match outcome {
+                    Ok(()) => answer,
+                    Err(why) => Err(unknown(why)),
+                });
+            }
+        };
+        disk.want(upto, is_forced, Box::new(send));
+    }
 }
 
 /// Why a group was not written.
@@ -170,7 +199,7 @@ enum Failure {
     Full,
     /// Nothing has happened.
     Before(String),
-    /// The commit itself failed: after a failed sync it is unknown what a crash would leave.
+    /// The commit itself failed: it is unknown what a crash would leave.
     During(String),
 }
 
@@ -210,17 +239,10 @@ struct Committed {
 fn commit(
     connection: &mut Connection,
     incarnation: u64,
-    durability: Durability,
-    synced: &mut bool,
+    is_kept: bool,
     group: &[Request],
 ) -> Result<Committed, Failure> {
     let before = |error: rusqlite::Error| Failure::new(&error, Failure::Before);
-    // The write-ahead log is synced as a whole, so what is written without a sync is on disk with the next one.
-    let wanted = group.iter().any(|request| request.synced);
-    if durability == Durability::Disk && wanted != *synced {
-        schema::set_synced(connection, wanted).map_err(before)?;
-        *synced = wanted;
-    }
     // Immediate: a transaction that begins as a reader and becomes a writer can fail with SQLITE_BUSY in the middle.
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(before)?;
@@ -233,7 +255,7 @@ fn commit(
     for request in group {
         let next = Rev { incarnation, number: counter + 1 };
         let answer =
-            apply(&transaction, &request.write, next, (durability, now)).map_err(before)?;
+            apply(&transaction, &request.write, next, is_kept.then_some(now)).map_err(before)?;
         match request.write {
             Write::Probe | Write::Prune { .. } => is_forced = true,
             _ if answer.is_ok() => counter = next.number,
@@ -254,7 +276,7 @@ fn apply(
     transaction: &Transaction<'_>,
     write: &Write,
     next: Rev,
-    (durability, now): (Durability, u64),
+    now: Option<u64>,
 ) -> rusqlite::Result<Result<Rev, WriteError>> {
     let number = signed(next.number);
     let written = match write {
@@ -302,7 +324,7 @@ fn apply(
     if written == 0 {
         return Ok(Err(WriteError::Conflict { key: write.key().to_owned() }));
     }
-    if durability == Durability::Disk {
+    if let Some(now) = now {
         record(transaction, write, next.number, now)?;
     }
     Ok(Ok(next))
