@@ -170,8 +170,11 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         self.append(log, entry, last).await
     }
 
-    /// Waits until a write that was read, and with it all before it, is on disk. To be called before anybody outside of the processes is
-    /// told of it ([`Settled`] does so).
+    /// Waits until a write that was read is on disk, with all writes before it. To be called before a client learns of it, as the service
+    /// does for all its answers.
+    ///
+    /// # Errors
+    /// Fails if the disk does not sync, or the write is of another store.
     async fn on_disk(&self, rev: Rev) -> Result<(), Unavailable> {
         // A store whose server syncs each write shows none before.
         let _ = rev;

@@ -1,7 +1,7 @@
-//! A store as everybody outside of the processes sees it: what is read from it is on disk.
+//! A store for answers to clients: all that is read from it is on disk.
 //!
-//! Processes use each other's writes before these are on disk, which is safe, because whatever they write then is lost with them. A client
-//! that was told of a write would remember it.
+//! Processes use each other's writes before these are on disk. This is safe, because all that they write then is lost with these. A client
+//! would remember what it has read.
 
 use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WriteError};
 use async_trait::async_trait;

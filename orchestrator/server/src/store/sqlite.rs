@@ -109,7 +109,9 @@ impl SqliteStore {
         let failed =
             |why: String| Unavailable { why: format!("the database {}: {why}", path.display()) };
         let connection = schema::connect(path).map_err(|error| failed(error.to_string()))?;
-        Disk::start(path, connection).map(Some).map_err(|error| failed(error.to_string()))
+        Disk::start(path, connection).map(Some).map_err(|error| {
+            failed(format!("its write-ahead log: {error}; keep the folder on a local file system"))
+        })
     }
 
     /// Returns the store's incarnation.

@@ -346,7 +346,7 @@ async fn schedule(seed: u64, bug: Bug, is_hasty: bool) -> (World, Vec<Handle>, V
     (world, handles, path)
 }
 
-/// Takes note of what a client is told of chains and jobs.
+/// Notes what a client learns of chains and jobs.
 async fn listen(world: &mut World, submissions: &Submissions, handles: &[Handle]) {
     let tenant = name("tenant");
     for chain in ["strict", "free", "bundles"] {
@@ -368,7 +368,7 @@ async fn listen(world: &mut World, submissions: &Submissions, handles: &[Handle]
     }
 }
 
-/// Returns what clients were told of and is not in the history.
+/// Returns what clients have learned and is not in the history.
 fn forgotten(world: &World, history: &History) -> Vec<String> {
     let entries = history.logs.iter().chain(history.records.iter().map(|version| &version.entry));
     let there: BTreeMap<(&str, u64), &Entry> =

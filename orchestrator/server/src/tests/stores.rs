@@ -229,7 +229,7 @@ async fn late_writes_are_on_disk_when_they_are_recognized() {
     assert!(late > 5, "{late}");
 }
 
-/// What clients read survives a crash, by whatever read they learn of it.
+/// Everything that clients have read survives a crash.
 #[tokio::test(start_paused = true)]
 async fn reads_of_clients_wait_for_the_disk() {
     use super::memory::Loss;

@@ -203,7 +203,7 @@ pub(super) struct World {
     pub(super) watched: Watched,
     /// Clients read what is not on disk, which they must not.
     pub(super) is_hasty: bool,
-    /// What clients were told of: jobs and entries of logs, with their revisions and contents.
+    /// Answers that clients got: jobs and entries of logs, with their revisions and contents.
     pub(super) told: BTreeSet<(String, u64, String)>,
 }
 

@@ -1,8 +1,8 @@
 //! The syncing thread: it puts the write-ahead log on disk, while the writing thread commits what comes next.
 //!
 //! A commit does not wait for the disk, so whatever follows from a write begins at once. The log is on disk up to some commit and no
-//! further, so a crash of the machine loses the last writes, and none from before them. Whoever asks for a revision waits for the sync
-//! that covers it, and one sync serves all who wait.
+//! further, so a crash of the machine loses the last writes, and none from before them. A request for a revision waits for the sync
+//! that covers it, and one sync serves all requests that wait.
 
 use rusqlite::Connection;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// Told once a revision is on disk, or why it may not be.
+/// Receives the outcome: the revision is on disk, or the reason why it may not be.
 type Answer = Box<dyn FnOnce(&Result<(), String>) + Send>;
 
 /// A request for a sync.
