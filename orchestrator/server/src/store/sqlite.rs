@@ -7,9 +7,12 @@
 
 mod disk;
 mod file;
+mod log;
 mod recent;
 mod rows;
 mod schema;
+#[cfg(test)]
+mod simulated;
 mod wake;
 mod writer;
 
@@ -20,6 +23,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use disk::Disk;
 use file::DatabaseFile;
+use log::Log;
 use rows::{entries, entry, signed};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::{Path, PathBuf};
@@ -64,11 +68,19 @@ impl SqliteStore {
             why: format!("the database {}: {error}", path.display()),
         };
         let connection = schema::open(path).map_err(failed)?;
+        let disk = Self::disk(path, durability)?;
+        Self::start(path, connection, disk)
+    }
+
+    /// Starts the threads of a database that is open.
+    fn start(path: &Path, connection: Connection, disk: Option<Disk>) -> Result<Self, Unavailable> {
+        let failed = |error: rusqlite::Error| Unavailable {
+            why: format!("the database {}: {error}", path.display()),
+        };
         let incarnation = schema::incarnation(&connection).map_err(failed)?;
         let file = DatabaseFile::of(path).map_err(|error| Unavailable {
             why: format!("the database {}: {error}", path.display()),
         })?;
-        let disk = Self::disk(path, durability)?;
         let reader = schema::connect(path).map_err(failed)?;
         // Each thread has a connection of its own: one connection would make reads wait for a commit, which waits for the disk.
         let points = schema::connect(path).map_err(failed)?;
@@ -109,9 +121,10 @@ impl SqliteStore {
         let failed =
             |why: String| Unavailable { why: format!("the database {}: {why}", path.display()) };
         let connection = schema::connect(path).map_err(|error| failed(error.to_string()))?;
-        Disk::start(path, connection).map(Some).map_err(|error| {
+        let log = Log::open(path, connection).map_err(|error| {
             failed(format!("its write-ahead log: {error}; keep the folder on a local file system"))
-        })
+        })?;
+        Disk::start(log).map(Some).map_err(failed)
     }
 
     /// Returns the store's incarnation.
@@ -119,13 +132,13 @@ impl SqliteStore {
         self.incarnation
     }
 
-    /// Everything that was ever written, from the table `audit` and the logs.
+    /// Everything that was ever written, from the table `audit` and the logs. It is on disk.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Fails if it cannot be read, or the disk does not sync.
     pub async fn history(&self) -> Result<History, Unavailable> {
         let incarnation = self.incarnation;
-        self.query(move |connection| {
+        let read = self.query(move |connection| {
             // Records and logs of one moment, or a publication could be there without the end of its job.
             let transaction = connection.unchecked_transaction()?;
             let mut query =
@@ -140,9 +153,12 @@ impl SqliteStore {
                 .query_map([], |row| entry(row, incarnation))?
                 .collect::<rusqlite::Result<_>>()?;
             let pruned = schema::pruned(&transaction)?;
-            Ok(History { records, logs, pruned, ..History::default() })
-        })
-        .await
+            let last = Rev { incarnation, number: schema::counter(&transaction)? };
+            Ok((History { records, logs, pruned, ..History::default() }, last))
+        });
+        let (history, last) = read.await?;
+        self.on_disk(last).await?;
+        Ok(history)
     }
 
     async fn write(&self, write: Write, synced: bool) -> Result<Rev, WriteError> {

@@ -4,9 +4,7 @@
 //! further, so a crash of the machine loses the last writes, and none from before them. A request for a revision waits for the sync
 //! that covers it, and one sync serves all requests that wait.
 
-use rusqlite::Connection;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use super::log::Log;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
@@ -37,25 +35,22 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Starts the syncing thread of a database with open connections.
+    /// Syncs a log, and starts the thread that does so from then on.
     ///
     /// # Errors
-    /// Fails if the log cannot be opened, or there is no thread.
-    pub(super) fn start(database: &Path, connection: Connection) -> std::io::Result<Self> {
-        let mut path = database.as_os_str().to_owned();
-        path.push("-wal");
-        // Open connections keep SQLite from removing this file and making another one of the same name.
-        let log = File::options().write(true).open(PathBuf::from(path))?;
-        // A sync of the log does not cover its name, and it may be new.
-        hekaton_files::sync_folder_of(database)?;
+    /// Fails if the log cannot be read or synced, or there is no thread.
+    pub(super) fn start(mut log: Log) -> Result<Self, String> {
+        let upto = log.counter().map_err(|error| error.to_string())?;
+        // The revisions that were left out for those of lost writes must not be lost as well, or epochs would be used again. And what
+        // processes read from before their start is then on disk, whatever becomes of it.
+        log.sync()?;
         let (wanted, requests) = mpsc::channel();
-        let reached = Arc::new(Reached::default());
-        let mut log =
-            Log { sync: Box::new(move || log.sync_data()), connection, is_doubtful: false };
+        let reached = Arc::new(Reached { committed: upto.into(), on_disk: upto.into() });
         let ours = Arc::clone(&reached);
         std::thread::Builder::new()
             .name("sqlite-disk".into())
-            .spawn(move || serve(&requests, &ours, || log.sync()))?;
+            .spawn(move || serve(&requests, &ours, || log.sync()))
+            .map_err(|error| format!("its syncing thread: {error}"))?;
         Ok(Self { wanted, reached })
     }
 
@@ -105,41 +100,11 @@ fn serve(
     }
 }
 
-/// The write-ahead log.
-struct Log {
-    sync: Box<dyn FnMut() -> std::io::Result<()> + Send>,
-    connection: Connection,
-    /// A sync has failed, and the log may have a hole on disk.
-    is_doubtful: bool,
-}
-
-impl Log {
-    fn sync(&mut self) -> Result<(), String> {
-        if !self.is_doubtful {
-            let Err(error) = (self.sync)() else { return Ok(()) };
-            tracing::error!(%error, "the store cannot sync its log");
-            self.is_doubtful = true;
-        }
-        // The next sync could succeed without what this one did not write, and what follows the hole would be lost with it. So the
-        // content of the log is put in the database, and the log is emptied.
-        let emptied = self
-            .connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-        match emptied {
-            Ok(0) => {
-                self.is_doubtful = false;
-                Ok(())
-            }
-            Ok(_) => Err("its log cannot be synced, nor emptied while it is read".into()),
-            Err(error) => Err(format!("its log cannot be synced, nor emptied: {error}")),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::schema::{self, LEFT_OUT};
+    use super::super::simulated::Simulated;
     use super::*;
-    use crate::store::sqlite::schema;
     use std::sync::atomic::AtomicBool;
 
     fn ask(disk: &Disk, upto: u64, is_forced: bool) -> Result<(), String> {
@@ -190,30 +155,22 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_not_synced_is_emptied_before_it_counts_again() {
+    fn revisions_that_were_left_out_are_on_disk_before_any_is_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
         let connection = schema::open(&path).unwrap();
-        let length = || std::fs::metadata(folder.path().join("db-wal")).unwrap().len();
-        assert!(length() > 0);
-        let mut left = 1;
-        let sync = move || {
-            left -= 1;
-            if left < 0 { Ok(()) } else { Err(std::io::Error::other("a broken disk")) }
-        };
-        let other = schema::connect(&path).unwrap();
-        let mut log = Log { sync: Box::new(sync), connection: other, is_doubtful: false };
-        // A reader keeps it from being emptied.
-        let reader = schema::connect(&path).unwrap();
-        log.connection.busy_timeout(std::time::Duration::ZERO).unwrap();
-        let transaction = reader.unchecked_transaction().unwrap();
-        schema::counter(&transaction).unwrap();
-        assert!(log.sync().unwrap_err().contains("nor emptied"));
-        assert!(log.sync().unwrap_err().contains("nor emptied"), "a later sync proves nothing");
-        drop(transaction);
-        log.sync().unwrap();
-        assert_eq!(length(), 0);
-        assert_eq!(schema::counter(&connection).unwrap(), 0);
-        log.sync().unwrap();
+        // All writes to a new database may have been lost.
+        connection.execute("UPDATE state SET number = number + 1 WHERE name = 'boot'", ()).unwrap();
+        drop(schema::open(&path).unwrap());
+        let disk = Simulated::of(&path);
+        let start =
+            || Disk::start(Log::new(Box::new(disk.clone()), schema::connect(&path).unwrap()));
+        disk.fail(true);
+        assert!(start().unwrap_err().contains("a broken disk"));
+        disk.fail(false);
+        let started = start().unwrap();
+        assert!(started.has(LEFT_OUT) && !started.has(LEFT_OUT + 1));
+        let (_folder, found) = disk.after_power_cut(&path);
+        assert_eq!(schema::counter(&found).unwrap(), LEFT_OUT);
     }
 }

@@ -49,9 +49,12 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 =
         transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    match (version, tables) {
-        (VERSION | WITH_REMOVALS, _) => {}
-        (0, 0) => make(&transaction)?,
+    let is_new = match (version, tables) {
+        (VERSION | WITH_REMOVALS, _) => false,
+        (0, 0) => {
+            make(&transaction)?;
+            true
+        }
         // Also a database without a version that has tables: it belongs to another program, whose
         // data is not to be touched.
         (found, _) => {
@@ -60,15 +63,15 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
             );
             return Err(rusqlite::Error::InvalidParameterName(why));
         }
-    }
-    note_start(&transaction)?;
+    };
+    note_start(&transaction, is_new)?;
     transaction.commit()?;
     Ok(connection)
 }
 
 /// Leaves revisions out if the machine was started since the database was opened last: they may have been given to writes that a crash
 /// has lost, and live on as epochs in the names of jobs on other machines.
-fn note_start(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+fn note_start(transaction: &Transaction<'_>, is_new: bool) -> rusqlite::Result<()> {
     let digest = Digest::of(crate::host::boot().as_bytes());
     let (first, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
     let boot = i64::from_le_bytes(*first);
@@ -80,10 +83,10 @@ fn note_start(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         "INSERT INTO state (name, number) VALUES ('boot', ?1) ON CONFLICT (name) DO UPDATE SET number = ?1",
         [boot],
     )?;
-    match counter(transaction)? {
+    match is_new {
         // A new database has lost nothing.
-        0 => Ok(()),
-        counter => set_counter(transaction, counter + LEFT_OUT),
+        true => Ok(()),
+        false => set_counter(transaction, counter(transaction)? + LEFT_OUT),
     }
 }
 
