@@ -433,6 +433,7 @@ impl Watch for Changes {
 
 #[cfg(test)]
 mod tests {
+    use super::simulated::Simulated;
     use super::*;
     use std::time::{Duration, Instant};
 
@@ -463,5 +464,58 @@ mod tests {
         }
         let other = Rev { incarnation: rev.incarnation + 1, ..rev };
         assert!(store.on_disk(other).await.is_err());
+    }
+
+    /// Opens a database whose log is on a simulated disk.
+    fn simulated(path: &Path) -> (SqliteStore, Simulated) {
+        let connection = schema::open(path).unwrap();
+        let disk = Simulated::of(path);
+        let log = Log::new(Box::new(disk.clone()), schema::connect(path).unwrap());
+        let started = Disk::start(log).unwrap();
+        (SqliteStore::start(path, connection, Some(started)).unwrap(), disk)
+    }
+
+    #[tokio::test]
+    async fn a_sync_that_failed_is_made_again_without_a_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, disk) = simulated(&folder.path().join("db"));
+        disk.fail(true);
+        let before = disk.syncs();
+        let rev = store.create_soon("a", Bytes::new()).await.unwrap();
+        assert!(store.history().await.is_err());
+        let (reached, start) = (store.disk.clone().unwrap(), Instant::now());
+        // The failing one that nobody waits for.
+        while disk.syncs() < before + 4 {
+            assert!(start.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        disk.fail(false);
+        while !reached.has(rev.number) {
+            assert!(start.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(store.history().await.unwrap().records.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn no_more_writes_wait_for_the_disk_than_a_start_leaves_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("db");
+        let (store, disk) = simulated(&path);
+        disk.fail(true);
+        let connection = schema::connect(&path).unwrap();
+        let written = i64::try_from(LEFT_OUT / 2).unwrap();
+        connection
+            .execute("UPDATE state SET number = ?1 WHERE name = 'counter'", [written])
+            .unwrap();
+        let rev = store.create_soon("a", Bytes::new()).await.unwrap();
+        assert_eq!(rev.number, LEFT_OUT / 2 + 1);
+        let why = store.create_soon("b", Bytes::new()).await.unwrap_err().to_string();
+        assert!(why.contains("65536 writes are not on disk") && why.contains("broken"), "{why}");
+        assert_eq!(store.get("b").await.unwrap(), None);
+        disk.fail(false);
+        let last = store.create_soon("b", Bytes::new()).await.unwrap();
+        assert!(store.disk.as_ref().unwrap().has(rev.number));
+        assert_eq!(last.number, rev.number + 1);
     }
 }

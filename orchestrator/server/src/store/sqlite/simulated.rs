@@ -23,6 +23,8 @@ struct State {
     /// Pages that a failed sync has marked as written, and was not able to write.
     lost: BTreeMap<usize, Vec<u8>>,
     is_failing: bool,
+    /// The number of syncs.
+    syncs: usize,
 }
 
 impl Simulated {
@@ -31,12 +33,17 @@ impl Simulated {
         let path = database.with_file_name("db-wal");
         let file = File::options().read(true).write(true).open(path).unwrap();
         let (on_disk, lost) = (vec![], BTreeMap::new());
-        Self(Arc::new(Mutex::new(State { file, on_disk, lost, is_failing: false })))
+        Self(Arc::new(Mutex::new(State { file, on_disk, lost, is_failing: false, syncs: 0 })))
     }
 
     /// Makes syncs fail from now on, or succeed.
     pub(super) fn fail(&self, is_failing: bool) {
         self.0.lock().unwrap().is_failing = is_failing;
+    }
+
+    /// Returns the number of syncs so far.
+    pub(super) fn syncs(&self) -> usize {
+        self.0.lock().unwrap().syncs
     }
 
     /// Returns the database as it is found after a power cut. Nothing of the log may have been put in the database.
@@ -65,7 +72,8 @@ impl LogFile for Simulated {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
-        let State { file, on_disk, lost, is_failing } = &mut *state;
+        let State { file, on_disk, lost, is_failing, syncs } = &mut *state;
+        *syncs += 1;
         let mut seen = vec![0; usize::try_from(file.metadata()?.len()).unwrap()];
         file.read_exact_at(&mut seen, 0)?;
         on_disk.resize(seen.len(), 0);

@@ -22,6 +22,13 @@ const MAX_GROUP: usize = 256;
 /// The longest time for which a write that need not be synced is not on disk.
 const UNSYNCED: Duration = Duration::from_millis(100);
 
+/// The time after which a sync is asked for again if the disk does not have what it was to cover.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The number of revisions that may not be on disk, so that a start leaves out all that a crash can have lost. Only half of those, since
+/// each process may be committing a group when the limit is reached.
+const MAX_UNSYNCED: u64 = schema::LEFT_OUT / 2;
+
 /// The time to wait while there is nothing to do.
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -99,15 +106,7 @@ impl Writer {
         loop {
             let wait = due.map_or(LONG, |(at, _)| at.saturating_duration_since(Instant::now()));
             let first = requests.recv_timeout(wait);
-            if let (Some((at, upto)), Some(disk)) = (due, &self.disk)
-                && at <= Instant::now()
-            {
-                if !disk.has(upto) {
-                    // Nobody waits for it, and the thread logs a failure.
-                    disk.want(upto, false, Box::new(|_| {}));
-                }
-                due = None;
-            }
+            due = due.and_then(|(at, upto)| self.sync_at(at, upto));
             let first = match first {
                 Ok(first) => first,
                 Err(mpsc::RecvTimeoutError::Timeout) => continue,
@@ -122,10 +121,39 @@ impl Writer {
                 group.push(next);
             }
             if let Some(upto) = self.write(group).filter(|_| self.disk.is_some()) {
-                let at = due.map_or_else(|| Instant::now() + UNSYNCED, |(at, _)| at);
-                due = Some((at, upto));
+                let at = Instant::now() + UNSYNCED;
+                due = Some((due.map_or(at, |(earlier, _)| at.min(earlier)), upto));
             }
         }
+    }
+
+    /// Has commits put on disk at a time. Returns when to look again, unless they are there.
+    fn sync_at(&self, at: Instant, upto: u64) -> Option<(Instant, u64)> {
+        let disk = self.disk.as_ref().filter(|disk| !disk.has(upto))?;
+        let now = Instant::now();
+        if now < at {
+            return Some((at, upto));
+        }
+        // Nobody waits for it, and the thread logs a failure.
+        disk.want(upto, false, Box::new(|_| {}));
+        Some((now + AGAIN, upto))
+    }
+
+    /// Waits for the disk if it is too far behind.
+    fn keep_up(&self) -> Result<(), Failure> {
+        // Other processes do the same, so what they have committed since need not be counted.
+        let upto = self.recent.upto();
+        let Some(disk) = &self.disk else { return Ok(()) };
+        if disk.has(upto.saturating_sub(MAX_UNSYNCED)) {
+            return Ok(());
+        }
+        let (answer, answered) = mpsc::channel();
+        let send = move |outcome: &Result<(), String>| drop(answer.send(outcome.clone()));
+        disk.want(upto, false, Box::new(send));
+        let synced = answered.recv().unwrap_or_else(|error| Err(error.to_string()));
+        synced.map_err(|why| {
+            Failure::Before(format!("more than {MAX_UNSYNCED} writes are not on disk: {why}"))
+        })
     }
 
     /// Writes a group and has it answered. Returns the last revision, if anything was written.
@@ -133,7 +161,9 @@ impl Writer {
         // The file may be removed at any time. Without this look, writes to it would be answered and lost with the process.
         let incarnation = self.recent.incarnation();
         let outcome = match self.file.is_there() {
-            true => commit(&mut self.connection, incarnation, self.disk.is_some(), &group),
+            true => self.keep_up().and_then(|()| {
+                commit(&mut self.connection, incarnation, self.disk.is_some(), &group)
+            }),
             false => Err(Failure::Before("its file was removed or replaced".into())),
         };
         match outcome {
