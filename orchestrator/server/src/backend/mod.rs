@@ -64,6 +64,11 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
         true
     }
 
+    /// Reports whether attempts run on other machines, where they survive a crash of this one.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Makes one attempt. When the future is dropped, all processes of the attempt must be gone.
     async fn run(
         &self,

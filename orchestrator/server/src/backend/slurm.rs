@@ -237,6 +237,10 @@ fn ended(how: &str, number: u64, log: &Path) -> Outcome {
 
 #[async_trait]
 impl Backend for Slurm {
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     async fn run(&self, work: &Work<'_>, _: &CancellationToken, progress: &Progress) -> Outcome {
         let input = match only_input(work) {
             Ok(input) => input,

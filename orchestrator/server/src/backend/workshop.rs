@@ -69,6 +69,10 @@ impl Runner for Workshop {
         }
     }
 
+    fn is_remote(&self, task: &Task) -> bool {
+        self.backends.get(&task.backend).is_some_and(|backend| backend.is_remote())
+    }
+
     async fn abandon(&self, task: &Task) {
         if let Some(backend) = self.backends.get(&task.backend) {
             backend.abandon(&self.folder(task)).await;
@@ -241,6 +245,10 @@ impl Workshop {
                     age < KEPT
                 }
             };
+            // A crash of the machine could take back the end of the task, which would then need its folder.
+            if store.on_disk(stored.rev).await.is_err() {
+                continue;
+            }
             // Not before the job on other machines has ended: the folder has the only note of it.
             if backend.abandon(&folder).await && !keep {
                 let _ = std::fs::remove_dir_all(&folder);

@@ -105,8 +105,13 @@ impl TaskRun {
             return without(backend, Written::Nothing);
         };
         let name = key.to_string();
-        // A crash of the machine ends the lease anyway.
-        let claim = match update_on_disk(&*self.store, &name, claimed, rev, OnDisk::Soon).await {
+        let on_disk = match self.runner.is_remote(&task) {
+            // What is started elsewhere must not be forgotten, and no later claim may have its number.
+            true => OnDisk::Now,
+            // A crash of the machine ends the lease anyway.
+            false => OnDisk::Soon,
+        };
+        let claim = match update_on_disk(&*self.store, &name, claimed, rev, on_disk).await {
             Ok(claim) => claim,
             Err(WriteError::Conflict { .. }) => return without(backend, Written::Beaten(rev)),
             Err(error) => {
@@ -204,7 +209,6 @@ impl TaskRun {
         attempt: &Attempt,
         took: Duration,
     ) -> Option<Stored<Task>> {
-        let key = self.key.to_string();
         let (task, session, now) = (&claim.value, &self.session, self.clock.wall());
         let elsewhere = is_untried_elsewhere(task, &self.surroundings.view(), session);
         let settled = match attempt {
@@ -235,18 +239,15 @@ impl TaskRun {
             tracing::warn!(task = %self.key, block = task.block, %why, "an attempt failed");
         }
         loop {
-            match update_on_disk(&*self.store, &key, next.clone(), claim.rev, on_disk).await {
+            match self.put(&next, claim.rev, on_disk).await {
                 Ok(stored) => {
                     if let Attempt::Done(_) = attempt {
                         self.runner.settled(task);
                     }
                     return Some(stored);
                 }
-                Err(WriteError::Conflict { .. }) => {
-                    // Either an earlier attempt to write took effect, or the lease was lost.
-                    let found = read::<Task>(&*self.store, &key).await.ok().flatten();
-                    return found.filter(|found| found.value == next);
-                }
+                // The lease was lost.
+                Err(WriteError::Conflict { .. }) => return None,
                 Err(error) => tracing::warn!(task = %self.key, %error, "a result is written again"),
             }
             self.clock.sleep(PAUSE).await;
@@ -254,6 +255,27 @@ impl TaskRun {
                 return None;
             }
         }
+    }
+
+    /// Writes what follows a claim, or finds that an earlier attempt to write it took effect.
+    async fn put(
+        &self,
+        next: &Task,
+        claim: Rev,
+        on_disk: OnDisk,
+    ) -> Result<Stored<Task>, WriteError> {
+        let key = self.key.to_string();
+        let written = update_on_disk(&*self.store, &key, next.clone(), claim, on_disk).await;
+        let Err(WriteError::Conflict { .. }) = written else { return written };
+        let found = read::<Task>(&*self.store, &key).await.ok().flatten();
+        let Some(found) = found.filter(|found| found.value == *next) else { return written };
+        // That it can be read does not say that it would survive a crash.
+        if on_disk == OnDisk::Now
+            && let Err(error) = self.store.on_disk(found.rev).await
+        {
+            return Err(WriteError::Unknown { key, why: error.why });
+        }
+        Ok(found)
     }
 }
 

@@ -45,6 +45,11 @@ pub(crate) trait Runner: Send + Sync + 'static {
         progress: &Progress,
     ) -> Attempt;
 
+    /// Reports whether attempts run on other machines, where they survive a crash of this one.
+    fn is_remote(&self, _: &Task) -> bool {
+        false
+    }
+
     /// Ends what attempts have left running on other machines.
     async fn abandon(&self, _: &Task) {}
 

@@ -29,7 +29,7 @@
 //! **Blobs** are removed if no record names them and they were not touched for a day (`unused`). Each record that names a blob is written
 //! only after it was touched, or after it was created: by submissions, chains of bundles, and the collectors that end jobs and make tasks of
 //! outputs. The files are listed before the records, and records that this sweep removes still count. So a blob that is removed was named by
-//! no record when the records were listed, and by none after that.
+//! no record when the records were listed, and by none after that. Removals of records are on disk before that of a blob.
 //!
 //! The log of a chain stays whole, and so do marks and the records of publications: names must never occur twice.
 
@@ -228,6 +228,12 @@ impl Retention {
             }
         }
         self.store.prune(before.horizon).await?;
+        if unused.is_some() {
+            // A crash of the machine could take back removals of this and other processes, whose records name blobs. The list only shows
+            // the present revision.
+            let at = self.store.list("owner/00", 0).await?.at;
+            self.store.on_disk(at).await?;
+        }
         removed.blobs = self.remove_unused(unused, named).await?;
         state.before = Some(look);
         Ok(removed)

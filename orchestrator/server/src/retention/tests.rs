@@ -5,9 +5,12 @@ use crate::clock::Time;
 use crate::record::{Publication, SessionId, TaskState, encode, session_key};
 use crate::store::{Durability, SqliteStore};
 use crate::submissions::Submission;
+use crate::tests::memory::{Bug, Core, Faults, Frozen, Loss, MemoryStore};
 use crate::tests::records::task;
 use crate::workflows::Workflows;
 use hekaton_orchestrator_client::Workflow;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -366,4 +369,28 @@ fn limits_follow_floors_that_hold() {
     assert_eq!(limit_of(floor(3), floor(2)), None, "it was lowered");
     let torn = Floor { id: id(9), block: 3 };
     assert_eq!(limit_of(torn, floor(4)), None, "its block was torn off");
+}
+
+/// A record that names a blob may have been removed by another process, and a crash of the machine may take that back.
+#[tokio::test]
+async fn blobs_stay_until_the_removals_of_records_are_on_disk() {
+    let mut place = Place::new();
+    let core = Core::new(ChaCha8Rng::seed_from_u64(1), Bug::None);
+    let store = MemoryStore { core: Arc::clone(&core), frozen: Frozen::default() };
+    place.retention.store = Arc::new(store.clone());
+    let blob = place.blobs.put(b"named no longer").unwrap();
+    place.age(&blob, 30);
+    let mut state = State::default();
+    place.sweep(&mut state).await;
+    let named = store.create("x/1", bytes::Bytes::new()).await.unwrap();
+    core.set_faults(Faults::BROKEN_DISK);
+    store.remove("x/1", named).await.unwrap();
+    place.time.pass(HOUR, HOUR);
+    let error = place.retention.sweep(&mut state).await.unwrap_err();
+    assert!(error.to_string().contains("a broken disk"), "{error}");
+    assert!(place.blobs.has(&blob));
+    core.set_faults(Faults::NONE);
+    place.sweep(&mut state).await;
+    assert_eq!(place.sweep(&mut state).await.blobs, 1);
+    assert_eq!(core.crash(Loss::All), 0);
 }

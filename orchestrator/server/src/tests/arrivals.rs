@@ -45,6 +45,7 @@ fn faults(world: &mut World) -> Faults {
         lost_answers: [0, 50, 200][world.random.gen_range(0..3)],
         late_writes: [0, 50, 200][world.random.gen_range(0..3)],
         failed_reads: [0, 50][world.random.gen_range(0..2)],
+        failed_syncs: 0,
         dead_watches: [0, 300][world.random.gen_range(0..2)],
         max_delay: Duration::from_millis([2, 30, 400][world.random.gen_range(0..3)]),
     }

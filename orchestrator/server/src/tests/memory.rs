@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 /// A fault of the store that a test turns on to see that the checker finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bug {
+pub(crate) enum Bug {
     None,
     /// Updates ignore the expected revision.
     BlindUpdates,
@@ -34,26 +34,31 @@ pub(super) enum Bug {
 
 /// The rates at which things go wrong, in thousandths.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Faults {
+pub(crate) struct Faults {
     pub(super) lost_answers: u32,
     pub(super) late_writes: u32,
     pub(super) failed_reads: u32,
     pub(super) dead_watches: u32,
+    pub(super) failed_syncs: u32,
     pub(super) max_delay: Duration,
 }
 
 impl Faults {
-    pub(super) const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         lost_answers: 0,
         late_writes: 0,
         failed_reads: 0,
         dead_watches: 0,
+        failed_syncs: 0,
         max_delay: Duration::from_millis(2),
     };
+
+    /// No write gets on disk.
+    pub(crate) const BROKEN_DISK: Self = Self { failed_syncs: 1_000, ..Self::NONE };
 }
 
 #[derive(Debug)]
-pub(super) struct Core {
+pub(crate) struct Core {
     start: Instant,
     bug: Bug,
     state: Mutex<State>,
@@ -93,7 +98,7 @@ struct Unsynced {
 
 /// The writes that a crash of the machine loses, of those that are not on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(crate) enum Loss {
     All,
     /// A random number of the last ones.
     Last,
@@ -107,7 +112,7 @@ enum Write {
 }
 
 impl Core {
-    pub(super) fn new(random: ChaCha8Rng, bug: Bug) -> Arc<Self> {
+    pub(crate) fn new(random: ChaCha8Rng, bug: Bug) -> Arc<Self> {
         let state = State {
             bug,
             counter: 0,
@@ -127,7 +132,7 @@ impl Core {
         Arc::new(Self { start, bug, state, changed: Notify::new() })
     }
 
-    pub(super) fn set_faults(&self, faults: Faults) {
+    pub(crate) fn set_faults(&self, faults: Faults) {
         self.state.lock().unwrap().faults = faults;
     }
 
@@ -149,7 +154,7 @@ impl Core {
     /// Cuts the power of the machine: writes that are not on disk are lost. All processes must have been killed before.
     ///
     /// Returns the number of lost writes.
-    pub(super) fn crash(&self, loss: Loss) -> usize {
+    pub(crate) fn crash(&self, loss: Loss) -> usize {
         let mut state = self.state.lock().unwrap();
         state.crashes += 1;
         let unsynced = std::mem::take(&mut state.unsynced);
@@ -292,14 +297,14 @@ impl State {
 
 /// The store as one process sees it: it can be cut off, or frozen together with the process.
 #[derive(Clone, Debug)]
-pub(super) struct MemoryStore {
-    pub(super) core: Arc<Core>,
-    pub(super) frozen: Frozen,
+pub(crate) struct MemoryStore {
+    pub(crate) core: Arc<Core>,
+    pub(crate) frozen: Frozen,
 }
 
 /// While this is set, nothing gets through in either direction. (Tokio's own `watch` wakes in a random order.)
 #[derive(Clone, Debug, Default)]
-pub(super) struct Frozen(Arc<(AtomicBool, Notify)>);
+pub(crate) struct Frozen(Arc<(AtomicBool, Notify)>);
 
 impl Frozen {
     pub(super) fn set(&self, frozen: bool) {
@@ -354,23 +359,28 @@ impl MemoryStore {
             return Err(unknown());
         }
         let outcome = self.core.apply(key, value, &write);
+        let mut is_synced = true;
         if let (Ok(rev), OnDisk::Now) = (&outcome, on_disk) {
-            self.settle(*rev, crashes).await;
+            is_synced = self.settle(*rev, crashes).await.is_ok();
         }
         self.pass().await;
-        if self.core.chance(faults.lost_answers) {
+        if !is_synced || self.core.chance(faults.lost_answers) {
             return Err(unknown());
         }
         outcome
     }
 
-    /// Waits until a write is on disk, unless the machine crashes.
-    async fn settle(&self, rev: Rev, crashes: u64) {
+    /// Waits until a write is on disk, unless the machine crashes or the disk fails.
+    async fn settle(&self, rev: Rev, crashes: u64) -> Result<(), Unavailable> {
         // Others see the write meanwhile.
         sleep(self.core.delay()).await;
+        if self.core.chance(self.core.faults().failed_syncs) {
+            return Err(Unavailable { why: "a broken disk".into() });
+        }
         if self.core.crashes() == crashes {
             self.core.sync(rev.number);
         }
+        Ok(())
     }
 
     async fn read<T>(&self, read: impl Fn(&State) -> T) -> Result<T, Unavailable> {
@@ -466,10 +476,10 @@ impl Store for MemoryStore {
     async fn on_disk(&self, rev: Rev) -> Result<(), Unavailable> {
         let crashes = self.core.crashes();
         self.pass().await;
-        if self.core.is_unsynced(rev) {
-            self.settle(rev, crashes).await;
+        match self.core.is_unsynced(rev) {
+            true => self.settle(rev, crashes).await,
+            false => Ok(()),
         }
-        Ok(())
     }
 
     async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {

@@ -3,9 +3,10 @@
 mod arrivals;
 mod bundling;
 mod chains;
+mod crashes;
 mod exhaustive;
 mod feeds;
-mod memory;
+pub(crate) mod memory;
 #[cfg(feature = "nats")]
 mod nats;
 mod plans;

@@ -169,6 +169,7 @@ async fn schedule(seed: u64, bug: Bug, is_hasty: bool) -> (World, Vec<Handle>, V
         late_writes: [0, 50, 200][world.random.gen_range(0..3)],
         failed_reads: [0, 50][world.random.gen_range(0..2)],
         dead_watches: [0, 300][world.random.gen_range(0..2)],
+        failed_syncs: if seed.is_multiple_of(4) { 200 } else { 0 },
         max_delay: Duration::from_millis([2, 30, 400][world.random.gen_range(0..3)]),
     });
     let submissions = world.submissions();

@@ -63,6 +63,8 @@ pub(super) struct Provers {
     pub(super) wrong: u32,
     pub(super) impossible: u32,
     pub(super) again: u32,
+    /// They run on other machines.
+    pub(super) is_remote: bool,
     /// The time for which all of this holds.
     pub(super) bad_for: Duration,
 }
@@ -75,6 +77,7 @@ impl Provers {
         wrong: 0,
         impossible: 0,
         again: 0,
+        is_remote: false,
         bad_for: Duration::MAX,
     };
 }
@@ -86,6 +89,8 @@ pub(super) struct Sleeper {
     provers: Provers,
     /// The number of times that each task was run to its end.
     pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
+    /// The tasks whose files were removed, since their results are kept.
+    settled: Arc<Mutex<BTreeSet<Digest>>>,
 }
 
 /// Returns the output that a task must have.
@@ -132,6 +137,14 @@ impl Runner for Sleeper {
         }
         *self.runs.lock().unwrap().entry(task.id).or_default() += 1;
         Attempt::Done(output(task))
+    }
+
+    fn is_remote(&self, _: &Task) -> bool {
+        self.provers.is_remote
+    }
+
+    fn settled(&self, task: &Task) {
+        self.settled.lock().unwrap().insert(task.id);
     }
 }
 
@@ -195,6 +208,7 @@ pub(super) struct World {
     pub(super) workflows: Workflows,
     pub(super) provers: Provers,
     pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
+    pub(super) settled: Arc<Mutex<BTreeSet<Digest>>>,
     pub(super) weights: BTreeMap<Name, u32>,
     pub(super) patience: Duration,
     /// The time for which processes that collect keep what has ended, the interval of their sweeps, and the blocks that stay.
@@ -221,6 +235,7 @@ impl World {
             workflows: Workflows::default(),
             provers: Provers::GOOD,
             runs: Arc::default(),
+            settled: Arc::default(),
             weights: BTreeMap::new(),
             patience: PATIENCE,
             keep: None,
@@ -299,6 +314,7 @@ impl World {
             start: Instant::now(),
             provers: self.provers,
             runs: Arc::clone(&self.runs),
+            settled: Arc::clone(&self.settled),
         };
         let retention = self.keep.filter(|_| shape.collects).map(|(keep, interval, last)| {
             let (store, clock) = (Arc::clone(&records), clock.clone());
