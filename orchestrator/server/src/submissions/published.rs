@@ -321,6 +321,9 @@ impl Submissions {
 
     /// Makes publishers that are under way look again at a job that was done and is cancelled: what was published in the meantime is
     /// torn off, unless it is before the chain's floor.
+    ///
+    /// # Errors
+    /// Fails also if it is unknown whether they are stopped. [`Self::free_place`] then finds out.
     pub(crate) async fn stop_publishers(&self, job: &Job) -> Result<(), SubmissionError> {
         let chain = self.chain(&job.tenant, &job.chain).await?;
         let (Some(genesis), Some(parent)) = (&chain.genesis, &job.parent) else { return Ok(()) };
@@ -334,7 +337,7 @@ impl Submissions {
             match self.store.append(&log, encode(&entry, random()), path.last).await {
                 Ok(_) => return Ok(()),
                 Err(WriteError::Conflict { .. }) => {}
-                Err(WriteError::Unknown { .. }) => self.clock.sleep(PAUSE).await,
+                // Not again here: each attempt could add an entry while the disk does not sync.
                 Err(error) => return Err(error.into()),
             }
         }

@@ -7,25 +7,26 @@ use super::world::{Provers, Shape, World};
 use crate::backend::{Backend, Hekaton, Helper, Outcome, Rejected, Slurm, Work, Workshop};
 use crate::clock::Clock;
 use crate::dispatch::{Progress, Runner};
-use crate::record::{OnDisk, Task, TaskState, create_on_disk};
+use crate::record::{Job, OnDisk, Task, TaskState, create_on_disk};
+use crate::submissions::SubmissionError;
 use async_trait::async_trait;
 use hekaton_orchestrator_client::Blobs;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Returns a world with a chain, and an accepted block of it, whose provers take five seconds.
-async fn world() -> World {
+async fn world() -> (World, Job) {
     let mut world = World::new(1, Bug::None);
     world.provers = Provers { least_millis: 5_000, most_millis: 5_000, ..Provers::GOOD };
     let (workflow, submissions) = (world.workflow(SINGLE), world.submissions());
     submissions.make_chain(strict("strict")).await.unwrap();
     let wanted = submission("strict", 1, "b1", Some("genesis"), workflow);
-    submit(&submissions, &wanted).await.unwrap();
-    world
+    let job = submit(&submissions, &wanted).await.unwrap().job;
+    (world, job)
 }
 
 fn states(world: &World) -> Vec<TaskState> {
@@ -37,7 +38,7 @@ fn states(world: &World) -> Vec<TaskState> {
 fn claims_of_runs_on_other_machines_are_on_disk_before_they_start() {
     for is_remote in [true, false] {
         simulate(async || {
-            let mut world = world().await;
+            let (mut world, _) = world().await;
             world.provers.is_remote = is_remote;
             let node = world.start(Shape::default());
             sleep(Duration::from_secs(3)).await;
@@ -54,7 +55,7 @@ fn claims_of_runs_on_other_machines_are_on_disk_before_they_start() {
 #[test]
 fn files_of_attempts_stay_until_their_results_are_on_disk() {
     simulate(async || {
-        let mut world = world().await;
+        let (mut world, _) = world().await;
         let node = world.start(Shape::default());
         sleep(Duration::from_secs(2)).await;
         world.core.set_faults(Faults::BROKEN_DISK);
@@ -70,6 +71,22 @@ fn files_of_attempts_stay_until_their_results_are_on_disk() {
         world.core.crash(Loss::All);
         let done = states(&world).iter().filter(|it| matches!(it, TaskState::Done { .. })).count();
         assert!(done >= count);
+    });
+}
+
+/// While the disk fails, a request that cancels a job adds one entry to the log, however often it is repeated.
+#[test]
+fn publishers_are_stopped_by_one_entry() {
+    simulate(async || {
+        let (mut world, job) = world().await;
+        world.core.set_faults(Faults::BROKEN_DISK);
+        world.is_hasty = true;
+        let submissions = world.submissions();
+        let stopped = timeout(Duration::from_secs(600), submissions.stop_publishers(&job)).await;
+        let error = stopped.expect("it does not repeat itself").unwrap_err();
+        assert!(matches!(error, SubmissionError::Unknown(_)), "{error:?}");
+        let entries = world.store().read("out/tenant/strict", 0, 100).await.unwrap();
+        assert_eq!(entries.len(), 1);
     });
 }
 
