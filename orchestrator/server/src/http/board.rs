@@ -39,8 +39,17 @@ struct Jobs {
     rows: BTreeMap<JobKey, Row>,
     /// Ended jobs by revision, oldest first.
     ended: BTreeMap<u64, JobKey>,
-    /// The last write of a job that was reported.
+    /// The last write of a job or task that was reported.
     latest: Option<Rev>,
+}
+
+impl Jobs {
+    /// Takes note of a write that is shown from now on. Jobs and tasks are listed one after another, so it may be an older one.
+    fn shows(&mut self, rev: Rev) {
+        if is_newer(self.latest, rev) {
+            self.latest = Some(rev);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -151,7 +160,7 @@ impl Board {
         if !job.value.is_live() {
             jobs.ended.insert(job.rev.number, key.clone());
         }
-        jobs.latest = Some(job.rev);
+        jobs.shows(job.rev);
         // Open jobs are limited for each tenant; ended ones would fill the memory.
         while jobs.ended.len() > MAX_ENDED {
             let Some((_, oldest)) = jobs.ended.pop_first() else { break };
@@ -171,6 +180,7 @@ impl Board {
             let wanted = matches!(task.state, TaskState::Ready).then(|| task.backend.clone());
             let shown = Shown { id: task.id, rev: *rev, state: task.state.word(), leased, wanted };
             row.tasks.insert(key, shown);
+            jobs.shows(*rev);
         }
     }
 
@@ -191,7 +201,7 @@ impl Board {
         rows.filter_map(|row| row.view(&self.offers)).collect()
     }
 
-    /// Returns the last write of a tenant's jobs. Jobs that were shown must be on disk up to it before a client sees them.
+    /// Returns the last write of a tenant's jobs and tasks. Jobs that were shown must be on disk up to it before a client sees them.
     pub(crate) fn latest(&self, tenant: &Name) -> Option<Rev> {
         self.tenants().get(tenant)?.latest
     }
@@ -290,6 +300,8 @@ mod tests {
         let session = SessionId::from_number(1);
         let leased = work.claim(&session, 0).unwrap();
         board.apply(&Event::Task(place(1), stored(leased, 5)));
+        let latest = |number| Some(Rev { incarnation: 1, number });
+        assert_eq!(board.latest(&key.tenant), latest(5), "clients see its number of leased tasks");
         // Reported again, and late.
         board.apply(&Event::Task(place(1), stored(work.clone(), 3)));
         let [view] = &board.all(&key.tenant)[..] else { panic!() };
@@ -300,6 +312,12 @@ mod tests {
         assert_eq!(board.all(&key.tenant)[0].job.missing, [work.backend.to_string()]);
         offers.set(Some(BTreeSet::from([work.backend.clone()])));
         assert_eq!(board.all(&key.tenant)[0].job.missing, [""; 0]);
+        // Of a job that was written earlier, and is reported later.
+        let mut other = job.clone();
+        other.id = "b9".parse().unwrap();
+        other.state = JobState::Done { outputs: vec![], at: 0 };
+        board.apply(&Event::Job(other.key(), stored(other, 4)));
+        assert_eq!(board.latest(&key.tenant), latest(5));
         board.apply(&Event::Complete);
         assert!(board.is_complete());
         assert_eq!(news.try_recv().unwrap(), key);
