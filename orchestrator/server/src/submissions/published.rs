@@ -323,7 +323,8 @@ impl Submissions {
     /// torn off, unless it is before the chain's floor.
     ///
     /// # Errors
-    /// Fails also if it is unknown whether they are stopped. [`Self::free_place`] then finds out.
+    /// Fails if the block is before the floor, the store does not answer, or it is unknown whether the publishers are stopped, which
+    /// [`Self::free_place`] then finds out.
     pub(crate) async fn stop_publishers(&self, job: &Job) -> Result<(), SubmissionError> {
         let chain = self.chain(&job.tenant, &job.chain).await?;
         let (Some(genesis), Some(parent)) = (&chain.genesis, &job.parent) else { return Ok(()) };
