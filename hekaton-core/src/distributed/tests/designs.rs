@@ -343,18 +343,25 @@ fn what_was_not_asked_for_is_refused() {
         (Kind::Revoked, returned(0, 2), instead, "whether with values"),
     ];
     for (kind, content, change, says) in cases {
-        let [design, _] = on_ranks(Scheduling::Dynamic);
-        let done = Arc::new(AtomicBool::new(false));
-        let (run, _) = tampered_in(design, &bench, &[0, 1, 1], move |rank, frame| {
-            if rank == 1 && [Kind::Committed, Kind::Proven].contains(&frame.kind) {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            if rank != 1 || frame.kind != kind || done.swap(true, SeqCst) {
-                return vec![frame];
-            }
-            change(&frame, content.clone())
-        });
-        let error = run.map(drop).unwrap_err().to_string();
+        let error_of_a_run = || {
+            let [design, _] = on_ranks(Scheduling::Dynamic);
+            let (done, content) = (Arc::new(AtomicBool::new(false)), content.clone());
+            let (run, _) = tampered_in(design, &bench, &[0, 1, 1], move |rank, frame| {
+                if rank == 1 && [Kind::Committed, Kind::Proven].contains(&frame.kind) {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                if rank != 1 || frame.kind != kind || done.swap(true, SeqCst) {
+                    return vec![frame];
+                }
+                change(&frame, content.clone())
+            });
+            run.map(drop).unwrap_err().to_string()
+        };
+        // On a busy machine, rank 0 may have asked by then, and miss the subcircuits.
+        let asked = |error: &String| error.contains("without values, or with them");
+        let mut errors = std::iter::repeat_with(error_of_a_run).take(10);
+        let error = errors.find(|error| kind == Kind::Revoked || !asked(error));
+        let error = error.expect("rank 0 has asked in each run");
         assert!(
             error.contains("rank 1 sent a wrong message") && error.contains(says),
             "{says}: {error}"
