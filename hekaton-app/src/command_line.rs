@@ -130,6 +130,9 @@ impl Words {
         if self.imports {
             return arg;
         }
+        if (command, id.as_str()) == ("inspect", "path") {
+            return arg.help("A proof, a key, a key store, or a key family");
+        }
         if OF_IMPORTS.contains(&(command, &id)) {
             return arg.hide(true);
         }
