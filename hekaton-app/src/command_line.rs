@@ -21,12 +21,16 @@ const OF_IMPORTS: [(&str, &str); 7] = [
     ("finish", "circuit"),
 ];
 
-/// The command line.
+/// The command line, as far as parsing needs it.
+pub(crate) fn for_parsing(app: &App) -> Command {
+    let own = Options::command().name(app.name());
+    app.products().fold(own, |command, product| product.commands(command))
+}
+
+/// The command line with its texts, for which each circuit is asked whether it has families.
 pub(crate) fn command_line(app: &App) -> Command {
     let words = Words::of(app);
-    let own = Options::command().name(app.name()).long_about(words.introduction());
-    let command = app.products().fold(own, |command, product| product.commands(command));
-    words.adapt(command)
+    words.adapt(for_parsing(app).long_about(words.introduction()))
 }
 
 /// The words of a program in its texts.

@@ -1,7 +1,7 @@
 //! Turns the arguments of the process into a command and an exit code.
 
 use crate::app::App;
-use crate::command_line::command_line;
+use crate::command_line::{command_line, for_parsing};
 use crate::commands::{
     ceremony, check, circuits, doctor, estimate, export, hash, inspect, keys, manual, setup, verify,
 };
@@ -21,12 +21,21 @@ enum Parsed {
 
 /// Parses the command line of this process.
 fn parse(app: &App) -> Result<Parsed, clap::Error> {
-    let matches = command_line(app).try_get_matches()?;
+    let matches = match for_parsing(app).try_get_matches() {
+        // Every rank parses, and only some users ask for help: what that needs of the circuits may take time.
+        Err(error) if is_help(&error) => command_line(app).try_get_matches()?,
+        parsed => parsed?,
+    };
     let name = matches.subcommand_name();
     match name.is_some_and(Command::has_subcommand) {
         true => Options::from_arg_matches(&matches).map(|it| Parsed::Own(Box::new(it))),
         false => Ok(Parsed::OfProduct(matches)),
     }
+}
+
+fn is_help(error: &clap::Error) -> bool {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand};
+    [DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand].contains(&error.kind())
 }
 
 impl App {

@@ -80,7 +80,7 @@ pub use {
     buses::library::table::Table,
     buses::look_ups::{Counts, LookUps},
     check::balance::Unbalanced,
-    check::error::CheckError,
+    check::error::{CheckError, NotDeterministic},
     check::fit::fit,
     check::notices::Notice,
     check::unique::InstanceVerdicts,

@@ -1,7 +1,9 @@
 //! Mistakes in circuits of parts that `check` finds before setup or a prover does, and what it says about them.
 
 use hekaton_circuit::prelude::*;
-use hekaton_circuit::{CheckError, CheckReport, Ram, RamId, Table, TableId, check, count};
+use hekaton_circuit::{
+    CheckError, CheckReport, NotDeterministic, Ram, RamId, Table, TableId, check, count,
+};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -284,7 +286,7 @@ fn chance_is_not_a_dependence_on_challenges() {
         "the order of a HashMap",
     ];
     let error = refused(&chance, &expected);
-    assert!(matches!(error, CheckError::NotDeterministic { instance: 0, .. }));
+    assert!(matches!(error, CheckError::NotDeterministic(NotDeterministic { instance: 0, .. })));
     let challenge = free(|cs, y, _| {
         let subcircuit = Subcircuit::of(cs)?;
         // The value of the challenge g, which no gadget would look at.

@@ -6,6 +6,23 @@ use crate::synthesis::SynthesizeError;
 use crate::synthesis::asserts::TypeError;
 use crate::synthesis::r1cs::R1csDifference;
 
+/// A subcircuit whose marked values differ from call to call: no run can prove it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "instance {instance} (type '{kind}') is not deterministic: two calls with the same input \
+     made different values of marked value {marked}, counted from 0 in the order of the calls of \
+     commit; private inputs and synthesize must not depend on the order of a HashMap, on \
+     randomness or on time"
+)]
+pub struct NotDeterministic {
+    /// The instance.
+    pub instance: usize,
+    /// The name of its type.
+    pub kind: String,
+    /// The first marked value that differs.
+    pub marked: usize,
+}
+
 /// A reason that a check could not be completed, or a mistake of the circuit for every input.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -81,20 +98,8 @@ pub enum CheckError {
         label: String,
     },
     /// A marked value is another one when it is computed again.
-    #[error(
-        "instance {instance} (type '{kind}') is not deterministic: two calls with the same input \
-         made different values of marked value {marked}, counted from 0 in the order of the calls of \
-         commit; private inputs and synthesize must not depend on the order of a HashMap, on \
-         randomness or on time"
-    )]
-    NotDeterministic {
-        /// The instance.
-        instance: usize,
-        /// The name of its type.
-        kind: String,
-        /// The marked value.
-        marked: usize,
-    },
+    #[error(transparent)]
+    NotDeterministic(#[from] NotDeterministic),
     /// A marked value depends on the challenges.
     #[error(
         "instance {instance} (type '{kind}'): marked value {marked}, counted from 0 in the order of \
@@ -120,7 +125,7 @@ impl CheckError {
                 | Self::EqualParts { .. }
                 | Self::LayoutDiffers { .. }
                 | Self::MarkedDepends { .. }
-                | Self::NotDeterministic { .. }
+                | Self::NotDeterministic(_)
                 | Self::Type(SynthesizeError::UnconstrainedSlot { .. })
                 | Self::Unsound(_)
         )

@@ -1,7 +1,7 @@
 //! One instance under a check: its constraints and values, and where its constraints were made.
 
 use crate::buses::ledger::EntryValues;
-use crate::check::error::CheckError;
+use crate::check::error::{CheckError, NotDeterministic};
 use crate::check::violation::{MEMORY_CHECK, Violation};
 use crate::execution::prepared::PreparedCircuit;
 use crate::execution::{Execution, PrivateInput};
@@ -111,7 +111,7 @@ impl<'a> Instance<'a> {
         for _ in 0..REPEATS {
             let private = execution.private_input(self.circuit.layout(), self.id)?;
             if let Some(marked) = self.first_other(first, 0, &private)? {
-                return Err(CheckError::NotDeterministic { instance, kind, marked });
+                return Err(NotDeterministic { instance, kind, marked }.into());
             }
         }
         Err(CheckError::MarkedDepends { instance, kind, marked })

@@ -15,7 +15,7 @@ use crate::randomness::Randomness;
 use crate::verifier::proof::{Proof, ProofKind};
 use crate::verifier::transcript::Sponge;
 use hekaton_arith::Fr;
-use hekaton_circuit::Masking;
+use hekaton_circuit::{Masking, NotDeterministic};
 use std::time::Instant;
 
 /// The number of times that marked values are computed: of values in one of two orders, at least two in each order in 24 of 25
@@ -258,7 +258,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
                 let kind = self.coordinator.type_name(instance).to_owned();
                 let marked = usual.iter().zip(other).position(|(usual, other)| usual != other);
                 let marked = marked.expect("lists of one type have the same length");
-                Err(ProveError::NotDeterministic { instance, kind, marked })
+                Err(NotDeterministic { instance, kind, marked }.into())
             }
             _ => Ok(()),
         }

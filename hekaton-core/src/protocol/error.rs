@@ -39,20 +39,8 @@ pub enum ProveError {
         by: String,
     },
     /// The marked values of a subcircuit differ from call to call, so no run can prove it.
-    #[error(
-        "subcircuit {instance} (type '{kind}') is not deterministic: two calls with the same input \
-         made different values of marked value {marked}, counted from 0 in the order of the calls of \
-         commit; private inputs and synthesize must not depend on the order of a HashMap, on \
-         randomness or on time"
-    )]
-    NotDeterministic {
-        /// The subcircuit.
-        instance: usize,
-        /// The name of its type.
-        kind: String,
-        /// The marked value.
-        marked: usize,
-    },
+    #[error(transparent)]
+    NotDeterministic(#[from] hekaton_circuit::NotDeterministic),
     /// The commitment to all subtraces differs when it is recomputed, so proofs were made under
     /// wrong challenges; everything restarts with new randomness (spec: distributed#repair).
     #[error(

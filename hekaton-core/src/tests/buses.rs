@@ -24,8 +24,8 @@ use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::{Fr, Group, fr_to_bytes};
 use hekaton_circuit::prover::{BusShape, Matrices, VariableLayout};
 use hekaton_circuit::{
-    BusId, CheckError, Closures, Masking, MemoryChallenges, PreparedCircuit, R1cs, Subcircuit,
-    SynthesizeError, check,
+    BusId, CheckError, Closures, Masking, MemoryChallenges, NotDeterministic, PreparedCircuit,
+    R1cs, Subcircuit, SynthesizeError, check,
 };
 use hekaton_testing::{Shop, Shopping};
 use std::collections::{HashMap, HashSet};
@@ -624,7 +624,10 @@ fn values_by_chance_are_no_hardware_fault() {
     let engine = LocalEngine::new(None).unwrap();
     let keys = setup(&circuit, &engine, &SetupOptions::new("test").insecure_seed(1)).unwrap();
     let error = prove(&circuit, &(), &keys, &engine, &ProveOptions::new()).unwrap_err();
-    assert!(matches!(error, ProveError::NotDeterministic { instance: 0, .. }), "{error}");
+    assert!(
+        matches!(error, ProveError::NotDeterministic(NotDeterministic { instance: 0, .. })),
+        "{error}"
+    );
     let text = error.to_string();
     assert!(
         text.contains("subcircuit 0 (type 'chance') is not deterministic: two calls"),

@@ -278,27 +278,10 @@ fn not_stored(error: impl std::fmt::Display) -> Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Outcome, Work};
     use crate::clock::Time;
     use crate::store::{Durability, SqliteStore};
-    use crate::tests::records::task;
-    use std::path::Path;
+    use crate::tests::records::{Nothing, task};
     use std::sync::atomic::{AtomicU64, Ordering};
-
-    /// A back-end that runs nothing and accepts every output.
-    #[derive(Debug)]
-    struct Nothing;
-
-    #[async_trait]
-    impl Backend for Nothing {
-        async fn run(&self, _: &Work<'_>, _: &CancellationToken, _: &Progress) -> Outcome {
-            Outcome::Again("nothing is run".into())
-        }
-
-        async fn verify(&self, _: &Work<'_>, _: &Path) -> Result<(), Rejected> {
-            Ok(())
-        }
-    }
 
     /// A clock that is set.
     struct Set(Arc<AtomicU64>);

@@ -1,22 +1,20 @@
 //! Disks that fail to sync, and crashes of the machine after that.
 
 use super::memory::{Bug, Faults, Frozen, Loss, MemoryStore};
-use super::records::task;
+use super::records::{Nothing, task};
 use super::simulation::{SINGLE, simulate, strict, submission, submit};
 use super::world::{Provers, Shape, World};
-use crate::backend::{Backend, Hekaton, Helper, Outcome, Rejected, Slurm, Work, Workshop};
+use crate::backend::{Backend, Hekaton, Helper, Slurm, Workshop};
 use crate::clock::Clock;
-use crate::dispatch::{Progress, Runner};
+use crate::dispatch::Runner;
 use crate::record::{Job, OnDisk, Task, TaskState, create_on_disk};
 use crate::submissions::SubmissionError;
-use async_trait::async_trait;
 use hekaton_orchestrator_client::Blobs;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
 /// Returns a world with a chain, and an accepted block of it, whose provers take five seconds.
 async fn world() -> (World, Job) {
@@ -93,21 +91,6 @@ fn publishers_are_stopped_by_one_entry() {
         let entries = world.store().read("out/tenant/strict", 0, 100).await.unwrap();
         assert_eq!(entries.len(), 1);
     });
-}
-
-/// A back-end that runs nothing.
-#[derive(Debug)]
-struct Nothing;
-
-#[async_trait]
-impl Backend for Nothing {
-    async fn run(&self, _: &Work<'_>, _: &CancellationToken, _: &Progress) -> Outcome {
-        Outcome::Again("nothing is run".into())
-    }
-
-    async fn verify(&self, _: &Work<'_>, _: &Path) -> Result<(), Rejected> {
-        Ok(())
-    }
 }
 
 /// Returns a workshop in a folder, with the back-end of a task.
