@@ -54,7 +54,8 @@ docs/guide/library.md explains how to write circuits.")]
 struct New {
     /// The directory to make; its last part is the name of the package
     path: PathBuf,
-    /// The checkout of Hekaton that the package is compiled with [default: the one that this program is in]
+    /// The checkout of Hekaton that the package is compiled with [default: the one that this program is in, or else the
+    /// current directory]
     #[arg(long, value_name = "DIR")]
     hekaton: Option<PathBuf>,
 }
@@ -101,7 +102,7 @@ fn new(command: &New, json: bool) -> Result<(), Failure> {
     output::result(json, &json!({ "ok": true, "package": command.path }), &lines)
 }
 
-/// The checkout in this directory, or the one that this program was built in.
+/// The checkout in this directory, or else the one that this program or the current directory is in.
 fn checkout(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let is_one = |path: &Path| path.join("hekaton-app/Cargo.toml").is_file();
     let found = match given {
@@ -111,10 +112,13 @@ fn checkout(given: Option<&Path>) -> Result<PathBuf, Failure> {
             return Err(Failure::new(exit::USAGE, why));
         }
         None => {
+            // Programs built with CARGO_TARGET_DIR, or installed, are elsewhere.
             let program = std::env::current_exe().or_fail(exit::FAILED)?;
-            program.ancestors().find(|path| is_one(path)).map(Path::to_owned).ok_or_else(|| {
-                let why = "this program is not in a checkout of Hekaton, whose crates the package needs: pass \
-                           --hekaton DIR";
+            let current = std::env::current_dir().or_fail(exit::FAILED)?;
+            let mut folders = program.ancestors().chain(current.ancestors());
+            folders.find(|path| is_one(path)).map(Path::to_owned).ok_or_else(|| {
+                let why = "neither this program nor the current directory is in a checkout of Hekaton, whose \
+                           crates the package needs: pass --hekaton DIR";
                 Failure::new(exit::USAGE, why)
             })?
         }

@@ -38,7 +38,7 @@ impl PreparedCircuit<'_> {
     pub fn count(&self, execution: &Execution<'_>) -> Result<(), ExecutionError> {
         let mut counts = Counts::new(self.layout());
         for instance in self.layout().instance_ids() {
-            let look_ups = self.look_ups(execution, instance)?;
+            let look_ups = self.own_look_ups(execution, instance, Some(instance))?;
             counts.add(&look_ups).map_err(|why| ExecutionError::Count {
                 instance: instance.index(),
                 source: why.into(),
@@ -57,6 +57,16 @@ impl PreparedCircuit<'_> {
         execution: &Execution<'_>,
         instance: InstanceId,
     ) -> Result<LookUps, ExecutionError> {
+        self.own_look_ups(execution, instance, None)
+    }
+
+    /// [`look_ups`](Self::look_ups) of the instance's own part, in checks, or of the part of its type.
+    fn own_look_ups(
+        &self,
+        execution: &Execution<'_>,
+        instance: InstanceId,
+        own: Option<InstanceId>,
+    ) -> Result<LookUps, ExecutionError> {
         let (layout, masking) = (self.layout(), Masking::Unmasked);
         // Tables look nothing up, and their own private input does not exist before the counts do.
         if !layout.has_tables() || layout.is_table(instance) {
@@ -66,7 +76,7 @@ impl PreparedCircuit<'_> {
         let (slots, values) =
             (layout.accesses(instance, masking), execution.values.slots(layout, instance));
         let kind = layout.type_of(instance);
-        let synthesis = Synthesis::new(self, kind, masking);
+        let synthesis = Synthesis { instance: own, ..Synthesis::new(self, kind, masking) };
         let mode =
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
         // Look-ups are of marked values and shared wires, which precede the challenges. So any challenges

@@ -297,10 +297,16 @@ impl<'a> Synthesis<'a> {
         prefix: Option<&Prefix>,
         private: Option<&PrivateInput>,
     ) -> String {
-        // Provers make no rows, have no memory for them, and may all fail at once; `check` fails in the same way.
-        if matches!(mode, SynthesisMode::Prove { construct_matrices: false, .. }) {
-            return String::new();
-        }
+        let mode = match mode {
+            // Provers make no rows, have no memory for them, and may all fail at once; `check` fails in the same way.
+            SynthesisMode::Prove { construct_matrices: false, .. } if self.instance.is_none() => {
+                return String::new();
+            }
+            SynthesisMode::Prove { generate_lc_assignments, .. } => {
+                SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments }
+            }
+            SynthesisMode::Setup => mode,
+        };
         // The first run counts the constraints, the second one records the place of the last.
         let run = || drop(self.run_once(mode, prefix, private));
         let ((), counted) = places::recorded([], run);

@@ -629,10 +629,7 @@ fn values_by_chance_are_no_hardware_fault() {
         "{error}"
     );
     let text = error.to_string();
-    assert!(
-        text.contains("subcircuit 0 (type 'chance') is not deterministic: two calls"),
-        "{text}"
-    );
+    assert!(text.contains("instance 0 (type 'chance') is not deterministic: two calls"), "{text}");
     assert!(text.contains("different values of marked value ") && !text.contains("  "), "{text}");
 }
 
