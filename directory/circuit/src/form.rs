@@ -3,6 +3,7 @@
 use crate::rule::Rule;
 use ark_ff::PrimeField;
 use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, SynthesisError, Variable};
+use std::cell::RefCell;
 use std::ops::{Add, Sub};
 
 /// A linear combination of variables. It has no value at setup.
@@ -70,6 +71,8 @@ impl<F: PrimeField> Sub<&Form<F>> for Form<F> {
 #[derive(Clone, Debug)]
 pub(crate) struct Rows<F: PrimeField> {
     pub(crate) cs: ConstraintSystemRef<F>,
+    /// The variables of [`bit`](Self::bit) and [`choice`](Self::choice): what the prover of a step chooses, but for its messages.
+    pub(crate) chosen: RefCell<Vec<Variable>>,
     /// The rule that is left out, to see what it is for.
     #[cfg(test)]
     pub(crate) without: Option<Rule>,
@@ -82,6 +85,7 @@ impl<F: PrimeField> Rows<F> {
     pub(crate) fn new(cs: ConstraintSystemRef<F>) -> Self {
         Self {
             cs,
+            chosen: RefCell::default(),
             #[cfg(test)]
             without: None,
             #[cfg(test)]
@@ -152,14 +156,26 @@ impl<F: PrimeField> Rows<F> {
         self.multiply(form, &Form::one())
     }
 
-    /// A variable that is 0 or 1.
+    /// A [`claim`](Self::claim) that rules only restrict.
+    pub(crate) fn choice(
+        &self,
+        rule: Rule,
+        number: usize,
+        value: Option<F>,
+    ) -> Result<Form<F>, SynthesisError> {
+        let choice = self.claim(rule, number, value)?;
+        self.chosen.borrow_mut().extend(choice.lc.iter().map(|(_, variable)| *variable));
+        Ok(choice)
+    }
+
+    /// A choice of 0 or 1.
     pub(crate) fn bit(
         &self,
         rule: Rule,
         number: usize,
         value: Option<F>,
     ) -> Result<Form<F>, SynthesisError> {
-        let bit = self.claim(rule, number, value)?;
+        let bit = self.choice(rule, number, value)?;
         self.zero_if(rule, &bit, &(Form::one() - &bit))?;
         Ok(bit)
     }

@@ -3,7 +3,7 @@
 use crate::form::{Form, Rows};
 use ark_ff::PrimeField;
 use ark_relations::gr1cs::SynthesisError;
-use hekaton_circuit::Fr;
+use hekaton_circuit::{Fr, Subcircuit};
 use hekaton_directory::Profile;
 use hekaton_standard::sha256::{self, Message};
 
@@ -59,7 +59,8 @@ impl Hash<Fr> for Profile {
     fn hash(&self, rows: &Rows<Fr>, block: Option<&Block>) -> Result<Hashed<Fr>, SynthesisError> {
         let bytes = block.map(|block| block.map(u128::to_be_bytes).concat());
         // Bits of the prover's choice; rules tie them to the stack, the leaf and the chain.
-        let message = Message::new().witness(&rows.cs, 64, bytes.as_deref())?;
+        let message =
+            Subcircuit::given(&rows.cs, || Message::new().witness(&rows.cs, 64, bytes.as_deref()))?;
         // The bits from one place on, as a number.
         let bits = |from: usize, count: usize| {
             let value = block.map(|block| {

@@ -7,10 +7,10 @@ use crate::state::{Entry, State, list};
 use crate::step::{Choice, step};
 use ark_ff::Zero;
 use ark_r1cs_std::GR1CSVar;
-use ark_r1cs_std::fields::fp::FpVar;
+use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::parts::{Cs, Leaf, Part, Slot, Synthesized, Var};
-use hekaton_circuit::{CircuitError, Fr};
+use hekaton_circuit::{CircuitError, Fr, Subcircuit};
 use hekaton_directory::{Profile, STACK};
 
 /// The form of a slot.
@@ -85,6 +85,10 @@ impl Part for Steps {
             let of_step = values.map(|values| values.get(at).ok_or(missing)).transpose()?;
             let choice = of_step.map(Choice::from);
             state = step(&rows, &self.profile, &state, choice.as_ref())?;
+        }
+        for variable in rows.chosen.take() {
+            let chosen = AllocatedFp::new(None, variable, rows.cs.clone());
+            Subcircuit::given_value(&rows.cs, &FpVar::Var(chosen));
         }
         // The state after the last step is what the next subcircuit reads.
         for (found, slot) in state.list().iter().zip(list(after)) {

@@ -1,6 +1,6 @@
 //! The rows of one step (spec: directory#steps).
 //!
-//! The prover chooses an operation, a location of as many bits as an index, and the messages of two hashes, one of the tree
+//! The prover chooses an operation, a location of as many bits as an index, a depth, and the messages of two hashes, one of the tree
 //! before the epoch and one of the tree after it. Everything else follows. Numbers of nodes are below 2^129 as integers:
 //! those of pushes are prefixes of an index behind a 1, and those of parents are locations.
 
@@ -160,7 +160,7 @@ fn location<F: PrimeField>(
             let is_push = F::from(values.is_push());
             is_push * F::from(depths - usize::from(values.depth) == below)
         });
-        let is_depth = rows.claim(Rule::Depth, below, value)?;
+        let is_depth = rows.choice(Rule::Depth, below, value)?;
         let found = next.times(power(below)) + rest;
         rows.zero_if(Rule::Prefix, &is_depth, &(found - &whole))?;
         any = any + &is_depth;

@@ -31,6 +31,7 @@ use std::collections::BTreeSet;
 pub struct CheckOptions {
     unique: bool,
     every: bool,
+    committed_given: bool,
     violations: usize,
 }
 
@@ -43,7 +44,7 @@ impl Default for CheckOptions {
 impl CheckOptions {
     /// Checks the constraints, and reports at most 100 violations.
     pub const fn new() -> Self {
-        Self { unique: false, every: false, violations: 100 }
+        Self { unique: false, every: false, committed_given: false, violations: 100 }
     }
 
     /// Sets whether the check also asks of the first instance of each type whether all values follow from what it reads
@@ -56,6 +57,13 @@ impl CheckOptions {
     /// Sets whether [`unique`](Self::unique) asks that of all instances.
     pub const fn every(mut self, every: bool) -> Self {
         self.every = every;
+        self
+    }
+
+    /// Sets whether [`unique`](Self::unique) takes committed values as given. Then all other values must follow from them: what
+    /// entries of buses tie, and whether that is enough, is to be shown in another way.
+    pub const fn committed_given(mut self, given: bool) -> Self {
+        self.committed_given = given;
         self
     }
 
@@ -144,7 +152,7 @@ pub fn check_with(
         balance.add(instance.index(), checked.entries());
         // Verdicts are about witnesses.
         if options.unique && found.violated == 0 && (asked.insert(kind) || options.every) {
-            report.unique.push(verdicts(&checked)?);
+            report.unique.push(verdicts(&checked, options.committed_given)?);
         }
         report.instances += 1;
         report.constraints += r1cs.constraints();

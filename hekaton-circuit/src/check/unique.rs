@@ -93,8 +93,11 @@ fn ties(layout: &Layout, r1cs: &R1cs, values: &[Fr]) -> Result<Ties<Fr>, TooMany
     Ok(ties)
 }
 
-/// Asks of each value of an instance whether it follows.
-pub(crate) fn verdicts(instance: &Instance<'_>) -> Result<InstanceVerdicts, CheckError> {
+/// Asks of each value of an instance whether it follows, from committed values, too, if these are given.
+pub(crate) fn verdicts(
+    instance: &Instance<'_>,
+    committed_given: bool,
+) -> Result<InstanceVerdicts, CheckError> {
     let (r1cs, values) = (instance.r1cs(), instance.assignment());
     let (variables, layout) = (&r1cs.layout, instance.circuit.layout());
     let slots = variables.slot_values().start..variables.masks().start;
@@ -105,8 +108,9 @@ pub(crate) fn verdicts(instance: &Instance<'_>) -> Result<InstanceVerdicts, Chec
     let mut ties = ties(layout, r1cs, values)?;
     let (mut outputs, mut read) = (Vec::new(), Vec::new());
     // The variables of the memory check come before the author's; slots and committed values are the author's, too.
-    let is_fixed =
-        |variable: &usize| !slots.contains(variable) && !variables.marked().contains(variable);
+    let is_fixed = |variable: &usize| {
+        !slots.contains(variable) && (committed_given || !variables.marked().contains(variable))
+    };
     let fixed = (0..variables.len()).filter(is_fixed).chain(instance.given().iter().copied());
     let mut given: BTreeSet<u32> = fixed.map(number).collect::<Result<_, _>>()?;
     for (slot, wire) in wires.iter().enumerate().take(slots.len()) {

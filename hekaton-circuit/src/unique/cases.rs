@@ -3,6 +3,7 @@
 use super::state::{Rule, State, merge};
 use ark_ff::{BigInteger, PrimeField};
 use hashbrown::{HashMap, HashSet};
+use std::cmp::Ordering;
 
 /// The rows that one case may look at.
 const STEPS: usize = 20_000;
@@ -45,10 +46,9 @@ pub(super) fn split<F: PrimeField>(state: &mut State<'_, F>) -> bool {
         let Some(other) = state.other(variable) else { continue };
         if is_impossible(state, &World::from([(variable, other)])) {
             state.learn(variable, Rule::Cases);
-            return true;
         }
     }
-    false
+    state.progress() != before
 }
 
 /// The linear rows whose unknowns are the bits of a number, each with the bits of all other numbers that are congruent to it modulo
@@ -135,6 +135,10 @@ pub(super) struct Number(num_bigint::BigUint);
 impl Number {
     pub(super) fn of(integer: &(impl Into<num_bigint::BigUint> + Copy)) -> Self {
         Self((*integer).into())
+    }
+
+    fn from(number: usize) -> Self {
+        Self(number.into())
     }
 
     fn power(exponent: u32) -> Self {
@@ -228,13 +232,34 @@ fn forced<F: PrimeField>(state: &State<'_, F>, world: &World<F>, row: usize) -> 
     }
 }
 
+/// Bits of which as many are 1 as a row says, all unknowns being bits with the same factor: none, all, or not a possible number. In
+/// any other case the row forces nothing on its own.
+fn equal_bits<F: PrimeField>(constant: F, terms: &[(u32, F)]) -> Forced<F> {
+    let nothing = Forced::Values(vec![]);
+    let (factor, most) = (terms[0].1, Number::from(terms.len()));
+    // Fewer than the characteristic: then the row holds for integers.
+    if terms.iter().any(|(_, k)| *k != factor) || most >= Number::of(&F::MODULUS) {
+        return nothing;
+    }
+    let inverse = factor.inverse().expect("`merge` leaves out zeros");
+    let ones = Number::of(&(-constant * inverse).into_bigint());
+    let all =
+        |value: F| Forced::Values(terms.iter().map(|(variable, _)| (*variable, value)).collect());
+    match ones.cmp(&most) {
+        _ if ones == Number::default() => all(F::ZERO),
+        Ordering::Less => nothing,
+        Ordering::Equal => all(F::ONE),
+        Ordering::Greater => Forced::Contradiction,
+    }
+}
+
 /// Reads the bits of a number off, where all unknowns are bits and their powers cannot reach the modulus.
 fn bits<F: PrimeField>(state: &State<'_, F>, constant: F, terms: &[(u32, F)]) -> Forced<F> {
     let nothing = Forced::Values(vec![]);
     if !terms.iter().all(|(variable, _)| state.is_bit(*variable)) {
         return nothing;
     }
-    let Some((is_negative, powers)) = powers(terms) else { return nothing };
+    let Some((is_negative, powers)) = powers(terms) else { return equal_bits(constant, terms) };
     let largest = powers.last().map_or(0, |(_, power)| *power);
     if largest + 1 >= F::MODULUS_BIT_SIZE {
         return nothing;

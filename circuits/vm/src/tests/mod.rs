@@ -19,3 +19,4 @@ mod search;
 mod search_tiny;
 mod segments;
 mod tinyram;
+mod unique;

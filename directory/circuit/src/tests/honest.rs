@@ -3,8 +3,10 @@
 use super::{change, commitment, index, tree_of, witness_of};
 use crate::machine::Machine;
 use crate::{Epochs, Tip, WitnessError};
-use hekaton_circuit::check;
 use hekaton_circuit::named::NamedCircuit;
+use hekaton_circuit::{
+    CheckOptions, CheckReport, InstanceVerdicts, PreparedCircuit, check, check_with,
+};
 use hekaton_directory::{
     Change, Commitment, Index, Profile, STACK, Step, Tree, UpdateError, Witness,
 };
@@ -93,7 +95,11 @@ fn all_rows_hold() {
         let (witness, last) = witness_of(&tree, &epochs);
         let subcircuits = witness.steps.len().div_ceil(2);
         let circuit = Epochs { profile, steps: 2, subcircuits };
-        let report = check(&circuit, &circuit.run(&witness).unwrap(), |_, _| {}).unwrap();
+        let run = circuit.run(&witness).unwrap();
+        let prepared = PreparedCircuit::with_input(&circuit, &run).unwrap();
+        let options = CheckOptions::new().unique(true).every(true);
+        let report = check_with(&prepared, &options, &mut |_, _| {}).unwrap();
+        follows(&report);
         assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
         let chain = [tree_of_epoch(&tree, &epochs[0]), last.clone()]
             .iter()
@@ -214,4 +220,20 @@ fn bad_witnesses_are_refused() {
 
 fn up_beside_a_leaf() -> Step {
     Step::Up { sibling: [1; 32] }
+}
+
+/// Whatever the prover chooses in a step, all else follows; an inverse of zero, of which a step has four at most, changes
+/// nothing.
+fn follows(report: &CheckReport) {
+    for found in &report.unique {
+        let InstanceVerdicts { instance, kind, private_inputs, verdicts, .. } = found;
+        let is_step = kind == "steps";
+        // Two steps of 7 operations, 128 bits of a location, 129 depths, and two messages.
+        let chosen = if is_step { 2 * (7 + 128 + 129 + 2 * 512) } else { 0 };
+        assert_eq!(*private_inputs, chosen, "{instance}");
+        assert_eq!(verdicts.undecided, [], "{instance}");
+        let [outputs, others] = verdicts.free_counts();
+        assert!(outputs == 0 && others <= 8 * usize::from(is_step), "{instance}: {verdicts:?}");
+    }
+    assert_eq!(report.unique.len(), report.instances);
 }

@@ -170,7 +170,7 @@ impl Script {
         let mut state =
             State { stack, root: [next(), next()], chain: [next(), next()], epoch: next() };
         for (choice, lies) in &self.made {
-            let rows = Rows { cs: cs.clone(), without, lies: lies.clone() };
+            let rows = Rows { without, lies: lies.clone(), ..Rows::new(cs.clone()) };
             state = step(&rows, &Oracle(self.profile), &state, Some(choice)).unwrap();
         }
         let values: Vec<Fr> = state.list().iter().map(|form| form.value().unwrap()).collect();

@@ -149,7 +149,7 @@ impl System {
     fn new(without: Option<Rule>) -> Self {
         let cs = ConstraintSystem::<Small>::new_ref();
         cs.set_mode(SynthesisMode::Setup);
-        let rows = Rows { cs: cs.clone(), without, lies: BTreeMap::new() };
+        let rows = Rows { without, ..Rows::new(cs.clone()) };
         let before = state_of(|| rows.variable(None).unwrap());
         let after = step(&rows, &Unknown, &before, None).unwrap();
         after.list().iter().for_each(|value| drop(rows.named(value).unwrap()));

@@ -14,11 +14,11 @@ use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::Masking;
-use hekaton_circuit::PreparedCircuit;
 use hekaton_circuit::named::{NamedCircuit, ParameterMap};
 use hekaton_circuit::{
-    CheckReport, Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit,
-    WireId, WireValues, check, count,
+    CheckOptions, CheckReport, Circuit, CircuitError, Fr, InstanceId, InstanceVerdicts,
+    LayoutBuilder, LayoutError, PreparedCircuit, Subcircuit, WireId, WireValues, check, check_with,
+    count,
 };
 use hekaton_witness_format::{EncodedWitness, keccak};
 use rand::{Rng, SeedableRng};
@@ -127,11 +127,34 @@ pub(super) fn is_accepted(report: &CheckReport) -> bool {
     report.violations.is_empty() && report.unbalanced.is_empty()
 }
 
+/// All values follow from what is committed, which the buses tie; there are no private inputs.
+fn follows(report: &CheckReport) {
+    for found in &report.unique {
+        let InstanceVerdicts { kind, private_inputs, verdicts, .. } = found;
+        let counts = (verdicts.free_counts(), verdicts.undecided_counts());
+        let ([free_outputs, free], [undecided_outputs, undecided]) = counts;
+        assert_eq!((*private_inputs, free_outputs), (0, 0), "{kind}");
+        match &kind[..] {
+            // There is no such node: what nobody reads is free.
+            "mixed" => assert_eq!([undecided_outputs, undecided], [0, 0]),
+            // Where a string ends and where its items begin are sums of bits, which no rule decides. No second witness is found.
+            "header" => assert_eq!([free, undecided_outputs], [0, 0]),
+            "leaves" => assert_eq!(free, 0),
+            kind => assert_eq!([free, undecided_outputs, undecided], [0; 3], "{kind}"),
+        }
+    }
+    assert!(["branches", "codes"].iter().all(|kind| report.unique.iter().any(|f| f.kind == *kind)));
+}
+
 #[test]
 fn the_sample_is_accepted() {
     let circuit = StateWitness { sizes: Sizes::SMALL, counts: ONE_EACH };
     let witness = sample();
-    let report = check(&circuit, &witness.encode(), |_, _| {}).unwrap();
+    let encoded = witness.encode();
+    let prepared = PreparedCircuit::with_input(&circuit, &encoded).unwrap();
+    let options = CheckOptions::new().unique(true).committed_given(true);
+    let report = check_with(&prepared, &options, &mut |_, _| {}).unwrap();
+    follows(&report);
     let found = (&report.violations, &report.unbalanced, &report.notices);
     assert_eq!(format!("{found:?}"), "([], [], [])");
     let mut chain = Chain::default();
