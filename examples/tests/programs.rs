@@ -144,4 +144,11 @@ fn a_program_speaks_of_its_own_circuit() {
         let (code, errors) = called(arguments);
         assert!(code != Some(0) && errors.contains(says), "{arguments:?}: {errors}");
     }
+    // What a layout refuses may be due to parameters.
+    let powers = env!("CARGO_BIN_EXE_powers");
+    let setup = ["setup", "-p", "squares=0", "--keys", "k"];
+    let output = Command::new(powers).args(setup).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("layout: output 'power[0]' is already public"), "{errors}");
+    assert!(errors.trim_end().ends_with("; the parameters are squares=0"), "{errors}");
 }

@@ -270,7 +270,7 @@ impl<C: NamedCircuit> Application for OfType<C> {
         input: Option<&InputFile>,
     ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError> {
         let (circuit, all) = create::<C>(given, input)?;
-        Ok((Box::new(Opened(circuit)), all))
+        Ok((Box::new(Opened { circuit, parameters: all.clone() }), all))
     }
 
     fn family(
@@ -279,7 +279,8 @@ impl<C: NamedCircuit> Application for OfType<C> {
         bytes: u64,
     ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), CircuitError> {
         let (Family { circuit, instances, open }, shared) = create_family::<C>(given, bytes)?;
-        let circuit: Box<dyn OpenCircuit> = Box::new(Opened(circuit));
+        let circuit: Box<dyn OpenCircuit> =
+            Box::new(Opened { circuit, parameters: shared.clone() });
         Ok((Family { circuit, instances, open }, shared))
     }
 
@@ -292,15 +293,30 @@ impl<C: NamedCircuit> Application for OfType<C> {
     }
 }
 
-struct Opened<C>(C);
+struct Opened<C> {
+    circuit: C,
+    parameters: ParameterMap,
+}
+
+impl<C> Opened<C> {
+    /// The error of a layout, with the parameters that may be its cause.
+    fn with_parameters(&self, error: LayoutError) -> LayoutError {
+        let parameters: Vec<String> =
+            self.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        match parameters.is_empty() {
+            true => error,
+            false => format!("{error}; the parameters are {}", parameters.join(", ")).into(),
+        }
+    }
+}
 
 impl<C: NamedCircuit> OpenCircuit for Opened<C> {
     fn prepared(&self) -> Result<PreparedCircuit<'_>, LayoutError> {
-        PreparedCircuit::new(&self.0)
+        PreparedCircuit::new(&self.circuit).map_err(|e| self.with_parameters(e))
     }
 
     fn subcircuits(&self) -> Option<usize> {
-        self.0.subcircuits()
+        self.circuit.subcircuits()
     }
 
     fn with_input(
@@ -308,12 +324,13 @@ impl<C: NamedCircuit> OpenCircuit for Opened<C> {
         input: &InputFile,
         then: &mut dyn FnMut(Result<PreparedCircuit<'_>, LayoutError>),
     ) -> Result<(), CircuitError> {
-        let opened = self.0.open(input)?;
-        then(PreparedCircuit::with_input(&self.0, opened.borrow()));
+        let opened = self.circuit.open(input)?;
+        let prepared = PreparedCircuit::with_input(&self.circuit, opened.borrow());
+        then(prepared.map_err(|e| self.with_parameters(e)));
         Ok(())
     }
 
     fn sample(&self) -> InputFile {
-        self.0.sample()
+        self.circuit.sample()
     }
 }

@@ -358,13 +358,28 @@ fn unusable<C: NamedCircuit>(
     all: &ParameterMap,
     error: &serde_path_to_error::Error<serde_json::Error>,
 ) -> ParameterError {
-    let (circuit, name, why) = (C::NAME, error.path().to_string(), error.inner().to_string());
+    let (circuit, name) = (C::NAME, error.path().to_string());
+    let why = numbers_in_words(&error.inner().to_string());
     // The path of a missing field is that of the whole object, and a parameter may be optional.
     let is_named = C::PARAMETERS.iter().any(|p| name.split(['.', '[']).next() == Some(p.name));
     match C::PARAMETERS.iter().find(|p| !all.contains_key(p.name)) {
         _ if is_named => ParameterError::Unusable { circuit, name, why },
         Some(p) => ParameterError::Missing { circuit, name: p.name, help: p.help },
         None => ParameterError::Invalid { circuit, why },
+    }
+}
+
+/// serde's text without the names of Rust's types of numbers.
+fn numbers_in_words(text: &str) -> String {
+    match text.rsplit_once("expected ") {
+        Some((what, "u8" | "u16" | "u32" | "u64" | "u128" | "usize")) => {
+            format!("{what}expected a whole number that is not negative and not too large")
+        }
+        Some((what, "i8" | "i16" | "i32" | "i64" | "i128" | "isize")) => {
+            format!("{what}expected a whole number that is not too large")
+        }
+        Some((what, "f32" | "f64")) => format!("{what}expected a number"),
+        _ => text.to_owned(),
     }
 }
 

@@ -631,7 +631,7 @@ fn public_values_and_pinned_keys() {
     fails(2, "--second is for circuits from circom", &second);
     fails(
         2,
-        "invalid type: string \"many\"",
+        "parameter 'links' of circuit 'chain' is not usable: invalid type: string \"many\", expected a whole number",
         &["check", "chain", &f.path("x"), "-p", "links=many"],
     );
 }
