@@ -96,10 +96,12 @@ fn new(command: &New, json: bool) -> Result<(), Failure> {
     ];
     write_project(&command.path, &files)?;
     let lines = format!(
-        "{name}: try `cd {} && cargo test --release && cargo run --release -- --help`",
+        "{name}: a package with the crates of {}; try `cd {} && cargo test --release && cargo run --release -- --help`",
+        checkout.display(),
         shell::path(&command.path)
     );
-    output::result(json, &json!({ "ok": true, "package": command.path }), &lines)
+    let object = json!({ "ok": true, "package": command.path, "hekaton": checkout });
+    output::result(json, &object, &lines)
 }
 
 /// The checkout in this directory, or else the one that this program or the current directory is in.
@@ -112,11 +114,13 @@ fn checkout(given: Option<&Path>) -> Result<PathBuf, Failure> {
             return Err(Failure::new(exit::USAGE, why));
         }
         None => {
-            // Programs built with CARGO_TARGET_DIR, or installed, are elsewhere.
-            let program = std::env::current_exe().or_fail(exit::FAILED)?;
-            let current = std::env::current_dir().or_fail(exit::FAILED)?;
-            let mut folders = program.ancestors().chain(current.ancestors());
-            folders.find(|path| is_one(path)).map(Path::to_owned).ok_or_else(|| {
+            let of = |path: PathBuf| path.ancestors().find(|path| is_one(path)).map(Path::to_owned);
+            let found = match of(std::env::current_exe().or_fail(exit::FAILED)?) {
+                // Programs built with CARGO_TARGET_DIR, or installed, are elsewhere.
+                None => of(std::env::current_dir().or_fail(exit::FAILED)?),
+                found => found,
+            };
+            found.ok_or_else(|| {
                 let why = "neither this program nor the current directory is in a checkout of Hekaton, whose \
                            crates the package needs: pass --hekaton DIR";
                 Failure::new(exit::USAGE, why)

@@ -1,9 +1,9 @@
-//! All values in the subcircuits of runs follow from what they commit to, which buses tie.
+//! Values that chips do not commit to follow from those that they do. The searches show how rows tie the committed values.
 
 use hekaton_circuit::{CheckOptions, CheckReport, Circuit, PreparedCircuit, check_with};
 
-/// The report on a run in which all constraints hold, all buses balance, and everything follows from what is committed: no chip
-/// has a private input of its own.
+/// The report on a run in which all constraints hold, all buses balance, and all else follows from what is committed: no chip has a
+/// private input of its own.
 pub(super) fn tied<C: Circuit>(circuit: &C, input: &C::Input) -> CheckReport {
     let prepared = PreparedCircuit::with_input(circuit, input).unwrap();
     let options = CheckOptions::new().unique(true).every(true).committed_given(true);

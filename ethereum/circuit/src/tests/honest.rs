@@ -127,7 +127,7 @@ pub(super) fn is_accepted(report: &CheckReport) -> bool {
     report.violations.is_empty() && report.unbalanced.is_empty()
 }
 
-/// All values follow from what is committed, which the buses tie; there are no private inputs.
+/// Values that are not committed follow from those that are; there are no private inputs.
 fn follows(report: &CheckReport) {
     for found in &report.unique {
         let InstanceVerdicts { kind, private_inputs, verdicts, .. } = found;
@@ -137,7 +137,7 @@ fn follows(report: &CheckReport) {
         match &kind[..] {
             // There is no such node: what nobody reads is free.
             "mixed" => assert_eq!([undecided_outputs, undecided], [0, 0]),
-            // Where a string ends and where its items begin are sums of bits, which no rule decides. No second witness is found.
+            // Where a string ends, and what follows from that, is not decided. No second witness is found.
             "header" => assert_eq!([free, undecided_outputs], [0, 0]),
             "leaves" => assert_eq!(free, 0),
             kind => assert_eq!([free, undecided_outputs, undecided], [0; 3], "{kind}"),
