@@ -46,7 +46,7 @@ pub struct EpochsParameters {
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The steps of each subcircuit.
-    steps: Vec<Vec<StepValues>>,
+    pub(crate) steps: Vec<Vec<StepValues>>,
     /// The values of the states before the first one, between them, and after the last one.
     states: Vec<Vec<Fr>>,
 }

@@ -215,6 +215,26 @@ fn compare<F: PrimeField>(random: &mut Random, systems: usize) -> [usize; 4] {
     counts
 }
 
+/// As many bits as the characteristic may all be 1 where their sum is 0: five of them in a field of five elements.
+#[test]
+fn sums_of_bits_may_reach_the_characteristic() {
+    let (one, y) = (F5::from(1), 6);
+    let bit = |v| [vec![(v, one)], vec![(0, -one), (v, one)], vec![]];
+    let mut rows: Vec<_> = (1..=y).map(bit).collect();
+    // (1 - y)(1 - x1) = 0, and x1 + .. + x5 + 2 y = 0.
+    rows.push([vec![(0, one), (y, -one)], vec![(0, one), (1, -one)], vec![]]);
+    let sum = (1..y).map(|v| (v, one)).chain([(y, F5::from(2))]);
+    rows.push([vec![(0, one)], sum.collect(), vec![]]);
+    let values = [1, 1, 1, 1, 0, 0, 1].map(F5::from).to_vec();
+    let case = Case { rows, values, given: vec![], bits: vec![true; 7] };
+    let (rows, found) = (case.rows(), case.exhaust());
+    let (values, ties) = (&case.values, &Ties::default());
+    let question = Question { rows: &rows, values, given: &[], outputs: &[y], ties };
+    let answer = analyze(&question).unwrap();
+    assert_eq!(found[y as usize].len(), 2);
+    assert!(answer.free.contains_key(&y) || answer.undecided.contains(&y));
+}
+
 #[test]
 fn verdicts_agree_with_exhaustive_search() {
     let mut random = Random(blake3::Hasher::new().finalize_xof());
