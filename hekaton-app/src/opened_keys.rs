@@ -7,7 +7,7 @@ use crate::hints::explain;
 use crate::imported;
 use crate::imports;
 use hekaton_circuit::named::{InputFile, ParameterMap};
-use hekaton_core::{LocalEngine, Pool, ProverKeys};
+use hekaton_core::{LocalEngine, ProverKeys};
 use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;

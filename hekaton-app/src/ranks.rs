@@ -73,7 +73,7 @@ fn hello(
         Some(context) => format!("direct, context {}", hex::encode(context)),
         None => "aggregated".to_owned(),
     };
-    let hello = Hello::new(circuit, &keys.keys, provers, &*keys.engine)
+    let hello = Hello::new(circuit, &keys.keys, provers, &keys.engine)
         .map_err(|e| Failure::new(exit::BAD_FILE, e))?
         // Two builds may compute different values for one wire, and the bad proof would be blamed on a rank.
         .fact("build", build())

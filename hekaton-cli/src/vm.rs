@@ -10,7 +10,7 @@ use hekaton_app::product::{
 };
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
-use hekaton_core::{LocalEngine, Pool, Trust};
+use hekaton_core::{LocalEngine, Trust};
 use hekaton_plan::{Calibration, EstimateError, Workers};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output::{self, count};

@@ -152,7 +152,7 @@ pub mod system;
 #[cfg(feature = "prover")]
 pub use {
     keys::{FamilyKey, ProverKeys},
-    pool::{LocalEngine, Pool},
+    pool::LocalEngine,
     protocol::{
         Cancellation, DeriveError, DirectRun, KeySink, ProveError, ProveOptions, ProvenRun,
         SetupError, SetupOptions, WitnessCheck, derive, prove, prove_prepared, setup, setup_family,

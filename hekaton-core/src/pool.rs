@@ -1,17 +1,9 @@
-//! The threads of this machine: [`Pool`], and [`LocalEngine`], a pool that is also an engine.
+//! The threads of this machine: [`LocalEngine`].
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// Runs a function over many values on threads; results are in the order of the values.
-pub trait Pool: Sync {
-    /// Number of threads that work at once, at least 1.
-    fn threads(&self) -> usize;
-
-    /// Returns `f` of each value.
-    fn map<T: Send, R: Send>(&self, values: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R>;
-}
+use std::sync::{Mutex, PoisonError};
 
 /// One single-threaded prover per core of this machine.
 #[derive(Debug)]
@@ -48,21 +40,34 @@ impl LocalEngine {
     pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         self.pool.install(f)
     }
-}
 
-impl Pool for LocalEngine {
-    fn threads(&self) -> usize {
+    /// Number of threads that work at once, at least 1.
+    pub fn threads(&self) -> usize {
         self.pool.current_num_threads()
     }
 
-    fn map<T: Send, R: Send>(&self, values: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
-        use rayon::prelude::*;
-        // One value per task: values are few and large, and splitting must not bundle them.
-        self.pool.install(|| values.into_par_iter().with_max_len(1).map(&f).collect())
+    /// Returns `f` of each value, in the order of the values. Values are few and large: each is a task of its own.
+    pub fn map<T: Send, R: Send>(&self, values: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
+        let values: Vec<Mutex<Option<T>>> =
+            values.into_iter().map(|value| Mutex::new(Some(value))).collect();
+        let results: Vec<Mutex<Option<R>>> = values.iter().map(|_| Mutex::default()).collect();
+        self.run(values.len(), &|i| {
+            let value = values[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+            let result = value.map(&f);
+            *results[i].lock().unwrap_or_else(PoisonError::into_inner) = result;
+        });
+        let results =
+            results.into_iter().map(|it| it.into_inner().unwrap_or_else(PoisonError::into_inner));
+        results.map(|result| result.expect("each task has run once")).collect()
     }
-}
 
-impl LocalEngine {
+    /// Runs `task(i)` for each `i` below `tasks`.
+    // Without type parameters: compiled once, and not for each function that is mapped.
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        use rayon::prelude::*;
+        self.pool.install(|| (0..tasks).into_par_iter().with_max_len(1).for_each(task));
+    }
+
     /// Runs `job(i)` for each `i` of `order`, each on one thread and at most `provers` at once;
     /// idle threads take the next job. The first error stops the round: running jobs finish, no
     /// more are started.

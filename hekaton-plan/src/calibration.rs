@@ -2,7 +2,7 @@
 
 use ark_ff::Field;
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, MillerLoop, MsmWork, Scalars};
-use hekaton_core::Pool;
+use hekaton_core::LocalEngine;
 use hekaton_core::system::Clock;
 
 /// Seconds per unit of each kernel.
@@ -123,7 +123,7 @@ impl Calibration {
 
     /// Measures for about two seconds, on all threads at once: memory bandwidth and clock are then
     /// those of a run. Times are CPU times, so that other work on this machine does not change them.
-    pub fn measure(pool: &impl Pool) -> Self {
+    pub fn measure(pool: &LocalEngine) -> Self {
         let all = pool.map(vec![(); pool.threads()], |()| {
             let clock = Clock::start();
             let found = Self::one_thread();

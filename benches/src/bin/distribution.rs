@@ -15,7 +15,7 @@ use hekaton_circuit::PreparedCircuit;
 use hekaton_core::distributed::Executes;
 use hekaton_core::distributed::costs::{self, RoundCost};
 use hekaton_core::events::Recorder;
-use hekaton_core::{Fr, LocalEngine, Pool, ProveOptions, SetupOptions, setup};
+use hekaton_core::{Fr, LocalEngine, ProveOptions, SetupOptions, setup};
 use hekaton_standard::Chain;
 use hekaton_storage::{RunDirectoryOptions, RunIdentity};
 use serde_json::Value;

@@ -10,8 +10,8 @@ use clap::Parser;
 use hekaton_circuit::{Circuit, PreparedCircuit};
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::{
-    Cancellation, Fr, LocalEngine, Pool, ProveError, ProveOptions, ProverKeys, SetupOptions,
-    derive, prove, setup, setup_family, setup_into,
+    Cancellation, Fr, LocalEngine, ProveError, ProveOptions, ProverKeys, SetupOptions, derive,
+    prove, setup, setup_family, setup_into,
 };
 use hekaton_standard::{Chain, Merkle};
 use hekaton_storage::{KeyStore, RunDirectoryOptions, RunIdentity};

@@ -10,7 +10,7 @@ use crate::public_values;
 use hekaton_circuit::Masking;
 use hekaton_core::keys::ExportError;
 use hekaton_core::{
-    DirectKey, DirectProof, Fr, LocalEngine, Pool, ProverKeys, Trust, VerifyError, verify_direct,
+    DirectKey, DirectProof, Fr, LocalEngine, ProverKeys, Trust, VerifyError, verify_direct,
     verify_direct_with_test_keys,
 };
 use hekaton_evm::{Columns, Contract, ContractError, calldata};
@@ -35,7 +35,7 @@ pub(crate) const PROOF_LIMIT: u64 = 2 << 20;
 const _: () = assert!(DirectProof::encoded_len(DirectKey::MAX_INSTANCES) as u64 <= PROOF_LIMIT);
 
 /// The direct key of keys.
-pub(crate) fn direct_key(keys: &ProverKeys, pool: &impl Pool) -> Result<DirectKey, Failure> {
+pub(crate) fn direct_key(keys: &ProverKeys, pool: &LocalEngine) -> Result<DirectKey, Failure> {
     keys.direct_key(pool).map_err(|e| match e {
         ExportError::Direct(_) | ExportError::Key(_) => Failure::new(exit::BAD_FILE, e),
         other => Failure::new(exit::FAILED, other),

@@ -11,7 +11,7 @@ use crate::transcripts;
 use hekaton_circuit::named::{Family, ParameterMap};
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
-use hekaton_core::{FamilyKey, LocalEngine, Pool, SetupError, SetupOptions, setup_family};
+use hekaton_core::{FamilyKey, LocalEngine, SetupError, SetupOptions, setup_family};
 use hekaton_storage::{
     FamilyManifest, FamilyStore, KeyCheckError, KeyStore, KeyStoreError, check_family,
 };

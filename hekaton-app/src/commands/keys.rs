@@ -9,7 +9,7 @@ use crate::options::{Keys, KeysList, KeysVerify};
 use crate::transcripts;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
-use hekaton_core::{LocalEngine, Pool, ProverKeys, Trust};
+use hekaton_core::{LocalEngine, ProverKeys, Trust};
 use hekaton_storage::{FamilyStore, KeyCheckError, KeyCheckReport, KeyStore, Manifest, check_keys};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;

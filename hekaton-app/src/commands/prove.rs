@@ -170,7 +170,7 @@ impl Session<'_> {
                 .map_err(|e| format!("{}: {e}", command.file.display()))
                 .or_fail(exit::BAD_FILE)?;
             let direct_key = match command.direct {
-                true => Some(export::direct_key(&opened.keys, &*opened.engine)?),
+                true => Some(export::direct_key(&opened.keys, &opened.engine)?),
                 false => None,
             };
             let direct = direct_key

@@ -9,7 +9,7 @@ use super::block::{
     ProvenBlock, Shared, WeightedBlock,
 };
 use crate::keys::KeyFileError;
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::rank_error::RankError;
 use crate::verifier::polynomials::{fold_coefficients, quotient};
 use ark_ff::Field;
@@ -22,39 +22,34 @@ pub(crate) const SMALLEST_BLOCK: usize = 8;
 
 /// The phases A to G of the aggregation over all blocks (spec: distributed#phases).
 pub trait Blocks {
-    /// Why a phase failed.
-    type Error: From<KeyFileError> + Into<AggregateError>;
-    /// The pool for the GIPA rounds that are left when all blocks have one element.
-    type Pool: Pool;
-
-    /// Returns the threads of this process.
-    fn pool(&self) -> &Self::Pool;
+    /// The threads of this process, for the GIPA rounds that are left when all blocks have one element.
+    fn pool(&self) -> &LocalEngine;
 
     /// Phase A: takes the padded commitments; returns the product of Miller loops whose final
     /// exponentiation is cm_D.
-    fn commit(&mut self, d: &[G1Point]) -> Result<MillerLoop, Self::Error>;
+    fn commit(&mut self, d: &[G1Point]) -> Result<MillerLoop, AggregateError>;
 
     /// Phase B: takes the padded proofs; returns their commitments.
-    fn prove(&mut self, proofs: &ProofVectors) -> Result<ProofCommitments, Self::Error>;
+    fn prove(&mut self, proofs: &ProofVectors) -> Result<ProofCommitments, AggregateError>;
 
     /// Phase C: returns sums by type.
-    fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, Self::Error>;
+    fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, AggregateError>;
 
     /// Phase D: returns the Miller loops of the cross term `P * B`.
-    fn fold_blocks(&mut self, s1: Fr, s2: Fr) -> Result<MillerLoop, Self::Error>;
+    fn fold_blocks(&mut self, s1: Fr, s2: Fr) -> Result<MillerLoop, AggregateError>;
 
     /// Starts phase E; returns the number of GIPA rounds that blocks can do without each other.
-    fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, Self::Error>;
+    fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, AggregateError>;
 
     /// Phase E: folds with the challenge of the previous GIPA round and its inverse, if there was
     /// one, and returns the products of the next round.
-    fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], Self::Error>;
+    fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], AggregateError>;
 
     /// Phase F: folds likewise and returns the remainders of all blocks, in order.
-    fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, Self::Error>;
+    fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, AggregateError>;
 
     /// Phase G: returns both opening proofs.
-    fn open(&mut self, openings: &Openings) -> Result<(G2Point, G1Point), Self::Error>;
+    fn open(&mut self, openings: &Openings) -> Result<(G2Point, G1Point), AggregateError>;
 }
 
 /// The challenges that determine both opening proofs.
@@ -76,7 +71,7 @@ impl Openings {
         &self,
         shared: &Shared<'_>,
         range: Range<usize>,
-        pool: &impl Pool,
+        pool: &LocalEngine,
     ) -> Result<(G2Point, G1Point), KeyFileError> {
         // f_v has powers of 1/r because v'_i = r^-i v_i was folded, f_w has none.
         let f_v = fold_coefficients(&self.x_inverse, self.r_inverse);
@@ -96,7 +91,7 @@ impl Openings {
 }
 
 /// Computes an MSM, cut into one part per thread.
-fn msm_in_pool<G: Group>(bases: &[G], scalars: &[Fr], pool: &impl Pool) -> G {
+fn msm_in_pool<G: Group>(bases: &[G], scalars: &[Fr], pool: &LocalEngine) -> G {
     let size = scalars.len().div_ceil(pool.threads()).max(1);
     let parts: Vec<_> = bases.chunks(size).zip(scalars.chunks(size)).collect();
     G::sum(&pool.map(parts, |(bases, scalars)| G::msm(bases, scalars)))
@@ -117,9 +112,9 @@ fn cut(range: Range<usize>, unit: usize, threads: usize) -> Vec<Range<usize>> {
 }
 
 /// The blocks of a contiguous range of instances, on the threads of this process.
-pub struct LocalBlocks<'s, P> {
+pub struct LocalBlocks<'s> {
     shared: &'s Shared<'s>,
-    pool: &'s P,
+    pool: &'s LocalEngine,
     range: Range<usize>,
     /// Number of GIPA rounds that need no other range: 2^rounds divides the length and the start of
     /// the range.
@@ -128,7 +123,7 @@ pub struct LocalBlocks<'s, P> {
     stage: Stage<'s>,
 }
 
-impl<P> std::fmt::Debug for LocalBlocks<'_, P> {
+impl std::fmt::Debug for LocalBlocks<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LocalBlocks")
             .field("range", &self.range)
@@ -153,28 +148,6 @@ enum Stage<'s> {
     },
 }
 
-/// Why the blocks of one process cannot do a phase.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PhaseError {
-    /// The aggregation key is damaged.
-    #[error(transparent)]
-    Key(#[from] KeyFileError),
-    /// A phase was requested before the one that it needs.
-    #[error("phase {0} of the aggregation was requested out of order")]
-    Order(&'static str),
-    /// A vector has the wrong length.
-    #[error("phase {phase} of the aggregation: {found} values, expected {expected}")]
-    Length {
-        /// The phase.
-        phase: &'static str,
-        /// The length found.
-        found: usize,
-        /// The total length of the blocks.
-        expected: usize,
-    },
-}
-
 /// Why an aggregation failed, wherever its blocks are.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -190,25 +163,29 @@ pub enum AggregateError {
     Rank(#[from] RankError),
 }
 
-impl From<PhaseError> for AggregateError {
-    fn from(error: PhaseError) -> Self {
-        match error {
-            PhaseError::Key(error) => error.into(),
-            other => Self::Phase(other.to_string()),
-        }
+impl AggregateError {
+    /// A phase was requested before the one that it needs.
+    pub(crate) fn order(phase: &str) -> Self {
+        Self::Phase(format!("phase {phase} of the aggregation was requested out of order"))
+    }
+
+    /// A vector has the wrong length.
+    fn length(phase: &str, found: usize, expected: usize) -> Self {
+        let why = format!("phase {phase} of the aggregation: {found} values, expected {expected}");
+        Self::Phase(why)
     }
 }
 
-impl<'s, P: Pool> LocalBlocks<'s, P> {
+impl<'s> LocalBlocks<'s> {
     /// Creates blocks for all instances and pads.
-    pub(crate) fn all(shared: &'s Shared<'s>, pool: &'s P) -> Self {
+    pub(crate) fn all(shared: &'s Shared<'s>, pool: &'s LocalEngine) -> Self {
         Self::of_range(shared, pool, 0..shared.padded(), shared.padded())
     }
 
     /// Creates blocks for a part of them. Start and length are multiples of `unit`, a power of two.
     pub(crate) fn of_range(
         shared: &'s Shared<'s>,
-        pool: &'s P,
+        pool: &'s LocalEngine,
         range: Range<usize>,
         unit: usize,
     ) -> Self {
@@ -218,10 +195,10 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
 
     /// Checks the length of a vector. On ranks it comes from a message, and kernels panic on
     /// vectors of different lengths.
-    fn check(&self, phase: &'static str, found: usize) -> Result<(), PhaseError> {
+    fn check(&self, phase: &'static str, found: usize) -> Result<(), AggregateError> {
         match self.range.len() {
             expected if expected == found => Ok(()),
-            expected => Err(PhaseError::Length { phase, found, expected }),
+            expected => Err(AggregateError::length(phase, found, expected)),
         }
     }
 
@@ -239,14 +216,14 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
         &mut self,
         phase: &'static str,
         x: Option<(Fr, Fr)>,
-    ) -> Result<(Vec<FoldingBlock>, usize), PhaseError> {
+    ) -> Result<(Vec<FoldingBlock>, usize), AggregateError> {
         let Stage::Folding { mut blocks, mut left } = self.stage() else {
-            return Err(PhaseError::Order(phase));
+            return Err(AggregateError::order(phase));
         };
         if let Some((x, x_inverse)) = x {
             // One fold more would pair elements of different ranges.
             if left == 0 {
-                return Err(PhaseError::Order(phase));
+                return Err(AggregateError::order(phase));
             }
             blocks = self.pool.map(blocks, |block| block.fold(x, x_inverse));
             left -= 1;
@@ -270,15 +247,12 @@ fn unzip<A, B>(parts: Vec<Result<(A, B), KeyFileError>>) -> Result<(Vec<A>, Vec<
     Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
 }
 
-impl<P: Pool> Blocks for LocalBlocks<'_, P> {
-    type Error = PhaseError;
-    type Pool = P;
-
-    fn pool(&self) -> &P {
+impl Blocks for LocalBlocks<'_> {
+    fn pool(&self) -> &LocalEngine {
         self.pool
     }
 
-    fn commit(&mut self, d: &[G1Point]) -> Result<MillerLoop, PhaseError> {
+    fn commit(&mut self, d: &[G1Point]) -> Result<MillerLoop, AggregateError> {
         self.check("A", d.len())?;
         let start = self.range.start;
         // Ranges are indices of instances, `d` starts at the first instance of this process.
@@ -293,9 +267,9 @@ impl<P: Pool> Blocks for LocalBlocks<'_, P> {
         Ok(MillerLoop::product(parts))
     }
 
-    fn prove(&mut self, proofs: &ProofVectors) -> Result<ProofCommitments, PhaseError> {
+    fn prove(&mut self, proofs: &ProofVectors) -> Result<ProofCommitments, AggregateError> {
         self.check("B", proofs.len())?;
-        let Stage::Committed(blocks) = self.stage() else { return Err(PhaseError::Order("B")) };
+        let Stage::Committed(blocks) = self.stage() else { return Err(AggregateError::order("B")) };
         let start = self.range.start;
         let parts = self.pool.map(blocks, |block| {
             let range = block.range();
@@ -303,39 +277,39 @@ impl<P: Pool> Blocks for LocalBlocks<'_, P> {
         });
         let (blocks, parts) = unzip(parts)?;
         self.stage = Stage::Proven(blocks);
-        parts.into_iter().reduce(|a, b| a.combine(&b)).ok_or(PhaseError::Order("B"))
+        parts.into_iter().reduce(|a, b| a.combine(&b)).ok_or_else(|| AggregateError::order("B"))
     }
 
-    fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, PhaseError> {
-        let Stage::Proven(blocks) = self.stage() else { return Err(PhaseError::Order("C")) };
+    fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, AggregateError> {
+        let Stage::Proven(blocks) = self.stage() else { return Err(AggregateError::order("C")) };
         let (blocks, sums) = unzip(self.pool.map(blocks, |block| block.weigh(r, memory)))?;
         self.stage = Stage::Weighted(blocks);
-        sums.into_iter().reduce(|a, b| a.add(&b)).ok_or(PhaseError::Order("C"))
+        sums.into_iter().reduce(|a, b| a.add(&b)).ok_or_else(|| AggregateError::order("C"))
     }
 
-    fn fold_blocks(&mut self, s1: Fr, s2: Fr) -> Result<MillerLoop, PhaseError> {
-        let Stage::Weighted(blocks) = self.stage() else { return Err(PhaseError::Order("D")) };
+    fn fold_blocks(&mut self, s1: Fr, s2: Fr) -> Result<MillerLoop, AggregateError> {
+        let Stage::Weighted(blocks) = self.stage() else { return Err(AggregateError::order("D")) };
         let (blocks, parts) = unzip(self.pool.map(blocks, |block| block.fold_blocks(s1, s2)))?;
         self.stage = Stage::Folded(blocks);
         Ok(MillerLoop::product(parts))
     }
 
-    fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, PhaseError> {
+    fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, AggregateError> {
         // `q` comes from a message: phase E indexes it by type.
         if q.len() != self.shared.key.types() {
             let (found, expected) = (q.len(), self.shared.key.types());
-            return Err(PhaseError::Length { phase: "E", found, expected });
+            return Err(AggregateError::length("E", found, expected));
         }
-        let Stage::Folded(blocks) = self.stage() else { return Err(PhaseError::Order("E")) };
+        let Stage::Folded(blocks) = self.stage() else { return Err(AggregateError::order("E")) };
         let blocks = self.pool.map(blocks, |block| block.start(s3, q, ledger));
         self.stage = Stage::Folding { blocks, left: self.rounds };
         Ok(self.rounds)
     }
 
-    fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], PhaseError> {
+    fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], AggregateError> {
         let (blocks, left) = self.folded("E", x)?;
         if left == 0 {
-            return Err(PhaseError::Order("E"));
+            return Err(AggregateError::order("E"));
         }
         // The blocks stay: they fold when the challenge arrives with the next request.
         let parts = self.pool.map((0..blocks.len()).collect(), |i: usize| blocks[i].products());
@@ -343,11 +317,11 @@ impl<P: Pool> Blocks for LocalBlocks<'_, P> {
         Ok(std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|p| p[i]))))
     }
 
-    fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, PhaseError> {
+    fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, AggregateError> {
         Ok(FoldingBlock::join(self.folded("F", x)?.0))
     }
 
-    fn open(&mut self, openings: &Openings) -> Result<(G2Point, G1Point), PhaseError> {
+    fn open(&mut self, openings: &Openings) -> Result<(G2Point, G1Point), AggregateError> {
         Ok(openings.open(self.shared, self.range.clone(), self.pool)?)
     }
 }

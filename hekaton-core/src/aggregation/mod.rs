@@ -9,4 +9,4 @@ pub mod block;
 pub mod blocks;
 pub(crate) mod prover;
 
-pub use blocks::{AggregateError, PhaseError};
+pub use blocks::AggregateError;

@@ -6,9 +6,9 @@
 //! absorbs it and draws the next challenge.
 
 use super::block::{BlockSums, FoldingBlock, ProofVectors, Shared};
-use super::blocks::{Blocks, LocalBlocks, Openings};
+use super::blocks::{AggregateError, Blocks, Openings};
 use crate::encoding::Encode;
-use crate::pool::{LocalEngine, Pool};
+use crate::pool::LocalEngine;
 use crate::verifier::proof::{Field as ProofField, Proof};
 use crate::verifier::transcript::{FiatShamir, Sponge};
 use crate::verifier::verifying_key::VerifyingKey;
@@ -44,18 +44,18 @@ impl ProofStream {
     }
 }
 
-/// The state after the commit round: cm_D is in the transcript. `B` holds the vectors, here or on
-/// ranks.
-pub(crate) struct Committing<'s, S, B = LocalBlocks<'s, LocalEngine>> {
+/// The state after the commit round: cm_D is in the transcript.
+pub(crate) struct Committing<'s, S> {
     shared: &'s Shared<'s>,
     vk: &'s VerifyingKey,
     transcript: FiatShamir<S>,
     proof: ProofStream,
-    blocks: B,
+    /// The vectors, here or on ranks.
+    blocks: Box<dyn Blocks + 's>,
     memory: MemoryChallenges,
 }
 
-impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
+impl<'s, S: Sponge> Committing<'s, S> {
     /// Runs phase A over the padded commitments D and draws g and b (spec: distributed#phase-a).
     pub(crate) fn new(
         shared: &'s Shared<'s>,
@@ -63,8 +63,8 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         sponge: S,
         public_values: &[Fr],
         d: &[G1Point],
-        mut blocks: B,
-    ) -> Result<Self, B::Error> {
+        mut blocks: Box<dyn Blocks + 's>,
+    ) -> Result<Self, AggregateError> {
         let digest = vk.digest();
         // The statement is absorbed first, public values included (spec: verifier#statement).
         let mut transcript = FiatShamir::begin(sponge, &digest, vk.instances, public_values);
@@ -89,7 +89,7 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
 
     /// Test double: replaces the commitments D after cm_D was absorbed.
     #[cfg(test)]
-    pub(crate) fn with_other_d(mut self, d: &[G1Point]) -> Result<Self, B::Error> {
+    pub(crate) fn with_other_d(mut self, d: &[G1Point]) -> Result<Self, AggregateError> {
         self.blocks.commit(d)?;
         Ok(self)
     }
@@ -101,7 +101,7 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
 
     /// Runs phases B to G over the padded proofs.
     // One piece: the phases B to G of the specification, in the order of the transcript.
-    pub(crate) fn finish(self, vectors: &ProofVectors) -> Result<Proof, B::Error> {
+    pub(crate) fn finish(self, vectors: &ProofVectors) -> Result<Proof, AggregateError> {
         let Self { shared, vk, mut transcript, mut proof, mut blocks, memory } = self;
 
         // B (spec: distributed#phase-b): the commitments to the proofs and the ledger element fix
@@ -147,7 +147,7 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         let ledger = -zeta * s1_inverse * s2_inverse * s3_inverse;
         let block_rounds = blocks.start(s3, &q, ledger)?;
         let Folded { x, x_inverse, last } =
-            gipa(vk.rounds(), block_rounds, &mut blocks, &mut transcript, &mut proof)?;
+            gipa(vk.rounds(), block_rounds, &mut *blocks, &mut transcript, &mut proof)?;
         let codes = [
             proof.send(ProofField::Lf, &last.l[0]),
             proof.send(ProofField::Rf, &last.r[0]),
@@ -183,13 +183,13 @@ struct Folded {
 /// Runs all GIPA rounds (spec: aggregation#gipa): the first `block_rounds` on the blocks, the
 /// others here on the remainders of all blocks. The proof's bytes do not depend on where a round
 /// runs.
-fn gipa<S: Sponge, B: Blocks>(
+fn gipa<S: Sponge>(
     rounds: usize,
     block_rounds: usize,
-    blocks: &mut B,
+    blocks: &mut dyn Blocks,
     transcript: &mut FiatShamir<S>,
     proof: &mut ProofStream,
-) -> Result<Folded, B::Error> {
+) -> Result<Folded, AggregateError> {
     let (mut x, mut x_inverse) = (Vec::new(), Vec::new());
     let mut joined: Option<Vec<FoldingBlock>> = None;
     for j in 0..rounds {
@@ -231,7 +231,7 @@ fn gipa<S: Sponge, B: Blocks>(
 
 impl FoldingBlock {
     /// Cuts the remaining vectors so that all threads have work, if there is enough.
-    fn split_for(self, pool: &impl Pool) -> Vec<Self> {
+    fn split_for(self, pool: &LocalEngine) -> Vec<Self> {
         let size = (self.len() / pool.threads().next_power_of_two()).max(2).min(self.len());
         self.split(size)
     }

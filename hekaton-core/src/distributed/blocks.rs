@@ -172,9 +172,6 @@ impl<'s> RankBlocks<'s> {
 }
 
 impl Blocks for RankBlocks<'_> {
-    type Error = AggregateError;
-    type Pool = LocalEngine;
-
     fn pool(&self) -> &LocalEngine {
         self.pool
     }

@@ -16,7 +16,7 @@ use crate::encoding::Reader;
 use crate::events::Recorder;
 use crate::keys::ProverKeys;
 use crate::mirage::WitnessCheck;
-use crate::pool::{LocalEngine, Pool};
+use crate::pool::LocalEngine;
 use crate::protocol::ProveError;
 use crate::protocol::ProveOptions;
 use crate::protocol::coordinator::{Coordinator, CoordinatorError};
@@ -72,7 +72,7 @@ pub struct SliceCost {
 pub fn slices(
     circuit: &PreparedCircuit<'_>,
     keys: &ProverKeys,
-    pool: &impl Pool,
+    pool: &LocalEngine,
 ) -> Result<SliceCost, ExecutionError> {
     let layout = circuit.layout();
     let (execution, key) = (circuit.execute()?, [7; 32]);
@@ -135,8 +135,8 @@ pub fn rounds(
     options: &ProveOptions<'_>,
 ) -> Result<[RoundCost; 2], ProveError> {
     let masking = Masking::new(keys.verifying.zero_knowledge);
-    Coordinator::check(circuit, keys, &**pool, pool.threads())?;
-    let mut executed = Executed::here(circuit, &**pool).map_err(CoordinatorError::from)?;
+    Coordinator::check(circuit, keys, pool, pool.threads())?;
+    let mut executed = Executed::here(circuit, pool).map_err(CoordinatorError::from)?;
     if executes == Executes::Ranks {
         executed.values = Values::OnRanks(OnRanks::new(circuit));
     }

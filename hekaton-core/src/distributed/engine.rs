@@ -10,6 +10,7 @@ use super::round::{self, LISTEN};
 use super::scheduling::Scheduling;
 use super::slices::{Executes, execute_on_ranks};
 use crate::aggregation::block::Shared;
+use crate::aggregation::blocks::Blocks;
 use crate::events::{Event, Phase};
 use crate::keys::ProverKeys;
 use crate::pool::LocalEngine;
@@ -18,6 +19,7 @@ use crate::protocol::answer::Answer;
 use crate::protocol::coordinator::CoordinatorError;
 use crate::protocol::engine::{Done, Engine, Round, sealed};
 use crate::protocol::executed::Executed;
+use crate::protocol::messages::{Commitment, ProofResponse};
 use crate::rank_error::RankError;
 use hekaton_circuit::PreparedCircuit;
 use std::cell::RefCell;
@@ -131,6 +133,36 @@ impl RankEngine {
         self.deadline.and_then(|deadline| Instant::now().checked_add(deadline))
     }
 
+    /// Runs one of the rounds.
+    fn round<A: Answer>(
+        &self,
+        round: &Round<'_>,
+        order: &[usize],
+        done: Done<'_, A>,
+    ) -> Result<Vec<A>, ProveError> {
+        let mut inner = self.inner.borrow_mut();
+        let inner = &mut *inner;
+        inner.begin(round);
+        let mut unsent = order.to_vec();
+        if let Some(challenges) = &round.challenges {
+            // A new job is needed only for instances whose commitment came from the log.
+            let held = inner.send_challenges(challenges, order);
+            unsent.retain(|instance| !held.contains(instance));
+        }
+        let pending = match inner.slices.ranges.as_slice() {
+            [] => {
+                let coordinator = round.coordinator;
+                let kinds = (0..coordinator.instances()).map(|i| coordinator.kind(i)).collect();
+                self.scheduling.pending(unsent, kinds, &inner.loads())
+            }
+            slices => {
+                let is_table = |instance| round.coordinator.is_table(instance);
+                Scheduling::of_slices(&unsent, slices, is_table)
+            }
+        };
+        round::run(inner, &self.pool, round, self.scheduling, pending, self.deadline(), done)
+    }
+
     /// Differences between ranks that are allowed but that a user should know.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -145,11 +177,7 @@ impl Drop for RankEngine {
 
 impl sealed::Sealed for RankEngine {}
 
-#[allow(private_interfaces)]
 impl Engine for RankEngine {
-    type Pool = LocalEngine;
-    type Blocks<'s> = RankBlocks<'s>;
-
     fn pool(&self) -> &LocalEngine {
         &self.pool
     }
@@ -180,37 +208,26 @@ impl Engine for RankEngine {
         }
     }
 
-    fn round<A: Answer>(
+    fn commit_round(
         &self,
         round: &Round<'_>,
         order: &[usize],
-        done: Done<'_, A>,
-    ) -> Result<Vec<A>, ProveError> {
-        let mut inner = self.inner.borrow_mut();
-        let inner = &mut *inner;
-        inner.begin(round);
-        let mut unsent = order.to_vec();
-        if let Some(challenges) = &round.challenges {
-            // A new job is needed only for instances whose commitment came from the log.
-            let held = inner.send_challenges(challenges, order);
-            unsent.retain(|instance| !held.contains(instance));
-        }
-        let pending = match inner.slices.ranges.as_slice() {
-            [] => {
-                let coordinator = round.coordinator;
-                let kinds = (0..coordinator.instances()).map(|i| coordinator.kind(i)).collect();
-                self.scheduling.pending(unsent, kinds, &inner.loads())
-            }
-            slices => {
-                let is_table = |instance| round.coordinator.is_table(instance);
-                Scheduling::of_slices(&unsent, slices, is_table)
-            }
-        };
-        round::run(inner, &self.pool, round, self.scheduling, pending, self.deadline(), done)
+        done: Done<'_, Commitment>,
+    ) -> Result<Vec<Commitment>, ProveError> {
+        self.round(round, order, done)
     }
 
-    fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> RankBlocks<'s> {
-        RankBlocks::new(&self.inner, &self.pool, self.deadline, shared)
+    fn prove_round(
+        &self,
+        round: &Round<'_>,
+        order: &[usize],
+        done: Done<'_, ProofResponse>,
+    ) -> Result<Vec<ProofResponse>, ProveError> {
+        self.round(round, order, done)
+    }
+
+    fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> Box<dyn Blocks + 's> {
+        Box::new(RankBlocks::new(&self.inner, &self.pool, self.deadline, shared))
     }
 
     fn maker(&self, instance: usize) -> Option<String> {

@@ -5,7 +5,7 @@ use super::RankError;
 use super::encoding::Writer;
 use crate::encoding::{DecodeError, Reader};
 use crate::keys::{CircuitMismatch, ProverKeys, check_circuit};
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use hekaton_circuit::PreparedCircuit;
 
 /// The description that a rank sends before anything else.
@@ -34,7 +34,7 @@ impl Hello {
         circuit: &PreparedCircuit<'_>,
         keys: &ProverKeys,
         provers: usize,
-        pool: &impl Pool,
+        pool: &LocalEngine,
     ) -> Result<Self, CircuitMismatch> {
         check_circuit(circuit, keys, pool, provers)?;
         let facts = vec![("verifying key".to_owned(), hex::encode(keys.verifying.digest()))];

@@ -9,7 +9,7 @@ use super::groups::{pack, report, unpack};
 use super::message::{BlockPhase, Part};
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments};
 use crate::encoding::{DecodeError, Reader};
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::rank_error::RankError;
 use hekaton_arith::{G1Point, G2Point, MillerLoop};
 use std::cell::RefCell;
@@ -105,20 +105,20 @@ struct Pending {
 }
 
 /// The leader of a group: passes messages on in both directions, and joins parts of the aggregation.
-pub(super) struct Leader<'a, P> {
+pub(super) struct Leader<'a> {
     pub(super) endpoint: &'a Endpoint,
     /// The ranks of the group, this one first.
     pub(super) group: Range<usize>,
     /// The inbox of this rank's own worker.
     pub(super) own: Sender<Incoming>,
-    pub(super) pool: &'a P,
+    pub(super) pool: &'a LocalEngine,
     /// The number of types, k.
     pub(super) types: usize,
     /// The blocks of each rank of the group, from phase A: how many, and the length of one.
     pub(super) blocks: RefCell<BTreeMap<usize, (usize, usize)>>,
 }
 
-impl<P: Pool> Leader<'_, P> {
+impl Leader<'_> {
     /// Leads until rank 0 ends the run.
     pub(super) fn lead(&self) -> Result<(), RankError> {
         let (mut up, mut bytes) = (Vec::new(), 0);

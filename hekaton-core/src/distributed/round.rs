@@ -11,7 +11,7 @@ use super::ranks::{Rank, Ranks};
 use super::scheduling::{Pending, Scheduling};
 use super::wire::Incoming;
 use crate::events::Phase;
-use crate::pool::{LocalEngine, Pool};
+use crate::pool::LocalEngine;
 use crate::protocol::ProveError;
 use crate::protocol::answer::{Answer, find_outside};
 use crate::protocol::engine::{Done, Round, Work};

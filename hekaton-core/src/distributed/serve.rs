@@ -14,10 +14,10 @@ use super::jobs::{Decoder, Slice, Task, encode_taken};
 use super::leaders::Leader;
 use super::message::{Account, Answered, Begin, BlockPhase, Execute, Executed, Part, Revoke};
 use crate::aggregation::block::Shared;
-use crate::aggregation::blocks::{Blocks, LocalBlocks, PhaseError};
+use crate::aggregation::blocks::{AggregateError, Blocks, LocalBlocks};
 use crate::encoding::{DecodeError, Reader};
 use crate::keys::ProverKeys;
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::protocol::accelerator::Accelerators;
 use crate::protocol::executed::{SliceSummary, instance_id};
 use crate::protocol::messages::{Message, ProveRound};
@@ -33,13 +33,13 @@ use std::time::{Duration, Instant};
 const LOOK_UP: Duration = Duration::from_secs(60);
 
 /// The inputs and resources of a worker rank.
-pub struct Serve<'a, P> {
+pub struct Serve<'a> {
     /// The circuit; the same on all ranks.
     pub circuit: &'a PreparedCircuit<'a>,
     /// The keys; the same on all ranks.
     pub keys: &'a ProverKeys,
     /// Threads for the aggregation.
-    pub pool: &'a P,
+    pub pool: &'a LocalEngine,
     /// The devices of this rank, for which [`Accelerators::places`] of its provers wait.
     pub accelerators: Option<&'a Accelerators>,
     /// The description that it sends to rank 0.
@@ -48,7 +48,7 @@ pub struct Serve<'a, P> {
     pub failed: &'a (dyn Fn(&RankError) + Sync),
 }
 
-impl<P> std::fmt::Debug for Serve<'_, P> {
+impl std::fmt::Debug for Serve<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serve").field("hello", &self.hello).finish_non_exhaustive()
     }
@@ -58,7 +58,7 @@ impl<P> std::fmt::Debug for Serve<'_, P> {
 ///
 /// # Errors
 /// When the coordinator is lost, or sent an invalid message.
-pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), RankError> {
+pub fn serve(endpoint: &Endpoint, serve: &Serve<'_>) -> Result<(), RankError> {
     let Some(group) = endpoint.led() else { return work(endpoint, serve) };
     let (worker, own) = endpoint.for_own_worker();
     let types = serve.keys.types.len();
@@ -106,7 +106,7 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
 }
 
 /// Does the work of a rank, as a leader or not.
-fn work<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), RankError> {
+fn work(endpoint: &Endpoint, serve: &Serve<'_>) -> Result<(), RankError> {
     let masking = Masking::new(serve.keys.verifying.zero_knowledge);
     let (queue, slice) = (JobQueue::default(), RwLock::new(None));
     if let Some(all) = serve.accelerators {
@@ -134,11 +134,7 @@ fn work<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), RankEr
 }
 
 /// An error of this rank itself.
-fn own_error<P>(
-    endpoint: &Endpoint,
-    serve: &Serve<'_, P>,
-    error: &dyn std::error::Error,
-) -> RankError {
+fn own_error(endpoint: &Endpoint, serve: &Serve<'_>, error: &dyn std::error::Error) -> RankError {
     RankError::Failed {
         rank: endpoint.rank(),
         host: serve.hello.host.clone(),
@@ -150,8 +146,8 @@ fn own_error<P>(
 type OwnSlice<'a> = RwLock<Option<Slice<'a>>>;
 
 /// One prover thread.
-struct Prover<'a, 'c, P> {
-    serve: &'a Serve<'a, P>,
+struct Prover<'a, 'c> {
+    serve: &'a Serve<'a>,
     queue: &'a JobQueue,
     slice: &'a OwnSlice<'c>,
     outbox: Outbox,
@@ -159,7 +155,7 @@ struct Prover<'a, 'c, P> {
     masking: Masking,
 }
 
-impl<P> Prover<'_, '_, P> {
+impl Prover<'_, '_> {
     fn run(self) {
         while let Some(task) = self.queue.next() {
             let (instance, run) = (task.task.instance(), task.run);
@@ -246,9 +242,9 @@ pub(crate) const POLE: u32 = 1;
 const OTHER: u32 = 2;
 
 /// The thread that receives messages.
-struct Listener<'a, 'c, P> {
+struct Listener<'a, 'c> {
     endpoint: &'a Endpoint,
-    serve: &'a Serve<'c, P>,
+    serve: &'a Serve<'c>,
     queue: &'a JobQueue,
     slice: &'a OwnSlice<'c>,
     masking: Masking,
@@ -268,7 +264,7 @@ fn challenges(content: &[u8]) -> Result<(ProveRound, &[u8]), RankError> {
     Ok((challenges, &content[ProveRound::LEN..]))
 }
 
-impl<P: Pool> Listener<'_, '_, P> {
+impl Listener<'_, '_> {
     /// Handles messages until the coordinator ends the run.
     // One piece: a loop whose arms are the kinds of messages.
     fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<(), RankError>
@@ -276,7 +272,7 @@ impl<P: Pool> Listener<'_, '_, P> {
         Self: 's,
     {
         let mut begun: Option<(u32, Begin)> = None;
-        let mut blocks: Option<LocalBlocks<'_, P>> = None;
+        let mut blocks: Option<LocalBlocks<'_>> = None;
         loop {
             let Some((from, Frame { kind, run, content }, _)) = self.endpoint.receive(LOOK_UP)?
             else {
@@ -503,7 +499,7 @@ impl<P: Pool> Listener<'_, '_, P> {
     fn phase<'s>(
         &self,
         content: &[u8],
-        blocks: &mut Option<LocalBlocks<'s, P>>,
+        blocks: &mut Option<LocalBlocks<'s>>,
         shared: &'s std::cell::OnceCell<Shared<'s>>,
     ) -> Result<Vec<u8>, PhaseFailed>
     where
@@ -518,7 +514,7 @@ impl<P: Pool> Listener<'_, '_, P> {
             *blocks = Some(LocalBlocks::of_range(elements, self.serve.pool, *start..*end, *unit));
         }
         // Each phase consumes the state of the one before, so phases out of order are an error.
-        let Some(blocks) = blocks else { return Err(PhaseError::Order("A").into()) };
+        let Some(blocks) = blocks else { return Err(AggregateError::order("A").into()) };
         Ok(match phase {
             BlockPhase::A { d, .. } => Part::encode(&blocks.commit(&d)?),
             BlockPhase::B { proofs } => blocks.prove(&proofs)?.encode(),
@@ -539,7 +535,7 @@ impl<P: Pool> Listener<'_, '_, P> {
 #[derive(Debug, thiserror::Error)]
 enum PhaseFailed {
     #[error(transparent)]
-    Phase(#[from] PhaseError),
+    Phase(#[from] AggregateError),
     #[error("invalid phase of the aggregation: {0}")]
     Decode(#[from] DecodeError),
 }

@@ -8,7 +8,7 @@ use super::round::LISTEN;
 use super::scheduling::slices;
 use crate::events::Phase;
 use crate::keys::ProverKeys;
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::protocol::ProveError;
 use crate::protocol::coordinator::CoordinatorError;
 use crate::protocol::executed::{
@@ -36,7 +36,7 @@ pub(super) fn execute_on_ranks<'c>(
     ranks: &mut Ranks,
     circuit: &'c PreparedCircuit<'c>,
     keys: &ProverKeys,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     deadline: Option<Instant>,
 ) -> Result<Executed<'c>, ProveError> {
     let (layout, vk) = (circuit.layout(), &keys.verifying);
@@ -146,7 +146,7 @@ fn who_is_wrong(
     circuit: &PreparedCircuit<'_>,
     slices: &[SliceSummary],
     key: &[u8; 32],
-    pool: &impl Pool,
+    pool: &LocalEngine,
 ) -> ProveError {
     let layout = circuit.layout();
     let failed = |error: ExecutionError| ProveError::from(CoordinatorError::from(error));

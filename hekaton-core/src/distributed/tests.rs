@@ -110,7 +110,7 @@ fn run_over<C: Circuit>(
     });
     let circuit = bench.with_input(input);
     let own = pool(2);
-    let hello = |provers| Hello::new(&circuit, &bench.keys, provers, &*own).unwrap();
+    let hello = |provers| Hello::new(&circuit, &bench.keys, provers, &own).unwrap();
     let work = |rank: usize| {
         let pool = pool(provers[rank]);
         let (hello, circuit) = (&hello, &circuit);
@@ -121,7 +121,7 @@ fn run_over<C: Circuit>(
                 &Serve {
                     circuit,
                     keys,
-                    pool: &*pool,
+                    pool: &pool,
                     accelerators: None,
                     hello: hello(provers[rank]),
                     failed: &|_| {},

@@ -3,7 +3,7 @@
 
 use super::sections::{KeyFileError, Sections};
 use crate::mirage::MirageVerifier;
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::verifier::verifying_key::{Commitments, VerifyingKey};
 use hekaton_arith::{G1Point, G2Point, Group, Gt, MillerLoop, pairing};
 use hekaton_circuit::MemoryChallenges;
@@ -193,7 +193,7 @@ impl AggregationKey {
     ///
     /// # Errors
     /// When a section is missing or damaged.
-    pub fn commitments(&self, pool: &impl Pool) -> Result<Commitments, KeyFileError> {
+    pub fn commitments(&self, pool: &LocalEngine) -> Result<Commitments, KeyFileError> {
         let (phi, psi, n, type_of) = (self.phi()?, self.psi()?, self.instances, self.type_of()?);
         let v: Vec<G2Point> = psi.iter().step_by(2).take(n).copied().collect();
         let w: Vec<G1Point> = phi.iter().step_by(2).take(n).copied().collect();

@@ -4,7 +4,7 @@
 
 use crate::keys::{FamilyKey, KeyFileError, ProverKeys};
 use crate::mirage::{ProvingKey, TypeError};
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::verifier::verifying_key::KeyType;
 use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{Masking, PreparedCircuit, R1cs, R1csDifference, SynthesizeError, TypeId};
@@ -73,7 +73,7 @@ pub enum CircuitMismatch {
 pub fn check_circuit(
     circuit: &PreparedCircuit<'_>,
     keys: &ProverKeys,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     at_once: usize,
 ) -> Result<(), CircuitMismatch> {
     let wiring = keys_match(circuit, keys, pool, at_once)?;
@@ -103,7 +103,7 @@ pub(crate) fn have_wiring(keys: &ProverKeys, wiring: &Wiring) -> Result<bool, Ke
 pub(crate) fn keys_match(
     circuit: &PreparedCircuit<'_>,
     keys: &ProverKeys,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     at_once: usize,
 ) -> Result<Wiring, CircuitMismatch> {
     let masking = Masking::new(keys.verifying.zero_knowledge);
@@ -145,7 +145,7 @@ pub fn check_family_circuit(
     circuit: &PreparedCircuit<'_>,
     family: &FamilyKey,
     keys: &[ProvingKey],
-    pool: &impl Pool,
+    pool: &LocalEngine,
     at_once: usize,
 ) -> Result<(), CircuitMismatch> {
     let (header, layout) = (family.header(), circuit.layout());
@@ -171,7 +171,7 @@ fn same_constraints(
     circuit: &PreparedCircuit<'_>,
     masking: Masking,
     types: Vec<(TypeId, &ProvingKey, &KeyType)>,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     at_once: usize,
 ) -> Result<(), CircuitMismatch> {
     let numbered: Vec<_> = types.into_iter().enumerate().collect();

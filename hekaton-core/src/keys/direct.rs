@@ -3,7 +3,7 @@
 use super::aggregation::BusParts;
 use super::prover_keys::ProverKeys;
 use super::sections::KeyFileError;
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::verifier::direct::key::{DirectInstance, DirectType, instances_of};
 use crate::verifier::direct::{DirectKey, DirectKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, pairing};
@@ -29,7 +29,7 @@ impl ProverKeys {
     ///
     /// # Errors
     /// When a check fails, or there are more than [`DirectKey::MAX_INSTANCES`] subcircuits.
-    pub fn direct_key(&self, pool: &impl Pool) -> Result<DirectKey, ExportError> {
+    pub fn direct_key(&self, pool: &LocalEngine) -> Result<DirectKey, ExportError> {
         let (key, vk) = (&self.aggregation, &self.verifying);
         let unusable = |why: &str| Err(DirectKeyError::Unusable(why.to_owned()).into());
         instances_of(vk)?;

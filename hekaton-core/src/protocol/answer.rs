@@ -2,7 +2,7 @@
 
 use crate::encoding::DecodeError;
 use crate::events::Phase;
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::protocol::messages::{Commitment, Job, Message, ProofResponse, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
 use hekaton_arith::{G1Point, G2Point, Group};
@@ -145,7 +145,7 @@ fn outside<G: Group>(points: &[G], answers: usize) -> Option<usize> {
 pub fn accept<A: Answer>(
     messages: Vec<&[u8]>,
     instances: usize,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     answers: &mut BTreeMap<usize, A>,
 ) -> usize {
     let all = messages.len();

@@ -3,10 +3,9 @@
 
 use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::events::Phase;
-use crate::pool::Pool;
 use crate::protocol::coordinator::{Committed, Coordinator, CoordinatorError, Proven};
 use crate::protocol::counting;
-use crate::protocol::engine::{Engine, Round};
+use crate::protocol::engine::Round;
 use crate::protocol::error::ProveError;
 use crate::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
 use crate::protocol::session::{Answers, Session};
@@ -26,8 +25,8 @@ const REPEATS: usize = 9;
 const MOST_REPEATED: usize = 4;
 
 /// One attempt, with its own randomness.
-pub(crate) struct Attempt<'a, E> {
-    pub(crate) session: &'a Session<'a, E>,
+pub(crate) struct Attempt<'a> {
+    pub(crate) session: &'a Session<'a>,
     pub(crate) coordinator: &'a Coordinator<'a>,
     /// The number of the attempt, starting at 1.
     pub(crate) number: u32,
@@ -36,7 +35,7 @@ pub(crate) struct Attempt<'a, E> {
     pub(crate) sponge: &'a dyn Fn(u32) -> Box<dyn Sponge>,
 }
 
-impl<'a, E: Engine> Attempt<'a, E> {
+impl<'a> Attempt<'a> {
     /// Runs both rounds and the aggregation, and repairs what turns out to be wrong.
     pub(crate) fn run(&self) -> Result<Proof, ProveError> {
         let commit = self.commit_round();
@@ -69,7 +68,8 @@ impl<'a, E: Engine> Attempt<'a, E> {
                 "every subcircuit's proof verifies, but the aggregate that the ranks computed does \
                  not: possible hardware fault; rank 0 repeats the aggregation alone",
             );
-            let blocks = LocalBlocks::all(self.coordinator.shared(), self.session.engine.pool());
+            let blocks =
+                Box::new(LocalBlocks::all(self.coordinator.shared(), self.session.engine.pool()));
             proof = self.aggregate_again(&prove, &commitments, &responses.list, blocks)?;
         }
         if matches!(proof, Err(CoordinatorError::Buses))
@@ -110,10 +110,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
     /// Runs the commit round and draws the challenges from all commitments
     /// (spec: distributed#rounds, verifier#memory-challenges).
     #[allow(clippy::type_complexity)]
-    fn commit(
-        &self,
-        round: &Round<'_>,
-    ) -> Result<(Vec<Commitment>, Committed<'a, E::Blocks<'a>>), ProveError> {
+    fn commit(&self, round: &Round<'_>) -> Result<(Vec<Commitment>, Committed<'a>), ProveError> {
         // The log is bound to the execution: commitments to other values must not be mixed in
         // (spec: zero-knowledge#resume).
         let (since, context) = (Instant::now(), self.coordinator.execution_digest());
@@ -134,9 +131,9 @@ impl<'a, E: Engine> Attempt<'a, E> {
     fn prove(
         &self,
         round: &Round<'_>,
-        committed: Committed<'a, E::Blocks<'a>>,
+        committed: Committed<'a>,
         commitments: &[Commitment],
-    ) -> Result<(Answers<'a, ProofResponse>, Proven<'a, E::Blocks<'a>>), ProveError> {
+    ) -> Result<(Answers<'a, ProofResponse>, Proven<'a>), ProveError> {
         let since = Instant::now();
         // This log is bound to the challenges, too: a proof under others is worthless.
         let context =
@@ -291,12 +288,12 @@ impl<'a, E: Engine> Attempt<'a, E> {
     }
 
     /// Repeats the aggregation from its beginning, over these blocks.
-    fn aggregate_again<B: Blocks>(
+    fn aggregate_again(
         &self,
         round: &Round<'_>,
         commitments: &[Commitment],
         responses: &[ProofResponse],
-        blocks: B,
+        blocks: Box<dyn Blocks + '_>,
     ) -> Result<Result<Proof, CoordinatorError>, ProveError> {
         let sponge = (self.sponge)(self.number);
         let committed = round.coordinator.committed_with(sponge, commitments.to_vec(), blocks)?;

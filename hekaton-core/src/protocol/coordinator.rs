@@ -11,7 +11,7 @@ use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::aggregation::prover::Committing;
 use crate::events::TypeSummary;
 use crate::keys::{ProverKeys, have_wiring, keys_match};
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 pub use crate::protocol::coordinator_error::CoordinatorError;
 use crate::protocol::direct::DirectRun;
 use crate::protocol::executed::{
@@ -84,7 +84,7 @@ impl<'a> Coordinator<'a> {
     pub fn new(
         circuit: &'a PreparedCircuit<'a>,
         keys: &'a ProverKeys,
-        pool: &impl Pool,
+        pool: &LocalEngine,
         provers: usize,
     ) -> Result<Self, CoordinatorError> {
         Self::check(circuit, keys, pool, provers)?;
@@ -99,7 +99,7 @@ impl<'a> Coordinator<'a> {
     pub fn check(
         circuit: &PreparedCircuit<'_>,
         keys: &ProverKeys,
-        pool: &impl Pool,
+        pool: &LocalEngine,
         provers: usize,
     ) -> Result<(), CoordinatorError> {
         // Keys of other code would prove other constraints (spec: verifier#type-digests).
@@ -388,25 +388,22 @@ impl<'a> Coordinator<'a> {
     ///
     /// # Errors
     /// When there is not exactly one answer per instance.
-    pub fn committed<P: Pool>(
+    pub fn committed(
         &'a self,
         commitments: Vec<Commitment>,
-        pool: &'a P,
-    ) -> Result<Committed<'a, LocalBlocks<'a, P>>, CoordinatorError> {
-        self.committed_with(
-            Box::new(Merlin::new()),
-            commitments,
-            LocalBlocks::all(&self.shared, pool),
-        )
+        pool: &'a LocalEngine,
+    ) -> Result<Committed<'a>, CoordinatorError> {
+        let blocks = Box::new(LocalBlocks::all(&self.shared, pool));
+        self.committed_with(Box::new(Merlin::new()), commitments, blocks)
     }
 
     /// [`Self::committed`] over any sponge and any holder of the vectors.
-    pub(crate) fn committed_with<B: Blocks>(
+    pub(crate) fn committed_with(
         &'a self,
         sponge: Box<dyn Sponge>,
         commitments: Vec<Commitment>,
-        blocks: B,
-    ) -> Result<Committed<'a, B>, CoordinatorError> {
+        blocks: Box<dyn Blocks + 'a>,
+    ) -> Result<Committed<'a>, CoordinatorError> {
         // spec: distributed#collect
         let commitments = one_each("commit", self.instances(), commitments, |c| c.instance)?;
         let vk = &self.keys.verifying;
@@ -419,8 +416,7 @@ impl<'a> Coordinator<'a> {
                 // Pads are the identity in every vector (spec: aggregation#padding).
                 let d = padded_commitments(&commitments, self.shared.padded());
                 let committing =
-                    Committing::new(&self.shared, vk, sponge, &self.public_values, &d, blocks)
-                        .map_err(Into::into)?;
+                    Committing::new(&self.shared, vk, sponge, &self.public_values, &d, blocks)?;
                 Stage::Aggregated(Box::new(committing))
             }
         };
@@ -436,12 +432,12 @@ impl<'a> Coordinator<'a> {
 }
 
 /// The state after the commitments, by kind of proof.
-enum Stage<'a, B> {
-    Aggregated(Box<Committing<'a, Box<dyn Sponge>, B>>),
+enum Stage<'a> {
+    Aggregated(Box<Committing<'a, Box<dyn Sponge>>>),
     Direct(DirectRun<'a>, MemoryChallenges),
 }
 
-impl<B: Blocks> Stage<'_, B> {
+impl Stage<'_> {
     /// The challenges of the memory check.
     fn memory(&self) -> MemoryChallenges {
         match self {
@@ -452,13 +448,13 @@ impl<B: Blocks> Stage<'_, B> {
 }
 
 /// The coordinator after the commit round.
-pub struct Committed<'a, B> {
+pub struct Committed<'a> {
     coordinator: &'a Coordinator<'a>,
     commitments: Vec<Commitment>,
-    stage: Stage<'a, B>,
+    stage: Stage<'a>,
 }
 
-impl<B> std::fmt::Debug for Committed<'_, B> {
+impl std::fmt::Debug for Committed<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Committed")
             .field("commitments", &self.commitments.len())
@@ -466,7 +462,7 @@ impl<B> std::fmt::Debug for Committed<'_, B> {
     }
 }
 
-impl<'a, B: Blocks> Committed<'a, B> {
+impl<'a> Committed<'a> {
     /// Returns the message that all workers receive in the prove round.
     pub fn prove_round(&self) -> ProveRound {
         ProveRound { memory: self.stage.memory() }
@@ -476,7 +472,7 @@ impl<'a, B: Blocks> Committed<'a, B> {
     ///
     /// # Errors
     /// When there is not exactly one answer per instance.
-    pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a, B>, CoordinatorError> {
+    pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a>, CoordinatorError> {
         let Self { coordinator, commitments, stage } = self;
         let responses = one_each("prove", coordinator.instances(), responses, |r| r.instance)?;
         // The proofs are of the values that were committed to before the challenges existed
@@ -494,20 +490,20 @@ impl<'a, B: Blocks> Committed<'a, B> {
 }
 
 /// The coordinator after the prove round.
-pub struct Proven<'a, B> {
+pub struct Proven<'a> {
     coordinator: &'a Coordinator<'a>,
     commitments: Vec<Commitment>,
-    stage: Stage<'a, B>,
+    stage: Stage<'a>,
     responses: Vec<ProofResponse>,
 }
 
-impl<B> std::fmt::Debug for Proven<'_, B> {
+impl std::fmt::Debug for Proven<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Proven").field("responses", &self.responses.len()).finish_non_exhaustive()
     }
 }
 
-impl<B: Blocks> Proven<'_, B> {
+impl Proven<'_> {
     /// Aggregates, or puts a direct proof together, and returns the proof only if it verifies.
     ///
     /// # Errors
@@ -519,7 +515,7 @@ impl<B: Blocks> Proven<'_, B> {
             Stage::Aggregated(committing) => {
                 let proofs = responses.iter().map(|response| (response.instance, &response.proof));
                 let vectors = ProofVectors::new(proofs, coordinator.shared.padded());
-                committing.finish(&vectors).map_err(Into::into)?
+                committing.finish(&vectors)?
             }
             Stage::Direct(run, _) => run.proof(&commitments, &responses),
         };

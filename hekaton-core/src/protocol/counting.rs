@@ -1,7 +1,7 @@
 //! The commit round of a circuit with tables: first all subcircuits that look something up, whose
 //! provers report their look-ups, then the tables (spec: buses#counting).
 
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::protocol::coordinator::Coordinator;
 use crate::protocol::error::ProveError;
 use crate::protocol::options::Cancellation;
@@ -45,7 +45,7 @@ impl<'a> Counting<'a> {
     pub(crate) fn add_again(
         &self,
         instances: Vec<usize>,
-        pool: &impl Pool,
+        pool: &LocalEngine,
         cancellation: &Cancellation,
     ) -> Result<(), ProveError> {
         if instances.is_empty() {
@@ -72,7 +72,7 @@ impl<'a> Counting<'a> {
 /// Counts everything, in this process.
 pub(crate) fn count_again(
     coordinator: &Coordinator<'_>,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     cancellation: &Cancellation,
 ) -> Result<(), ProveError> {
     let Some(none) = coordinator.no_look_ups() else { return Ok(()) };

@@ -5,7 +5,7 @@ use crate::aggregation::block::Shared;
 use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::events::{Event, Phase};
 use crate::keys::ProverKeys;
-use crate::pool::{LocalEngine, Pool};
+use crate::pool::LocalEngine;
 use crate::protocol::answer::{Answer, Made};
 use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::error::ProveError;
@@ -76,15 +76,8 @@ impl Round<'_> {
 /// ([`LocalEngine`]) or on ranks ([`RankEngine`](crate::distributed::RankEngine)). The proof does
 /// not depend on the engine (spec: distributed#independence).
 pub trait Engine: sealed::Sealed {
-    /// The type of the thread pool.
-    type Pool: Pool;
-    /// The type that holds the vectors of the aggregation.
-    type Blocks<'s>: Blocks
-    where
-        Self: 's;
-
     /// The threads of this process.
-    fn pool(&self) -> &Self::Pool;
+    fn pool(&self) -> &LocalEngine;
 
     /// Returns how many subcircuits are proven at the same time if `asked` are requested.
     fn provers(&self, asked: Option<NonZeroUsize>) -> usize;
@@ -109,20 +102,31 @@ pub trait Engine: sealed::Sealed {
         Ok(Executed::here(circuit, self.pool()).map_err(CoordinatorError::from)?)
     }
 
-    /// Runs one round over these instances and calls `done` with each answer. The first error stops
+    /// Runs the commit round over these instances and calls `done` with each answer. The first error stops
     /// the round: subcircuits in progress are finished, and no more are started.
     ///
     /// # Errors
     /// The first error of a prover, of `done`, or of the engine.
-    fn round<A: Answer>(
+    fn commit_round(
         &self,
         round: &Round<'_>,
         order: &[usize],
-        done: Done<'_, A>,
-    ) -> Result<Vec<A>, ProveError>;
+        done: Done<'_, Commitment>,
+    ) -> Result<Vec<Commitment>, ProveError>;
+
+    /// Likewise the prove round.
+    ///
+    /// # Errors
+    /// As for [`Self::commit_round`].
+    fn prove_round(
+        &self,
+        round: &Round<'_>,
+        order: &[usize],
+        done: Done<'_, ProofResponse>,
+    ) -> Result<Vec<ProofResponse>, ProveError>;
 
     /// Returns the holder of the vectors of an aggregation.
-    fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> Self::Blocks<'s>;
+    fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> Box<dyn Blocks + 's>;
 
     /// The rank that computed an instance's answers during the lifetime of this process, if it was
     /// not this process itself.
@@ -142,6 +146,39 @@ pub trait Engine: sealed::Sealed {
     }
 }
 
+/// The answers of one of the two rounds.
+pub(crate) trait RoundAnswer: Answer {
+    /// Runs the round over these instances.
+    fn round(
+        engine: &dyn Engine,
+        round: &Round<'_>,
+        order: &[usize],
+        done: Done<'_, Self>,
+    ) -> Result<Vec<Self>, ProveError>;
+}
+
+impl RoundAnswer for Commitment {
+    fn round(
+        engine: &dyn Engine,
+        round: &Round<'_>,
+        order: &[usize],
+        done: Done<'_, Self>,
+    ) -> Result<Vec<Self>, ProveError> {
+        engine.commit_round(round, order, done)
+    }
+}
+
+impl RoundAnswer for ProofResponse {
+    fn round(
+        engine: &dyn Engine,
+        round: &Round<'_>,
+        order: &[usize],
+        done: Done<'_, Self>,
+    ) -> Result<Vec<Self>, ProveError> {
+        engine.prove_round(round, order, done)
+    }
+}
+
 pub(crate) mod sealed {
     #[allow(unnameable_types, reason = "seals `Engine`")]
     pub trait Sealed {}
@@ -149,9 +186,6 @@ pub(crate) mod sealed {
 }
 
 impl Engine for LocalEngine {
-    type Pool = Self;
-    type Blocks<'s> = LocalBlocks<'s, Self>;
-
     fn pool(&self) -> &Self {
         self
     }
@@ -160,6 +194,30 @@ impl Engine for LocalEngine {
         asked.map_or(self.threads(), NonZeroUsize::get).min(self.threads())
     }
 
+    fn commit_round(
+        &self,
+        round: &Round<'_>,
+        order: &[usize],
+        done: Done<'_, Commitment>,
+    ) -> Result<Vec<Commitment>, ProveError> {
+        self.round(round, order, done)
+    }
+
+    fn prove_round(
+        &self,
+        round: &Round<'_>,
+        order: &[usize],
+        done: Done<'_, ProofResponse>,
+    ) -> Result<Vec<ProofResponse>, ProveError> {
+        self.round(round, order, done)
+    }
+
+    fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> Box<dyn Blocks + 's> {
+        Box::new(LocalBlocks::all(shared, self))
+    }
+}
+
+impl LocalEngine {
     fn round<A: Answer>(
         &self,
         round: &Round<'_>,
@@ -182,10 +240,6 @@ impl Engine for LocalEngine {
             done(&answer, Work { times, bytes, prover, look_ups, device })?;
             Ok(answer)
         })
-    }
-
-    fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> LocalBlocks<'s, Self> {
-        LocalBlocks::all(shared, self)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The execution of a circuit as the coordinator has it: all values, or only a summary of
 //! values that are on ranks (spec: distributed#slices).
 
-use crate::pool::Pool;
+use crate::pool::LocalEngine;
 use crate::verifier::verifying_key::VerifyingKey;
 use hekaton_arith::{Fr, fr_to_bytes};
 use hekaton_circuit::{
@@ -56,7 +56,7 @@ impl<'c> Executed<'c> {
     /// Executes the whole circuit in this process. Look-ups are counted in the commit round.
     pub(crate) fn here(
         circuit: &'c PreparedCircuit<'c>,
-        pool: &impl Pool,
+        pool: &LocalEngine,
     ) -> Result<Self, ExecutionError> {
         let layout = circuit.layout();
         let execution = circuit.execute_uncounted()?;
@@ -84,7 +84,7 @@ fn ids(range: Range<usize>) -> impl Iterator<Item = InstanceId> {
 fn in_chunks<R: Send>(
     layout: &Layout,
     range: Range<usize>,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     f: impl Fn(Range<usize>) -> R + Sync,
 ) -> Vec<R> {
     let at_once = if layout.has_buses() { AT_ONCE_WITH_INPUTS } else { AT_ONCE };
@@ -179,7 +179,7 @@ impl SliceSummary {
         execution: &Execution<'_>,
         range: Range<usize>,
         key: &[u8; 32],
-        pool: &impl Pool,
+        pool: &LocalEngine,
     ) -> Result<Self, ExecutionError> {
         let layout = circuit.layout();
         let places = layout.public_wires().zip(0u32..).collect::<HashMap<_, _>>();

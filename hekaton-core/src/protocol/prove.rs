@@ -3,7 +3,6 @@
 use crate::events::{Event, Outcome, Phase, Recorder};
 use crate::keys::ProverKeys;
 use crate::mirage::WitnessCheck;
-use crate::pool::Pool;
 use crate::protocol::attempt::Attempt;
 use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::engine::Engine;
@@ -45,7 +44,7 @@ pub fn prove<C: Circuit>(
     circuit: &C,
     input: &C::Input,
     keys: &ProverKeys,
-    engine: &impl Engine,
+    engine: &dyn Engine,
     options: &ProveOptions<'_>,
 ) -> Result<ProvenRun, ProveError> {
     let prepared = PreparedCircuit::with_input(circuit, input)
@@ -60,7 +59,7 @@ pub fn prove<C: Circuit>(
 pub fn prove_prepared(
     circuit: &PreparedCircuit<'_>,
     keys: &ProverKeys,
-    engine: &impl Engine,
+    engine: &dyn Engine,
     options: &ProveOptions<'_>,
 ) -> Result<ProvenRun, ProveError> {
     prove_with(circuit, keys, engine, options, &|_| Box::new(Merlin::new()))
@@ -70,7 +69,7 @@ pub fn prove_prepared(
 pub(crate) fn prove_with(
     circuit: &PreparedCircuit<'_>,
     keys: &ProverKeys,
-    engine: &impl Engine,
+    engine: &dyn Engine,
     options: &ProveOptions<'_>,
     sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
 ) -> Result<ProvenRun, ProveError> {
@@ -90,7 +89,7 @@ pub(crate) fn prove_with(
     result
 }
 
-impl<E: Engine> Session<'_, E> {
+impl Session<'_> {
     fn run(&self, sponge: &dyn Fn(u32) -> Box<dyn Sponge>) -> Result<ProvenRun, ProveError> {
         let coordinator = self.start()?;
         // A finished run no longer has a seed: it returns its proof or fails, and never proves

@@ -6,7 +6,7 @@ use crate::protocol::accelerator::Accelerators;
 use crate::protocol::answer::{Answer, accept};
 use crate::protocol::coordinator::Coordinator;
 use crate::protocol::counting::{self, Counting};
-use crate::protocol::engine::{Engine, Round, Work};
+use crate::protocol::engine::{Engine, Round, RoundAnswer, Work};
 use crate::protocol::error::ProveError;
 use crate::protocol::journal::{JournalErrorKind, LogKey, RoundLog};
 use crate::protocol::options::ProveOptions;
@@ -21,10 +21,10 @@ use std::time::Instant;
 pub(crate) const ATTEMPTS: u32 = 4;
 
 /// The state that all attempts of a run share.
-pub(crate) struct Session<'a, E> {
+pub(crate) struct Session<'a> {
     pub(crate) circuit: &'a PreparedCircuit<'a>,
     pub(crate) keys: &'a ProverKeys,
-    pub(crate) engine: &'a E,
+    pub(crate) engine: &'a dyn Engine,
     pub(crate) options: &'a ProveOptions<'a>,
     pub(crate) recorder: &'a Recorder<'a>,
     /// The device of this process that computed the sums of an answer during its lifetime.
@@ -48,7 +48,7 @@ fn tell_of_devices(accelerators: Option<&Accelerators>, recorder: &Recorder<'_>)
     }
 }
 
-impl<'a, E: Engine> Session<'a, E> {
+impl<'a> Session<'a> {
     /// The number of subcircuits that are proven at the same time.
     pub(crate) fn provers(&self) -> usize {
         self.engine.provers(self.options.provers)
@@ -110,7 +110,7 @@ impl<'a, E: Engine> Session<'a, E> {
     /// Runs one round (spec: distributed#rounds): takes the answers that the log has, and lets the
     /// engine compute the others.
     // One piece: what is logged, counted and reported of an answer must stay in this order.
-    pub(crate) fn round<A: Answer>(
+    pub(crate) fn round<A: RoundAnswer>(
         &self,
         round: &Round<'_>,
         name: &'static str,
@@ -140,7 +140,7 @@ impl<'a, E: Engine> Session<'a, E> {
         let exchanged = AtomicU64::new(0);
         let (devices, options, recorder) = (&self.devices, self.options, self.recorder);
         let run = |order: &[usize]| {
-            self.engine.round::<A>(round, order, &|answer, work| {
+            A::round(self.engine, round, order, &|answer, work| {
                 let Work { times, bytes, prover, look_ups, device } = work;
                 tell_of_devices(options.accelerators, recorder);
                 let key = (A::PHASE, answer.instance());

@@ -361,7 +361,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         sponge: S,
         d: &[G1Point],
     ) -> Committing<'s, S> {
-        let blocks = LocalBlocks::all(shared, &self.bench.engine);
+        let blocks = Box::new(LocalBlocks::all(shared, &self.bench.engine));
         Committing::new(shared, &self.bench.keys.verifying, sponge, &self.public, d, blocks)
             .unwrap()
     }

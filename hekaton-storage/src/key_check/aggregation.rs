@@ -8,10 +8,10 @@ use super::shared::Shared;
 use hekaton_arith::{G1Point, G2Point, Group};
 use hekaton_circuit::Masking;
 use hekaton_circuit::prover::Wiring;
-use hekaton_core::{Pool, ProverKeys};
+use hekaton_core::ProverKeys;
 use std::collections::HashSet;
 
-impl<P: Pool> Checker<'_, P> {
+impl Checker<'_> {
     /// Checks the points of the aggregation key.
     pub(super) fn aggregation_points(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
         let key = &keys.aggregation;

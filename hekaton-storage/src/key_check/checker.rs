@@ -4,7 +4,7 @@ use super::relation::Relation;
 use super::report::{KeyCheckError, KeyCheckReport};
 use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, Scalars};
-use hekaton_core::Pool;
+use hekaton_core::LocalEngine;
 use hekaton_core::mirage::SparseQuery;
 
 /// The smallest part of a list for a thread: a multi-scalar multiplication over fewer points costs more per
@@ -12,8 +12,8 @@ use hekaton_core::mirage::SparseQuery;
 const LEAST: usize = 1 << 15;
 
 /// Checks one key and counts the checks.
-pub(super) struct Checker<'p, P> {
-    pub(super) pool: &'p P,
+pub(super) struct Checker<'p> {
+    pub(super) pool: &'p LocalEngine,
     pub(super) report: KeyCheckReport,
     /// The name of the key, for errors.
     pub(super) key: String,
@@ -44,8 +44,12 @@ pub(super) fn random() -> Result<Fr, getrandom::Error> {
     Ok(randoms(1)?.remove(0))
 }
 
-impl<'p, P: Pool> Checker<'p, P> {
-    pub(super) fn new(pool: &'p P, key: impl ToString, without: Option<Relation>) -> Self {
+impl<'p> Checker<'p> {
+    pub(super) fn new(
+        pool: &'p LocalEngine,
+        key: impl ToString,
+        without: Option<Relation>,
+    ) -> Self {
         Self { pool, report: KeyCheckReport::default(), key: key.to_string(), without }
     }
 

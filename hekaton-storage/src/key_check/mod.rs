@@ -26,7 +26,7 @@ pub use report::{KeyCheckError, KeyCheckReport};
 use checker::Checker;
 use hekaton_circuit::prover::Wiring;
 use hekaton_core::mirage::ProvingKey;
-use hekaton_core::{FamilyKey, Pool, ProverKeys};
+use hekaton_core::{FamilyKey, LocalEngine, ProverKeys};
 use proving_key::TypeCheck;
 use shared::Shared;
 use std::sync::{Mutex, PoisonError};
@@ -40,7 +40,7 @@ use std::sync::{Mutex, PoisonError};
 pub fn check_keys(
     keys: &ProverKeys,
     wiring: Option<&Wiring>,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     step: impl FnMut(&str) + Send,
 ) -> Result<KeyCheckReport, KeyCheckError> {
     check_keys_without(keys, wiring, pool, step, None)
@@ -49,7 +49,7 @@ pub fn check_keys(
 fn check_keys_without(
     keys: &ProverKeys,
     wiring: Option<&Wiring>,
-    pool: &impl Pool,
+    pool: &LocalEngine,
     step: impl FnMut(&str) + Send,
     without: Option<Relation>,
 ) -> Result<KeyCheckReport, KeyCheckError> {
@@ -101,7 +101,7 @@ fn check_keys_without(
 pub fn check_family(
     family: &FamilyKey,
     types: &[ProvingKey],
-    pool: &impl Pool,
+    pool: &LocalEngine,
     step: impl FnMut(&str) + Send,
 ) -> Result<KeyCheckReport, KeyCheckError> {
     check_family_without(family, types, pool, step, None)
@@ -110,7 +110,7 @@ pub fn check_family(
 fn check_family_without(
     family: &FamilyKey,
     types: &[ProvingKey],
-    pool: &impl Pool,
+    pool: &LocalEngine,
     step: impl FnMut(&str) + Send,
     without: Option<Relation>,
 ) -> Result<KeyCheckReport, KeyCheckError> {
@@ -157,13 +157,12 @@ enum Part {
 }
 
 /// Checks the proving keys of all types, each with `more`.
-fn check_types<P: Pool>(
+fn check_types(
     shared: &Shared<'_>,
-    pool: &P,
+    pool: &LocalEngine,
     step: &Steps<'_>,
     without: Option<Relation>,
-    more: impl Fn(&mut Checker<'_, P>, &TypeCheck<'_>, &rows::Rows<'_>) -> Result<(), KeyCheckError>
-    + Sync,
+    more: impl Fn(&mut Checker<'_>, &TypeCheck<'_>, &rows::Rows<'_>) -> Result<(), KeyCheckError> + Sync,
 ) -> Result<KeyCheckReport, KeyCheckError> {
     let reports = pool.map((0..shared.types.len()).collect(), |kind: usize| {
         let key = &shared.types[kind];

@@ -10,7 +10,6 @@ use super::shared::Shared;
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairing};
 use hekaton_circuit::prover::{Matrix, VariableLayout};
-use hekaton_core::Pool;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::{ProvingKey, SparseQuery};
 use std::collections::BTreeMap;
@@ -111,7 +110,7 @@ fn has_memory_rows(layout: &VariableLayout, [a, b, c]: [&Matrix<'_>; 3]) -> bool
     a.rows() >= layout.rows() && zero && slots && entries && scaled && author
 }
 
-impl<'p, P: Pool> Checker<'p, P> {
+impl<'p> Checker<'p> {
     /// Checks that the points of a proving key are reduced and on the curve, without which sums of them are
     /// not defined.
     pub(super) fn on_curve(&self, key: &ProvingKey) -> Result<(), KeyCheckError> {

@@ -10,7 +10,7 @@ use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point};
 use hekaton_circuit::prover::VariableLayout;
 use hekaton_circuit::{Preprocessed, SlotAccess};
-use hekaton_core::{Pool, ProverKeys};
+use hekaton_core::ProverKeys;
 
 /// Random combinations of the public sums of a type's instances: for each public variable, the factor
 /// with which its IC is in them.
@@ -62,7 +62,7 @@ impl PublicSums {
     }
 }
 
-impl<P: Pool> Checker<'_, P> {
+impl Checker<'_> {
     /// Checks the points of an aggregation key that belong to a type: Sg and ST, and, with sums over
     /// the layout, St, Sb and SV of its instances.
     pub(super) fn instances(

@@ -3,7 +3,7 @@
 use crate::{Error, Options};
 use benches::directory::{batch, tree};
 use benches::{Line, peak_of_process, times};
-use hekaton_core::{LocalEngine, Pool as _, ProveOptions, SetupOptions, prove, setup, verify};
+use hekaton_core::{LocalEngine, ProveOptions, SetupOptions, prove, setup, verify};
 use hekaton_directory::{Profile, Witness};
 use hekaton_directory_circuit::Epochs;
 use std::time::Duration;

@@ -19,7 +19,7 @@ use hekaton_circuit::PreparedCircuit;
 use hekaton_circuit::named::NamedCircuit;
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{
-    FamilyKey, LocalEngine, Pool, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup,
+    FamilyKey, LocalEngine, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup,
     setup_family, verify,
 };
 use hekaton_paper::{Ram, RamParameters};

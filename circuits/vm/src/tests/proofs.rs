@@ -98,11 +98,11 @@ fn on_ranks<C: Circuit<Input = Input>>(
         for (end, circuit) in ends.zip(&circuits[1..]) {
             scope.spawn(move || {
                 let pool = pool();
-                let hello = Hello::new(circuit, keys, 1, &*pool).unwrap();
+                let hello = Hello::new(circuit, keys, 1, &pool).unwrap();
                 let work = Serve {
                     circuit,
                     keys,
-                    pool: &*pool,
+                    pool: &pool,
                     accelerators: None,
                     hello,
                     failed: &|_| {},
@@ -112,7 +112,7 @@ fn on_ranks<C: Circuit<Input = Input>>(
         }
         let (role, schedule) = (RootRole::Coordinates, Scheduling::Dynamic);
         let own = pool();
-        let hello = Hello::new(&circuits[0], keys, 1, &*own).unwrap();
+        let hello = Hello::new(&circuits[0], keys, 1, &own).unwrap();
         let engine = RankEngine::start(root, own, &hello, role, schedule).unwrap();
         let engine = engine.executes(executes);
         prove_prepared(&circuits[0], keys, &engine, &seeded()).unwrap()

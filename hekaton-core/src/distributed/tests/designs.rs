@@ -35,11 +35,11 @@ fn a_rank_with_other_values_is_named() {
             let other = Fr::from(INPUT + 1);
             let circuit = bench.with_input(&other);
             let (pool, keys) = (pool(1), &bench.keys);
-            let hello = Hello::new(&circuit, keys, 1, &*pool).unwrap();
+            let hello = Hello::new(&circuit, keys, 1, &pool).unwrap();
             let serve_one = Serve {
                 circuit: &circuit,
                 keys,
-                pool: &*pool,
+                pool: &pool,
                 accelerators: None,
                 hello,
                 failed: &|_| {},
@@ -131,11 +131,11 @@ fn a_rank_without_input_says_so() {
             return work(&end);
         }
         let (pool, keys, circuit) = (pool(1), &bench.keys, bench.prepared());
-        let hello = Hello::new(&circuit, keys, 1, &*pool).unwrap();
+        let hello = Hello::new(&circuit, keys, 1, &pool).unwrap();
         let served = Serve {
             circuit: &circuit,
             keys,
-            pool: &*pool,
+            pool: &pool,
             accelerators: None,
             hello,
             failed: &|_| {},
@@ -206,7 +206,7 @@ fn a_circuit_that_executes_ranges_differently_is_named() {
     let circuit = bench.with_input(&input);
     let mut ends = Endpoint::network(3).into_iter();
     let (root, own) = (ends.next().unwrap(), pool(1));
-    let hello = || Hello::new(&circuit, &bench.keys, 1, &*own).unwrap();
+    let hello = || Hello::new(&circuit, &bench.keys, 1, &own).unwrap();
     let error = std::thread::scope(|scope| {
         for end in ends {
             let (circuit, keys, pool, hello) = (&circuit, &bench.keys, &*own, hello());
@@ -447,14 +447,14 @@ fn a_leader_reports_its_own_error() {
     let root = ends.next().unwrap().with_leaders(NonZeroUsize::new(2).unwrap());
     let leader = ends.next().unwrap().with_leaders(NonZeroUsize::new(2).unwrap());
     let (pool, keys) = (pool(1), &bench.keys);
-    let hello = Hello::new(&circuit, keys, 1, &*pool).unwrap();
+    let hello = Hello::new(&circuit, keys, 1, &pool).unwrap();
     let reported = Mutex::new(Vec::new());
     let failed = |error: &RankError| reported.lock().unwrap().push(error.to_string());
     let served = std::thread::scope(|scope| {
         let served = Serve {
             circuit: &circuit,
             keys,
-            pool: &*pool,
+            pool: &pool,
             accelerators: None,
             hello,
             failed: &failed,

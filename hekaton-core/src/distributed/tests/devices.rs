@@ -23,9 +23,9 @@ fn devices_of_ranks_are_named() {
             let rank = Serve {
                 circuit: &circuit,
                 keys,
-                pool: &*pool,
+                pool: &pool,
                 accelerators: Some(&devices),
-                hello: Hello::new(&circuit, keys, 2, &*pool).unwrap(),
+                hello: Hello::new(&circuit, keys, 2, &pool).unwrap(),
                 failed: &|_| {},
             };
             assert_eq!(serve(&end, &rank), Ok(()));

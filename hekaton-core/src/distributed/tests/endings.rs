@@ -21,7 +21,7 @@ fn under_deadline(
             let (keys, failed) = (&bench.keys, &|_: &RankError| {});
             serve(
                 &end,
-                &Serve { circuit, keys, pool: &*pool, accelerators: None, hello: hello(), failed },
+                &Serve { circuit, keys, pool: &pool, accelerators: None, hello: hello(), failed },
             )
             .unwrap();
         });

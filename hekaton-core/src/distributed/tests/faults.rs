@@ -297,7 +297,7 @@ fn a_lost_rank_is_named_in_every_phase() {
                         &Serve {
                             circuit,
                             keys,
-                            pool: &*pool,
+                            pool: &pool,
                             accelerators: None,
                             hello: hello(),
                             failed: &|_| {},
@@ -329,7 +329,7 @@ fn the_handshake_names_what_differs() {
     let run = run_with(&bench, &[0, 1, 1], Scheduling::Dynamic, &options, &|rank, end, _| {
         let pool = pool(1);
         let circuit = bench.prepared();
-        let hello = Hello::new(&circuit, &bench.keys, 1, &*pool).unwrap();
+        let hello = Hello::new(&circuit, &bench.keys, 1, &pool).unwrap();
         let hello = if rank == 2 {
             Hello { facts: vec![("verifying key".into(), "abc".into())], ..hello }
         } else {
@@ -340,7 +340,7 @@ fn the_handshake_names_what_differs() {
             &Serve {
                 circuit: &circuit,
                 keys: &bench.keys,
-                pool: &*pool,
+                pool: &pool,
                 accelerators: None,
                 hello,
                 failed: &|_| {},

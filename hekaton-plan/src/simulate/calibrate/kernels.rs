@@ -4,7 +4,7 @@ use super::super::constants::{Constant, Constants};
 use super::clock::{Measurement, per_call, thread};
 use crate::calibration::{long_scalars, points};
 use hekaton_arith::{Domain, G1Point, G2Point, Group, MillerLoop, Scalars};
-use hekaton_core::Pool;
+use hekaton_core::LocalEngine;
 
 /// The number of points in a batched check. Below 2,048, points are checked one by one.
 const BATCH: usize = 1 << 14;
@@ -43,7 +43,7 @@ fn work() -> f64 {
 }
 
 /// The rate of a core while all threads of the pool work, over its rate alone.
-fn full_node(pool: &impl Pool) -> Measurement {
+fn full_node(pool: &LocalEngine) -> Measurement {
     let mean = |times: Vec<f64>| times.iter().sum::<f64>() / times.len().max(1) as f64;
     let mut rates = [0.0; 3];
     for rate in &mut rates {
@@ -55,7 +55,7 @@ fn full_node(pool: &impl Pool) -> Measurement {
     Measurement::of(rates)
 }
 
-pub(super) fn measure(pool: &impl Pool, out: &mut Constants) {
+pub(super) fn measure(pool: &LocalEngine, out: &mut Constants) {
     use super::put;
     use Constant as C;
     let [checked, unchecked, batch] = group::<G1Point>();

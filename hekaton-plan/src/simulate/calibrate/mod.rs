@@ -7,7 +7,7 @@ mod program;
 
 use super::constants::{Constant, Constants};
 use clock::Measurement;
-use hekaton_core::Pool;
+use hekaton_core::LocalEngine;
 
 /// A measurement that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,7 @@ fn put(out: &mut Constants, constant: Constant, found: Measurement, how: &str) {
 /// # Errors
 /// If a synthetic circuit cannot be set up or proven, or temporary files cannot be written.
 pub fn calibrate(
-    pool: &impl Pool,
+    pool: &LocalEngine,
     program: &str,
     processor: &str,
     step: &dyn Fn(&str),

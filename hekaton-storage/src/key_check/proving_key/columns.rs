@@ -13,7 +13,6 @@ use super::{Pending, TypeCheck};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, Group};
 use hekaton_circuit::prover::{Matrix, VariableLayout};
-use hekaton_core::Pool;
 
 /// The assignment of 1 to one variable, which selects its column.
 fn unit(variables: usize, variable: usize) -> Vec<Fr> {
@@ -25,7 +24,7 @@ fn products(x: &[Fr], y: &[Fr]) -> Vec<Fr> {
     x.iter().zip(y).map(|(x, y)| *x * y).collect()
 }
 
-impl<P: Pool> Checker<'_, P> {
+impl Checker<'_> {
     /// Compares AQ, BQ and XQ with the columns of the matrices.
     pub(super) fn columns_of_all(
         &mut self,
