@@ -58,7 +58,7 @@ pub(crate) fn beacon(command: &Beacon, json: bool) -> Result<(), Failure> {
         let contributor = Contributor { name: "beacon", program: PROGRAM, kind, chains: &chains };
         let incoming = command.ceremony.join("incoming");
         std::fs::create_dir_all(&incoming)
-            .map_err(|source| CeremonyError::Io { path: incoming.clone(), source })?;
+            .map_err(|error| CeremonyError::Io { path: incoming.clone(), error })?;
         let out = incoming.join("beacon");
         let seed = Seed::draw("")?;
         contribute(&coordinator.transcript, &contributor, seed, &out, &mut |step| {

@@ -92,12 +92,12 @@ pub enum CeremonyError {
     #[error(transparent)]
     Broken(#[from] Broken),
     /// A file cannot be read or written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Io {
         /// The file.
         path: PathBuf,
         /// The error of the operating system.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// A file is damaged, of another kind or another version.
     #[error("{path}: {why}")]
@@ -118,7 +118,13 @@ pub enum CeremonyError {
     Keys(#[from] hekaton_core::keys::KeyFileError),
     /// The operating system provided no randomness.
     #[error("cannot get randomness from the operating system: {0}")]
-    Randomness(#[from] getrandom::Error),
+    Randomness(getrandom::Error),
+}
+
+impl From<getrandom::Error> for CeremonyError {
+    fn from(error: getrandom::Error) -> Self {
+        Self::Randomness(error)
+    }
 }
 
 impl CeremonyError {
@@ -127,7 +133,7 @@ impl CeremonyError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Broken(_) | Self::Type(_) => 1,
-            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => 4,
+            Self::Io { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => 4,
             Self::Randomness(_) => 4,
             _ => 3,
         }
@@ -136,7 +142,7 @@ impl CeremonyError {
 
 /// Adds the path to an error of the operating system.
 pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> CeremonyError + '_ {
-    move |source| CeremonyError::Io { path: path.to_owned(), source }
+    move |error| CeremonyError::Io { path: path.to_owned(), error }
 }
 
 /// The error for a file with wrong content.

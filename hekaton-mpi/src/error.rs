@@ -14,12 +14,12 @@ pub enum MpiError {
     #[error("cannot start MPI: {0}")]
     Start(&'static str),
     /// A file could not be copied or sent to a node.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Io {
         /// The file.
         path: PathBuf,
         /// The error of the operating system.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// The first rank of some node could not prepare its files; that rank reports the reason.
     #[error("a node could not prepare the keys; its first rank reports why")]

@@ -16,7 +16,7 @@ const PIECE: usize = 16 << 20;
 const AHEAD: usize = 2;
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> MpiError + '_ {
-    move |source| MpiError::Io { path: path.to_owned(), source }
+    move |error| MpiError::Io { path: path.to_owned(), error }
 }
 
 impl Mpi {

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum RunError {
     /// A file cannot be read or written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Io {
         /// The file.
         path: PathBuf,
         /// The error of the operating system.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// The directory holds other files.
     #[error(
@@ -110,7 +110,7 @@ pub enum RunError {
 
 /// Adds the path to an I/O error.
 pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RunError + '_ {
-    move |source| RunError::Io { path: path.to_owned(), source }
+    move |error| RunError::Io { path: path.to_owned(), error }
 }
 
 impl From<RunError> for JournalError {

@@ -32,7 +32,7 @@ pub fn open_log(
 ) -> Result<(Vec<Commitment>, Vec<String>), RunError> {
     let mut answers = BTreeMap::new();
     let one = LocalEngine::new(NonZeroUsize::new(1))
-        .map_err(|source| RunError::Io { path: directory.to_owned(), source })?;
+        .map_err(|error| RunError::Io { path: directory.to_owned(), error })?;
     let (_, notices) = log(directory, binding, &mut |messages| {
         accept::<Commitment>(messages, instances, &one, &mut answers)
     })?;

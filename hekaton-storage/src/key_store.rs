@@ -158,12 +158,12 @@ impl Manifest {
 #[non_exhaustive]
 pub enum KeyStoreError {
     /// A file cannot be read or written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Io {
         /// The file.
         path: PathBuf,
         /// The error of the operating system.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// The path is not a key store.
     #[error("{path} is not a key store ({why})")]
@@ -213,12 +213,12 @@ pub enum KeyStoreError {
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
     /// The verifying key is invalid.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     VerifyingKey {
         /// The file.
         path: PathBuf,
         /// The error in the key.
-        source: VerifyingKeyError,
+        error: VerifyingKeyError,
     },
     /// Key files do not belong together.
     #[error(
@@ -251,7 +251,7 @@ pub struct KeyStore {
 }
 
 pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> KeyStoreError + '_ {
-    move |source| KeyStoreError::Io { path: path.to_owned(), source }
+    move |error| KeyStoreError::Io { path: path.to_owned(), error }
 }
 
 /// The manifest of a family.
@@ -395,7 +395,7 @@ impl KeyStore {
     pub fn read_verifying_key(path: &Path) -> Result<VerifyingKey, KeyStoreError> {
         let bytes = read_at_most(path, KEY_LIMIT).map_err(io(path))?;
         VerifyingKey::from_bytes(&bytes)
-            .map_err(|source| KeyStoreError::VerifyingKey { path: path.to_owned(), source })
+            .map_err(|error| KeyStoreError::VerifyingKey { path: path.to_owned(), error })
     }
 
     /// Adds a proving key that another directory has: as a link if the file system allows it, else as

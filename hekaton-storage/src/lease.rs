@@ -116,7 +116,7 @@ impl Lease {
         notices: &mut Vec<String>,
     ) -> Result<Self, RunError> {
         let path = directory.join("lease.json");
-        let io = |source| RunError::Io { path: path.clone(), source };
+        let io = |error| RunError::Io { path: path.clone(), error };
         let mut token = [0u8; 16];
         getrandom::fill(&mut token).map_err(|e| io(std::io::Error::other(e)))?;
         // Without /proc both are unknown, and contenders watch the heartbeat. A machine without the start of
@@ -197,7 +197,7 @@ impl Lease {
                 }
             })
         };
-        let heart = spawned.map_err(|source| RunError::Io { path: path.clone(), source })?;
+        let heart = spawned.map_err(|error| RunError::Io { path: path.clone(), error })?;
         Ok(Self { path, token, lost, synced, stop: Some(stop), heart: Some(heart) })
     }
 
@@ -213,7 +213,7 @@ impl Lease {
             None => Ok(()),
             Some((kind, message)) => Err(RunError::Io {
                 path: self.path.clone(),
-                source: std::io::Error::new(kind, message),
+                error: std::io::Error::new(kind, message),
             }),
         }
     }
@@ -228,7 +228,7 @@ impl Lease {
                     Ok(false) => break,
                     // A transient error of a file server does not mean that the lease was lost.
                     Err(_) if attempt < ATTEMPTS => std::thread::sleep(POLL),
-                    Err(source) => return Err(RunError::Io { path: self.path.clone(), source }),
+                    Err(error) => return Err(RunError::Io { path: self.path.clone(), error }),
                 }
             }
         }
@@ -328,7 +328,7 @@ fn is_stale(
     let since = Instant::now();
     while since.elapsed() < wait {
         std::thread::sleep(POLL);
-        let now = read(path).map_err(|source| RunError::Io { path: path.to_owned(), source })?;
+        let now = read(path).map_err(|error| RunError::Io { path: path.to_owned(), error })?;
         let Some(now) = now else { return Ok(false) };
         if now == found {
             continue;

@@ -51,7 +51,7 @@ impl std::fmt::Display for FilePosition {
 #[non_exhaustive]
 pub enum Problem {
     /// The file cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// The path is that of a directory.
     #[error("is a directory, expected a file")]

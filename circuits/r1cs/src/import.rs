@@ -38,10 +38,22 @@ pub enum ImportError {
     Bundle(#[from] BundleError),
     /// The partition that was written has no layout.
     #[error("the partition has no layout: {0}; this is a bug in the partitioner")]
-    Layout(#[from] LayoutError),
+    Layout(LayoutError),
     /// The partition that was written is not the circuit.
     #[error("the partition differs from the circuit: {0}; this is a bug in the partitioner")]
-    Partition(#[from] PartitionError),
+    Partition(PartitionError),
+}
+
+impl From<LayoutError> for ImportError {
+    fn from(error: LayoutError) -> Self {
+        Self::Layout(error)
+    }
+}
+
+impl From<PartitionError> for ImportError {
+    fn from(error: PartitionError) -> Self {
+        Self::Partition(error)
+    }
 }
 
 /// A circuit in one piece, to be cut.
@@ -203,7 +215,7 @@ impl Monolith {
         // Before the work, and again when the result is renamed.
         crate::directory::check_free(path)?;
         let parent = hekaton_files::folder_of(path);
-        let io = |source| WriteError::Io { path: parent.to_owned(), source };
+        let io = |error| WriteError::Io { path: parent.to_owned(), error };
         std::fs::create_dir_all(parent).map_err(io)?;
         // In the same folder, so that the last step is a rename within one file system.
         let building =

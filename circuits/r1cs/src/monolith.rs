@@ -14,7 +14,7 @@ use hekaton_circuit::prover::matrices_of;
 pub enum MonolithError {
     /// Its synthesis failed.
     #[error("the synthesis failed: {0}")]
-    Synthesis(#[from] SynthesisError),
+    Synthesis(SynthesisError),
     /// It has constraints that are not R1CS.
     #[error("the circuit has constraints other than R1CS; use R1CS gadgets only")]
     Predicate,
@@ -29,6 +29,12 @@ pub enum MonolithError {
     /// There are more wires or constraints than can be counted.
     #[error("the circuit has more than 2^32 - 1 wires or constraints")]
     TooLarge,
+}
+
+impl From<SynthesisError> for MonolithError {
+    fn from(error: SynthesisError) -> Self {
+        Self::Synthesis(error)
+    }
 }
 
 /// The constraints of a circuit, which is synthesized without values. Wire 0 is the constant 1; the

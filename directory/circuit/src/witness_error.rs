@@ -8,7 +8,7 @@ use hekaton_directory::DecodeError;
 pub enum WitnessError {
     /// The bytes are not a witness.
     #[error("cannot read the witness: {0}")]
-    Decode(#[from] DecodeError),
+    Decode(DecodeError),
     /// It is of a tree with another hash function.
     #[error(
         "the witness is of a directory with profile '{found}', but the circuit is for '{expected}'"
@@ -40,4 +40,10 @@ pub enum WitnessError {
     /// It ends in the middle of an epoch, or is empty.
     #[error("the witness does not end with the end of an epoch")]
     Unfinished,
+}
+
+impl From<DecodeError> for WitnessError {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
 }

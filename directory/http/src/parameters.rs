@@ -27,7 +27,7 @@ pub struct ParametersFile {
 pub enum ParametersError {
     /// The file is not JSON, or has other fields.
     #[error("not the parameters of a directory: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(serde_json::Error),
     /// Its format has another version.
     #[error(
         "the format of the parameters has version {0}, but this program reads version {FORMAT}"
@@ -39,6 +39,12 @@ pub enum ParametersError {
     /// A key or a digest is malformed.
     #[error("{0} is not {1} as 64 hexadecimal digits")]
     Digits(&'static str, &'static str),
+}
+
+impl From<serde_json::Error> for ParametersError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
 }
 
 impl ParametersFile {

@@ -72,7 +72,13 @@ pub enum Unverified {
     Rejected(String),
     /// It could not be checked.
     #[error("its key cannot be derived: {0}")]
-    NoKey(#[from] KeysError),
+    NoKey(KeysError),
+}
+
+impl From<KeysError> for Unverified {
+    fn from(error: KeysError) -> Self {
+        Self::NoKey(error)
+    }
 }
 
 /// The keys of the epochs' proofs. Verifying keys are derived when they are first needed.

@@ -42,7 +42,7 @@ impl Server {
         levels: u8,
         opener: Box<Opener>,
     ) -> Result<(), Error> {
-        let io = |what| move |source| Error::Io { what, path: folder.into(), source };
+        let io = |what| move |error| Error::Io { what, path: folder.into(), error };
         std::fs::create_dir_all(folder).map_err(io("make"))?;
         let directory = Directory::new(folder, parameters, key, opener, &Outside::default())?;
         for entry in std::fs::read_dir(folder).map_err(io("read"))? {

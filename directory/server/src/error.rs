@@ -19,14 +19,14 @@ pub enum Error {
     #[error(transparent)]
     Damaged(#[from] Damaged),
     /// A file or a folder.
-    #[error("cannot {what} {path}: {source}", path = .path.display())]
+    #[error("cannot {what} {path}: {error}", path = .path.display())]
     Io {
         /// The action that failed.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// There is a directory, or something else.
     #[error("{path} exists: a new directory needs a folder that does not exist or is empty", path = .0.display())]
@@ -125,7 +125,7 @@ pub enum Error {
     },
     /// A record that was seen elsewhere is not one of this directory.
     #[error("the record that the directory must have is not one of it: {0}")]
-    Seen(#[source] RecordError),
+    Seen(RecordError),
     /// The folder has a directory with other parameters.
     #[error("the directory has {0}")]
     OtherDirectory(String),

@@ -77,7 +77,7 @@ impl Directory {
             let written = write(File::create(&path));
             // Also after a write that failed, since its beginning takes the room that is missing.
             let removed = std::fs::remove_file(&path);
-            let io = |source| Error::Io { what: "write", path, source };
+            let io = |error| Error::Io { what: "write", path, error };
             written.and(removed).map_err(io)?;
         }
         Ok(())
@@ -94,7 +94,7 @@ impl Directory {
         let opened = if path.exists() { Opened::AfterFailure } else { Opened::Again };
         let note = File::create(&path).and_then(|file| file.sync_all());
         note.and_then(|()| hekaton_files::sync_folder(&self.folder))
-            .map_err(|source| Error::Io { what: "write", path, source })?;
+            .map_err(|error| Error::Io { what: "write", path, error })?;
         Ok(opened)
     }
 

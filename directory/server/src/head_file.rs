@@ -50,7 +50,7 @@ impl HeadFile {
     pub(crate) fn read(&self) -> Result<Head, Error> {
         let read = std::fs::read(&self.path);
         let path = || self.path.clone();
-        let bytes = read.map_err(|source| Error::Io { what: "read", path: path(), source })?;
+        let bytes = read.map_err(|error| Error::Io { what: "read", path: path(), error })?;
         let text = String::from_utf8(bytes).map_err(|_| Error::Head { path: path() })?;
         match (parse(&text), parse_left(&text)) {
             (Some(head), _) => Ok(head),
@@ -65,7 +65,7 @@ impl HeadFile {
         match file.and_then(|()| sync_folder_of(&self.path)) {
             // A file that cannot be changed is as it was.
             Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => Ok(()),
-            Err(source) => Err(Error::Io { what: "sync", path: self.path.clone(), source }),
+            Err(error) => Err(Error::Io { what: "sync", path: self.path.clone(), error }),
             Ok(()) => Ok(()),
         }
     }
@@ -75,14 +75,14 @@ impl HeadFile {
         let text = left(to).ok_or_else(|| Error::Io {
             what: "name",
             path: to.into(),
-            source: std::io::Error::new(ErrorKind::InvalidFilename, "it is not UTF-8"),
+            error: std::io::Error::new(ErrorKind::InvalidFilename, "it is not UTF-8"),
         })?;
         self.replace(&text)
     }
 
     fn replace(&self, text: &str) -> Result<(), Error> {
         let path = &self.path;
-        let error = |what| move |source| Error::Io { what, path: path.clone(), source };
+        let error = |what| move |error| Error::Io { what, path: path.clone(), error };
         // By hand, and not by `hekaton_files::write`, for the tests that end the process between two steps. The name is always
         // the same, so that no leftovers gather.
         let new = beside(path, ".new");

@@ -25,7 +25,7 @@ pub struct Outside {
 
 /// Locks a file for this process. It is not closed before that is over.
 pub(crate) fn lock(path: &Path, locked: impl FnOnce() -> Error) -> Result<File, Error> {
-    let io = |what| move |source| Error::Io { what, path: path.into(), source };
+    let io = |what| move |error| Error::Io { what, path: path.into(), error };
     let mut options = File::options();
     let opened = options.read(true).write(true).create(true).truncate(false).open(path);
     let file = opened.map_err(io("open"))?;
@@ -62,7 +62,7 @@ pub fn leave_head(from: &Path, to: &Path) -> Result<(), Error> {
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     let path = path.to_path_buf();
-    move |source| Error::Io { what: "find", path, source }
+    move |error| Error::Io { what: "find", path, error }
 }
 
 /// The path of a file or folder without links.

@@ -109,13 +109,13 @@ impl Rows {
 pub enum StoreError {
     /// Reading failed.
     #[error("cannot read from the database: {0}")]
-    Read(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Read(Box<dyn std::error::Error + Send + Sync>),
     /// Writing failed. It is unknown whether the rows are there after the database is opened again.
     #[error("cannot write to the database: {0}")]
-    Write(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Write(Box<dyn std::error::Error + Send + Sync>),
     /// It cannot be opened.
     #[error("cannot open the database: {0}")]
-    Open(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Open(Box<dyn std::error::Error + Send + Sync>),
     /// It is closed, because an earlier write failed or the server stops.
     #[error("the database is closed")]
     Closed,

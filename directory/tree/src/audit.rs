@@ -61,7 +61,6 @@ pub enum AuditError {
         /// The last epoch of the proof.
         to: u32,
         /// The reason.
-        #[source]
         why: Box<dyn Error + Send + Sync>,
     },
 }

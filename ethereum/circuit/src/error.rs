@@ -10,13 +10,13 @@ use hekaton_witness_format::walk::WalkError;
 pub enum WitnessError {
     /// Bytes that are not a witness in SSZ.
     #[error("not an execution witness in SSZ: {0}")]
-    Ssz(#[from] SszError),
+    Ssz(SszError),
     /// A witness without the header of the parent.
     #[error("no header; the last one must be the parent's")]
     NoHeader,
     /// A malformed header of the parent.
     #[error("the last header: {0}")]
-    Header(#[from] HeaderError),
+    Header(HeaderError),
     /// A header that does not fit into its subcircuit.
     #[error("the last header has {bytes} bytes, expected {least} to {most}")]
     HeaderLength {
@@ -52,4 +52,16 @@ pub enum WitnessError {
         /// The number of subcircuits that the circuit has.
         given: usize,
     },
+}
+
+impl From<SszError> for WitnessError {
+    fn from(error: SszError) -> Self {
+        Self::Ssz(error)
+    }
+}
+
+impl From<HeaderError> for WitnessError {
+    fn from(error: HeaderError) -> Self {
+        Self::Header(error)
+    }
 }

@@ -109,7 +109,7 @@ pub enum NodeError {
     },
     /// An answer that is not in SSZ.
     #[error("the answer: {0}")]
-    Ssz(#[from] SszError),
+    Ssz(SszError),
     /// An error of JSON-RPC.
     #[error("{method}: {error}")]
     Rpc {
@@ -126,6 +126,12 @@ pub enum NodeError {
         /// The fault.
         error: json::JsonError,
     },
+}
+
+impl From<SszError> for NodeError {
+    fn from(error: SszError) -> Self {
+        Self::Ssz(error)
+    }
 }
 
 /// A node's answer.

@@ -428,7 +428,7 @@ fn open_run(
     };
     run.map(Some).map_err(|e| {
         let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
-        let failed = matches!(&e, RunError::Io { source, .. } if full.contains(&source.kind()));
+        let failed = matches!(&e, RunError::Io { error, .. } if full.contains(&error.kind()));
         let code = match &e {
             _ if failed => exit::FAILED,
             // Another process holds the directory. Later, the same command may succeed, so batch scripts retry it.
@@ -446,11 +446,12 @@ fn constraint_of(
     circuit: &PreparedCircuit<'_>,
     masking: Masking,
 ) -> Option<String> {
-    let ProveError::Worker(WorkerError::Unsatisfied { instance, source, .. }) = error else {
+    let ProveError::Worker(WorkerError::Unsatisfied { instance, error: unsatisfied, .. }) = error
+    else {
         return None;
     };
     let id = InstanceId::from_index(u32::try_from(*instance).ok()?);
-    circuit.describe(id, source.constraint, masking)
+    circuit.describe(id, unsatisfied.constraint, masking)
 }
 
 /// Describes why there is no proof, what was kept, and how to continue.

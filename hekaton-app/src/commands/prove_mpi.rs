@@ -124,8 +124,8 @@ fn place_keys(mpi: &Mpi, command: &Prove, app: &App) -> Result<PathBuf, Failure>
 fn not_placed(error: &MpiError, keys: &Path) -> String {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
     match error {
-        MpiError::Io { path, source }
-            if !path.starts_with(keys) || full.contains(&source.kind()) =>
+        MpiError::Io { path, error: io }
+            if !path.starts_with(keys) || full.contains(&io.kind()) =>
         {
             format!("{error}; --stage-keys DIR selects another place for the copy")
         }

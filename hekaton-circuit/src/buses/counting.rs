@@ -41,7 +41,7 @@ impl PreparedCircuit<'_> {
             let look_ups = self.own_look_ups(execution, instance, Some(instance))?;
             counts.add(&look_ups).map_err(|why| ExecutionError::Count {
                 instance: instance.index(),
-                source: why.into(),
+                error: why.into(),
             })?;
         }
         execution.set_counts(counts);
@@ -87,7 +87,7 @@ impl PreparedCircuit<'_> {
             None => Err(SynthesizeError::Pole { kind: synthesis.name() }),
         };
         let counted = synthesized
-            .map_err(|e| ExecutionError::Count { instance: instance.index(), source: e.into() })?;
+            .map_err(|e| ExecutionError::Count { instance: instance.index(), error: e.into() })?;
         let asked = std::mem::take(&mut counted.ledger().borrow_mut().look_ups);
         Ok(LookUps::of(asked))
     }

@@ -74,12 +74,12 @@ pub enum CheckError {
         label: String,
     },
     /// Synthesis of an instance failed.
-    #[error("instance {instance}: {source}")]
+    #[error("instance {instance}: {error}")]
     Synthesize {
         /// The instance.
         instance: usize,
         /// The error of the synthesis.
-        source: SynthesizeError,
+        error: SynthesizeError,
     },
     /// An instance has other constraints than its type.
     #[error(

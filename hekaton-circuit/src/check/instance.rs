@@ -61,7 +61,7 @@ impl<'a> Instance<'a> {
         let synthesis =
             Synthesis { instance: Some(id), ..Synthesis::new(circuit, kind, Masking::Masked) };
         let variables = synthesis.variables;
-        let inside = |source| CheckError::Synthesize { instance, source };
+        let inside = |error| CheckError::Synthesize { instance, error };
         let places = Places { slots, preprocessed: layout.preprocessed(id) };
         let prefix = places.prefix(&values, 0).ok_or(CheckError::Unchecked { instance })?;
         let (mut entries, mut given) = (Vec::new(), Vec::new());
@@ -128,7 +128,7 @@ impl<'a> Instance<'a> {
         let prefix = self.places.prefix(&self.values, challenges);
         let prefix = prefix.ok_or(CheckError::Unchecked { instance })?;
         let again = self.circuit.marked(self.kind, Masking::Masked, &prefix, private, first.len());
-        let (again, _) = again.map_err(|source| CheckError::Synthesize { instance, source })?;
+        let (again, _) = again.map_err(|error| CheckError::Synthesize { instance, error })?;
         Ok(again.iter().zip(first).position(|(again, first)| again != first))
     }
 
@@ -207,7 +207,7 @@ impl<'a> Instance<'a> {
             .prefix(values, 0)
             .map(|prefix| synthesize(&synthesis, &prefix, &self.private))
             .transpose()
-            .map_err(|source| CheckError::Synthesize { instance: self.id.index(), source })
+            .map_err(|error| CheckError::Synthesize { instance: self.id.index(), error })
     }
 
     /// The R1CS of the instance.

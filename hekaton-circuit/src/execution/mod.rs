@@ -25,7 +25,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub enum ExecutionError {
     /// The layout is invalid.
     #[error("layout: {0}")]
-    Layout(#[from] LayoutError),
+    Layout(LayoutError),
     /// The circuit was prepared without an input.
     #[error("the circuit was prepared without an input, so it cannot be executed")]
     NoInput,
@@ -39,12 +39,12 @@ pub enum ExecutionError {
     #[error(transparent)]
     Values(#[from] ValuesError),
     /// The look-ups of an instance could not be counted.
-    #[error("instance {instance}: {source}")]
+    #[error("instance {instance}: {error}")]
     Count {
         /// The instance.
         instance: usize,
         /// The reason they could not be counted.
-        source: CircuitError,
+        error: CircuitError,
     },
     /// The private input of a table was asked for before all look-ups were counted.
     #[error("instance {instance} holds rows of a table whose look-ups have not been counted")]
@@ -53,14 +53,14 @@ pub enum ExecutionError {
         instance: usize,
     },
     /// `private_input` failed.
-    #[error("private input of instance {instance} (type '{kind}'): {source}")]
+    #[error("private input of instance {instance} (type '{kind}'): {error}")]
     PrivateInput {
         /// The instance.
         instance: usize,
         /// The name of its type.
         kind: String,
         /// The circuit's error.
-        source: CircuitError,
+        error: CircuitError,
     },
     /// `private_input` panicked.
     #[error("instance {instance} (type '{kind}'): {panic}")]
@@ -72,6 +72,12 @@ pub enum ExecutionError {
         /// The panic.
         panic: CircuitPanic,
     },
+}
+
+impl From<LayoutError> for ExecutionError {
+    fn from(error: LayoutError) -> Self {
+        Self::Layout(error)
+    }
 }
 
 impl ExecutionError {
@@ -172,8 +178,8 @@ impl<'r> Execution<'r> {
             let kind = layout.type_name(layout.type_of(instance)).to_owned();
             let number = instance.index();
             match failure {
-                Failure::Returned(source) => {
-                    ExecutionError::PrivateInput { instance: number, kind, source }
+                Failure::Returned(error) => {
+                    ExecutionError::PrivateInput { instance: number, kind, error }
                 }
                 Failure::Panicked(panic) => {
                     ExecutionError::PrivateInputPanic { instance: number, kind, panic }

@@ -36,12 +36,12 @@ use hekaton_arith::Fr;
 #[non_exhaustive]
 pub enum SynthesizeError {
     /// A gadget failed.
-    #[error("synthesis of type '{kind}' failed: {source}{place}")]
+    #[error("synthesis of type '{kind}' failed: {error}{place}")]
     Gadget {
         /// The type.
         kind: String,
         /// The error from arkworks.
-        source: SynthesisError,
+        error: SynthesisError,
         /// The last constraint before the failure, as a sentence of its own; empty if it is not known.
         place: String,
     },
@@ -227,8 +227,8 @@ impl<'a> Synthesis<'a> {
         self.circuit.layout().type_name(self.kind).to_owned()
     }
 
-    pub(crate) fn gadget(&self, source: SynthesisError) -> SynthesizeError {
-        SynthesizeError::Gadget { kind: self.name(), source, place: String::new() }
+    pub(crate) fn gadget(&self, error: SynthesisError) -> SynthesizeError {
+        SynthesizeError::Gadget { kind: self.name(), error, place: String::new() }
     }
 
     /// Adds the memory check, runs the author's `synthesize`, and checks its allocations.
@@ -279,8 +279,8 @@ impl<'a> Synthesis<'a> {
         private: Option<&PrivateInput>,
     ) -> Result<Subcircuit, SynthesizeError> {
         self.run_once(mode, prefix, private).map_err(|error| match error {
-            SynthesizeError::Gadget { kind, source, .. } => {
-                SynthesizeError::Gadget { kind, source, place: self.locate(mode, prefix, private) }
+            SynthesizeError::Gadget { kind, error, .. } => {
+                SynthesizeError::Gadget { kind, error, place: self.locate(mode, prefix, private) }
             }
             SynthesizeError::ValueAtSetup { kind, .. } => {
                 SynthesizeError::ValueAtSetup { kind, place: self.locate(mode, prefix, private) }
@@ -367,7 +367,7 @@ impl<'a> Synthesis<'a> {
             (SynthesisError::AssignmentMissing, SynthesisMode::Setup) => {
                 SynthesizeError::ValueAtSetup { kind, place }
             }
-            (source, _) => SynthesizeError::Gadget { kind, source, place },
+            (error, _) => SynthesizeError::Gadget { kind, error, place },
         }
     }
 

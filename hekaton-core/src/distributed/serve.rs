@@ -537,5 +537,11 @@ enum PhaseFailed {
     #[error(transparent)]
     Phase(#[from] AggregateError),
     #[error("invalid phase of the aggregation: {0}")]
-    Decode(#[from] DecodeError),
+    Decode(DecodeError),
+}
+
+impl From<DecodeError> for PhaseFailed {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
 }

@@ -20,7 +20,13 @@ pub enum ExportError {
     Direct(#[from] DirectKeyError),
     /// The operating system returns no randomness.
     #[error("no randomness from the operating system: {0}")]
-    Randomness(#[from] getrandom::Error),
+    Randomness(getrandom::Error),
+}
+
+impl From<getrandom::Error> for ExportError {
+    fn from(error: getrandom::Error) -> Self {
+        Self::Randomness(error)
+    }
 }
 
 impl ProverKeys {

@@ -34,12 +34,12 @@ const MAX_SECTIONS: usize = 64;
 #[non_exhaustive]
 pub enum KeyFileError {
     /// It can't be read or written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// It is something else.
     #[error("{path} is not a Hekaton key file: expected a file from a key store")]
@@ -298,7 +298,7 @@ impl Sections {
     /// # Errors
     /// When the file can't be written.
     pub fn write(&self, path: &Path) -> Result<[u8; 32], KeyFileError> {
-        let io = |source| KeyFileError::Io { path: path.to_owned(), source };
+        let io = |error| KeyFileError::Io { path: path.to_owned(), error };
         let head = self.head();
         // Keys are public, and provers of other users map them.
         let file = NewFile::with_mode(path, READABLE).map_err(io)?;
@@ -382,7 +382,7 @@ struct Table {
 
 /// Maps a file and parses its header and table.
 fn open_table(path: &Path) -> Result<(Arc<Mmap>, Table), KeyFileError> {
-    let io = |source| KeyFileError::Io { path: path.to_owned(), source };
+    let io = |error| KeyFileError::Io { path: path.to_owned(), error };
     let file = open_regular(path).map_err(io)?;
     let map = Arc::new(map(&file).map_err(io)?);
     let table = parse_table(&map, path)?;

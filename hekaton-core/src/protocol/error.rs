@@ -17,7 +17,7 @@ pub enum ProveError {
     Worker(#[from] WorkerError),
     /// The operating system provided no randomness.
     #[error("cannot get randomness from the operating system: {0}")]
-    Randomness(#[from] getrandom::Error),
+    Randomness(getrandom::Error),
     /// The journal (run directory) cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -81,6 +81,12 @@ pub enum ProveError {
     /// The run was cancelled from outside.
     #[error("cancelled")]
     Cancelled,
+}
+
+impl From<getrandom::Error> for ProveError {
+    fn from(error: getrandom::Error) -> Self {
+        Self::Randomness(error)
+    }
 }
 
 impl ProveError {

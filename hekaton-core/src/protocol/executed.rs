@@ -116,8 +116,8 @@ pub(crate) fn digest_with(
     }
     let bytes = circuit.encode_private(private).map_err(|why| {
         let kind = layout.type_name(layout.type_of(instance)).to_owned();
-        let source = CircuitError::from(format!("cannot encode it: {why}"));
-        ExecutionError::PrivateInput { instance: instance.index(), kind, source }
+        let error = CircuitError::from(format!("cannot encode it: {why}"));
+        ExecutionError::PrivateInput { instance: instance.index(), kind, error }
     })?;
     let mut hasher = blake3::Hasher::new_derive_key("hekaton-v4 values and input of an instance");
     hasher.update(&of_values).update(&bytes);

@@ -68,13 +68,25 @@ pub enum DeriveError {
     Synthesize(#[from] SynthesizeError),
     /// The wiring is not a set of stars: one writer and its readers per address.
     #[error("wiring: {0}")]
-    Star(#[from] StarError),
+    Star(StarError),
     /// The verifying key would be refused when it is read.
     #[error("cannot write the verifying key: {0}")]
-    VerifyingKey(#[from] VerifyingKeyError),
+    VerifyingKey(VerifyingKeyError),
     /// The family key is damaged.
     #[error(transparent)]
     Key(#[from] KeyFileError),
+}
+
+impl From<StarError> for DeriveError {
+    fn from(error: StarError) -> Self {
+        Self::Star(error)
+    }
+}
+
+impl From<VerifyingKeyError> for DeriveError {
+    fn from(error: VerifyingKeyError) -> Self {
+        Self::VerifyingKey(error)
+    }
 }
 
 /// Runs the setup of a family on the engine's threads: of all types of a circuit, for layouts with up

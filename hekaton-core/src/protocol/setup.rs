@@ -82,10 +82,10 @@ pub enum SetupError<E = Infallible> {
     Parameters(String),
     /// The layout is invalid.
     #[error("layout: {0}")]
-    Layout(#[from] LayoutError),
+    Layout(LayoutError),
     /// The wiring is not a set of stars: one writer and its readers per address.
     #[error("wiring: {0}")]
-    Star(#[from] StarError),
+    Star(StarError),
     /// The synthesis of a type failed.
     #[error(transparent)]
     Synthesize(#[from] SynthesizeError),
@@ -94,7 +94,7 @@ pub enum SetupError<E = Infallible> {
     Type(#[from] TypeError),
     /// The verifying key would be refused when it is read.
     #[error("cannot write the verifying key: {0}")]
-    VerifyingKey(#[from] VerifyingKeyError),
+    VerifyingKey(VerifyingKeyError),
     /// The keys cannot be built.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
@@ -109,7 +109,31 @@ pub enum SetupError<E = Infallible> {
     },
     /// The operating system provided no randomness.
     #[error("cannot get randomness from the operating system: {0}")]
-    Randomness(#[from] getrandom::Error),
+    Randomness(getrandom::Error),
+}
+
+impl<E> From<LayoutError> for SetupError<E> {
+    fn from(error: LayoutError) -> Self {
+        Self::Layout(error)
+    }
+}
+
+impl<E> From<StarError> for SetupError<E> {
+    fn from(error: StarError) -> Self {
+        Self::Star(error)
+    }
+}
+
+impl<E> From<VerifyingKeyError> for SetupError<E> {
+    fn from(error: VerifyingKeyError) -> Self {
+        Self::VerifyingKey(error)
+    }
+}
+
+impl<E> From<getrandom::Error> for SetupError<E> {
+    fn from(error: getrandom::Error) -> Self {
+        Self::Randomness(error)
+    }
 }
 
 /// The source of the trapdoors.

@@ -21,24 +21,24 @@ use hekaton_circuit::{
 #[non_exhaustive]
 pub enum WorkerError {
     /// The witness does not satisfy the constraints.
-    #[error("instance {instance} of type '{kind}': {}", .source.describe(*.memory_rows))]
+    #[error("instance {instance} of type '{kind}': {}", .error.describe(*.memory_rows))]
     Unsatisfied {
         /// The instance.
         instance: usize,
         /// Its type.
         kind: String,
         /// The constraint that fails.
-        source: Unsatisfied,
+        error: Unsatisfied,
         /// The number of rows of the memory check, which come before the author's constraints.
         memory_rows: usize,
     },
     /// Synthesis failed.
-    #[error("instance {instance}: {source}")]
+    #[error("instance {instance}: {error}")]
     Synthesize {
         /// The instance.
         instance: usize,
         /// The error of the synthesis.
-        source: SynthesizeError,
+        error: SynthesizeError,
     },
     /// The challenges hit a pole (zero denominator): the coordinator restarts with new randomness.
     #[error(
@@ -182,7 +182,7 @@ impl<'a> Worker<'a> {
         let prefix = found.ok_or(WorkerError::Pole { instance: job.instance })?;
         self.circuit
             .marked(kind, self.masking, &prefix, private, count)
-            .map_err(|source| WorkerError::Synthesize { instance: job.instance, source })
+            .map_err(|error| WorkerError::Synthesize { instance: job.instance, error })
     }
 
     /// The type of a job.
@@ -245,9 +245,9 @@ impl CommittedSubcircuit<'_> {
             .prefix(instance_id(instance), &job.slots, &job.values, &round.memory)
             .map_err(|_| WorkerError::Pole { instance })?;
         let z = circuit.witness(kind, worker.masking, &prefix, private, key.variables()).map_err(
-            |source| match source {
+            |error| match error {
                 SynthesizeError::Pole { .. } => WorkerError::Pole { instance },
-                source => WorkerError::Synthesize { instance, source },
+                error => WorkerError::Synthesize { instance, error },
             },
         )?;
         let layout = key.layout();
@@ -255,9 +255,9 @@ impl CommittedSubcircuit<'_> {
         let blinding = blinding(&of_committed, layout, &z, round);
         let e = z[layout.sum()];
         let (sums, device) = worker.sums(key, z, &round.memory.b).map_err(|e| match e {
-            mirage::ProverError::Unsatisfied(source) => {
+            mirage::ProverError::Unsatisfied(error) => {
                 let (kind, memory_rows) = (key.name().to_owned(), layout.rows());
-                WorkerError::Unsatisfied { instance, kind, source, memory_rows }
+                WorkerError::Unsatisfied { instance, kind, error, memory_rows }
             }
             mirage::ProverError::Key(e) => e.into(),
         })?;

@@ -114,7 +114,7 @@ pub enum ProofError {
         found: usize,
     },
     /// An element does not decode.
-    #[error("{0}")]
+    #[error(transparent)]
     Element(#[from] DecodeError),
 }
 

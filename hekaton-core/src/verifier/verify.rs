@@ -55,7 +55,7 @@ impl std::fmt::Display for Equation {
 pub enum VerifyError {
     /// The bytes are not a proof under this key.
     #[error("{prefix}{0}", prefix = prefix(.0))]
-    Proof(#[from] ProofError),
+    Proof(ProofError),
     /// The wrong number of public values.
     #[error(
         "expected {expected} public value{}, found {found}", if *.expected == 1 { "" } else { "s" }
@@ -86,6 +86,12 @@ pub enum VerifyError {
         /// that the challenges depend on differs.
         failing: Vec<Equation>,
     },
+}
+
+impl From<ProofError> for VerifyError {
+    fn from(error: ProofError) -> Self {
+        Self::Proof(error)
+    }
 }
 
 /// Explains to users what a wrong proof can mean; with `{:#}`, also which equations fail.

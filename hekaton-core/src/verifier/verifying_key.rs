@@ -41,7 +41,13 @@ pub enum VerifyingKeyError {
     },
     /// The bytes are damaged.
     #[error("damaged verifying key: {0}")]
-    Decode(#[from] DecodeError),
+    Decode(DecodeError),
+}
+
+impl From<DecodeError> for VerifyingKeyError {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
 }
 
 /// The party that must be trusted for proofs under a key to mean anything.

@@ -43,7 +43,13 @@ pub enum KeyCheckError {
     },
     /// The operating system provides no randomness.
     #[error("the operating system provides no randomness: {0}")]
-    Randomness(#[from] getrandom::Error),
+    Randomness(getrandom::Error),
+}
+
+impl From<getrandom::Error> for KeyCheckError {
+    fn from(error: getrandom::Error) -> Self {
+        Self::Randomness(error)
+    }
 }
 
 /// The extent of a successful check.

@@ -39,12 +39,12 @@ pub const PROVING_FILES: [&str; 3] = ["circuit.json", "layout", "wires"];
 #[non_exhaustive]
 pub enum BundleError {
     /// A file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// The path is not a circuit directory.
     #[error("{} is not a circuit directory ({why}); `import` writes one", path.display())]
@@ -363,7 +363,7 @@ pub(crate) fn public_label(wire: u32) -> String {
 }
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> BundleError + '_ {
-    move |source| BundleError::Io { path: path.to_owned(), source }
+    move |error| BundleError::Io { path: path.to_owned(), error }
 }
 
 /// The most bytes of a file that is read as a whole: a layout of 10^8 wires has fewer.

@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum WriteError {
     /// A file cannot be written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// There is something already.
     #[error("{} already exists; choose a new or empty directory", .0.display())]
@@ -32,7 +32,13 @@ pub enum WriteError {
     TooLarge(&'static str),
     /// A part cannot be encoded.
     #[error("cannot encode a part: {0}")]
-    Encoding(#[from] postcard::Error),
+    Encoding(postcard::Error),
+}
+
+impl From<postcard::Error> for WriteError {
+    fn from(error: postcard::Error) -> Self {
+        Self::Encoding(error)
+    }
 }
 
 /// Writes a partition as a circuit directory, which must not exist. Returns the content of
@@ -155,7 +161,7 @@ pub fn check_free(path: &Path) -> Result<(), WriteError> {
 }
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
-    move |source| WriteError::Io { path: path.to_owned(), source }
+    move |error| WriteError::Io { path: path.to_owned(), error }
 }
 
 /// Writes to a file and to a digest.

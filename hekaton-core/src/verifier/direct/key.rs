@@ -45,10 +45,10 @@ pub enum DirectKeyError {
     },
     /// The bytes are damaged.
     #[error("damaged direct key: {0}")]
-    Decode(#[from] DecodeError),
+    Decode(DecodeError),
     /// The verifying key in it is refused.
     #[error("its verifying key: {0}")]
-    VerifyingKey(#[from] VerifyingKeyError),
+    VerifyingKey(VerifyingKeyError),
     /// There are more subcircuits than a direct proof can have.
     #[error(
         "{found} subcircuits, but direct proofs are for at most {} of them: prove without --direct, \
@@ -62,6 +62,18 @@ pub enum DirectKeyError {
     /// Its elements are not those of the verifying key, or proofs under them could be forged.
     #[error("unusable direct key: {0}; run `hekaton keys verify` on the keys that it comes from")]
     Unusable(String),
+}
+
+impl From<DecodeError> for DirectKeyError {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
+}
+
+impl From<VerifyingKeyError> for DirectKeyError {
+    fn from(error: VerifyingKeyError) -> Self {
+        Self::VerifyingKey(error)
+    }
 }
 
 /// The elements of a type.

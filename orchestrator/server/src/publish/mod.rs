@@ -122,7 +122,13 @@ enum Failure {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error("its bundles: {0}")]
-    Bundles(#[from] SubmissionError),
+    Bundles(SubmissionError),
+}
+
+impl From<SubmissionError> for Failure {
+    fn from(error: SubmissionError) -> Self {
+        Self::Bundles(error)
+    }
 }
 
 impl From<crate::store::Unavailable> for Failure {

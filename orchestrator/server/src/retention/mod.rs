@@ -106,9 +106,21 @@ enum SweepError {
     #[error(transparent)]
     Blob(#[from] BlobError),
     #[error("its chain: {0}")]
-    Chain(#[from] SubmissionError),
+    Chain(SubmissionError),
     #[error("the files cannot be swept: {0}")]
-    Files(#[from] tokio::task::JoinError),
+    Files(tokio::task::JoinError),
+}
+
+impl From<SubmissionError> for SweepError {
+    fn from(error: SubmissionError) -> Self {
+        Self::Chain(error)
+    }
+}
+
+impl From<tokio::task::JoinError> for SweepError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::Files(error)
+    }
 }
 
 impl From<Unavailable> for SweepError {

@@ -8,7 +8,7 @@ use hekaton_directory::DecodeError;
 pub enum FullEpochError {
     /// The bytes are not a witness.
     #[error("cannot read the witness: {0}")]
-    Decode(#[from] DecodeError),
+    Decode(DecodeError),
     /// It is of a tree with another profile.
     #[error(
         "the witness is of a directory with profile '{found}', but the circuit is for '{expected}'"
@@ -40,4 +40,10 @@ pub enum FullEpochError {
     /// It does not end with the end of the epoch, or is empty.
     #[error("the witness does not end with the end of an epoch")]
     Unfinished,
+}
+
+impl From<DecodeError> for FullEpochError {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
 }
