@@ -4,13 +4,22 @@ use crate::opened_keys::OpenedKeys;
 use crate::options::{Gpus, Prove};
 use hekaton_circuit::{InstanceId, PreparedCircuit};
 use hekaton_core::ProverKeys;
-use hekaton_core::protocol::accelerator::{Accelerator, Accelerators};
+#[cfg(feature = "gpu")]
+use hekaton_core::protocol::accelerator::Accelerator;
+use hekaton_core::protocol::accelerator::Accelerators;
+#[cfg(feature = "gpu")]
 use hekaton_gpu::{Error, Gpu};
 use hekaton_terminal::exit::{self, Failure};
 
 /// The number of constraints from which GPUs are used without being asked for. To open one takes about 15 s the first time
 /// (docs/guide/gpu.md), in which four cores prove this many.
 const ENOUGH: u64 = 1 << 25;
+
+/// The reason that there are no GPUs, and how to get a program with them.
+#[cfg(not(feature = "gpu"))]
+pub(crate) const WITHOUT: &str = "this program was built without GPUs";
+#[cfg(not(feature = "gpu"))]
+pub(crate) const BUILD: &str = "to use GPUs: cargo build --release --features hekaton-app/gpu";
 
 /// The provers of a process, and its GPUs.
 pub(crate) struct Provers {
@@ -31,7 +40,17 @@ impl Provers {
     }
 }
 
+/// Refuses GPUs by number.
+#[cfg(not(feature = "gpu"))]
+pub(crate) fn check(command: &Prove) -> Result<(), Failure> {
+    match command.gpu {
+        Gpus::These(_) => Err(Failure::new(exit::USAGE, format!("--gpu: {WITHOUT}; {BUILD}"))),
+        Gpus::Auto | Gpus::Off => Ok(()),
+    }
+}
+
 /// Refuses GPUs that this machine does not have, before anything is written. Ranks know only when they have a place.
+#[cfg(feature = "gpu")]
 pub(crate) fn check(command: &Prove) -> Result<(), Failure> {
     let Gpus::These(numbers) = &command.gpu else { return Ok(()) };
     if command.ranks.mpi {
@@ -48,8 +67,26 @@ pub(crate) fn check(command: &Prove) -> Result<(), Failure> {
     }
 }
 
+/// The provers without GPUs. Reports it if a program with GPUs would use them.
+#[cfg(not(feature = "gpu"))]
+pub(crate) fn open(
+    command: &Prove,
+    circuit: &PreparedCircuit<'_>,
+    keys: &OpenedKeys,
+    provers: usize,
+    _: Option<usize>,
+    report: &dyn Fn(String),
+) -> Result<Provers, Failure> {
+    let has_driver = std::path::Path::new("/proc/driver/nvidia/version").exists();
+    if command.gpu == Gpus::Auto && has_driver && constraints(circuit, &keys.keys) >= ENOUGH {
+        report(format!("{WITHOUT}, so the cores prove all; {BUILD}"));
+    }
+    Ok(Provers::on_cores(provers))
+}
+
 /// Opens the GPUs that a command asks for. With a memory limit, the cores and the GPUs share `provers` subcircuits. A rank takes one GPU,
 /// by its number on its node.
+#[cfg(feature = "gpu")]
 pub(crate) fn open(
     command: &Prove,
     circuit: &PreparedCircuit<'_>,

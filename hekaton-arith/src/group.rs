@@ -41,15 +41,11 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     ///
     /// # Panics
     /// If `out` is not [`Self::UNCOMPRESSED`] bytes long.
-    fn write_uncompressed(&self, out: &mut [u8]) {
-        portable::serialize(self, out);
-    }
+    fn write_uncompressed(&self, out: &mut [u8]);
 
     /// Decodes [`Self::write_uncompressed`] and checks the encoding and the curve, but not the subgroup:
     /// for points that a [`SubgroupCheck`](crate::SubgroupCheck) takes in batches. Infinity is accepted.
-    fn on_curve_from_uncompressed(bytes: &[u8]) -> Result<Self, PointError> {
-        portable::deserialize(bytes)
-    }
+    fn on_curve_from_uncompressed(bytes: &[u8]) -> Result<Self, PointError>;
 
     /// Decodes a point and checks the encoding, the curve and the subgroup. Infinity is accepted.
     fn from_compressed(bytes: &[u8]) -> Result<Self, PointError> {
@@ -63,9 +59,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     }
 
     /// Reports whether the point is on the curve and in the subgroup of order r.
-    fn is_in_group(&self) -> bool {
-        portable::is_in_group(self)
-    }
+    fn is_in_group(&self) -> bool;
 
     /// Checks points from an untrusted source: coordinates must be reduced, and the point on the
     /// curve and in the subgroup of order r. Returns the index of the first point that fails.
@@ -73,15 +67,11 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// Subgroup membership is checked in batches: points are assigned to buckets at random and only
     /// the bucket sums are checked, eight times over. `random` must be unpredictable to those who
     /// chose the points; a point outside the subgroup then passes with probability below 2^-64.
-    fn find_outside(points: &[Self], random: &mut dyn FnMut() -> u64) -> Option<usize> {
-        membership::find_outside(points, random)
-    }
+    fn find_outside(points: &[Self], random: &mut dyn FnMut() -> u64) -> Option<usize>;
 
     /// The index of the first point whose coordinates are not reduced or not on the curve. Does not
     /// check the subgroup.
-    fn find_off_curve(points: &[Self]) -> Option<usize> {
-        points.iter().position(|p| !portable::is_on_curve(p))
-    }
+    fn find_off_curve(points: &[Self]) -> Option<usize>;
 
     /// The inverse, `-self`.
     fn neg(&self) -> Self {
@@ -89,9 +79,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     }
 
     /// The sum, `self + other`.
-    fn add(&self, other: &Self) -> Self {
-        portable::normalise_one(&portable::sum(&[*self, *other]))
-    }
+    fn add(&self, other: &Self) -> Self;
 
     /// The difference, `self - other`.
     fn sub(&self, other: &Self) -> Self {
@@ -99,25 +87,20 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     }
 
     /// The multiple `x self`.
-    fn mul(&self, x: &Fr) -> Self {
-        let (bytes, bits) = canonical(x);
-        portable::normalise_one(&portable::mul(self, &bytes, bits))
-    }
+    fn mul(&self, x: &Fr) -> Self;
 
     /// The sum of all points.
     ///
     /// # Panics
     /// If there are 2^31 points or more.
-    fn sum(points: &[Self]) -> Self {
-        msm::sum(points)
-    }
+    fn sum(points: &[Self]) -> Self;
 
     /// The multi-scalar multiplication `sum_i scalars_i bases_i`.
     ///
     /// # Panics
     /// If the lengths differ: an MSM never truncates silently.
     fn msm(bases: &[Self], scalars: &[Fr]) -> Self {
-        msm::msm(bases, &Scalars::new(scalars), 1)
+        Self::msm_prepared(bases, &Scalars::new(scalars))
     }
 
     /// Same as [`Self::msm`], with scalars prepared for several MSMs.
@@ -125,7 +108,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// # Panics
     /// If the lengths differ.
     fn msm_prepared(bases: &[Self], scalars: &Scalars) -> Self {
-        msm::msm(bases, scalars, 1)
+        Self::msm_on_threads(bases, scalars, NonZeroUsize::MIN)
     }
 
     /// Same as [`Self::msm_prepared`], on `threads` threads that it starts itself, without locks.
@@ -133,22 +116,17 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     ///
     /// # Panics
     /// If the lengths differ, or the operating system cannot start a thread.
-    fn msm_on_threads(bases: &[Self], scalars: &Scalars, threads: NonZeroUsize) -> Self {
-        msm::msm(bases, scalars, threads.get())
-    }
+    fn msm_on_threads(bases: &[Self], scalars: &Scalars, threads: NonZeroUsize) -> Self;
 
     /// The products `scalars_i points_i`.
     ///
     /// # Panics
     /// If the lengths differ.
-    fn mul_each(points: &[Self], scalars: &[Fr]) -> Vec<Self> {
-        assert_eq!(points.len(), scalars.len(), "different numbers of points and scalars");
-        multiples::mul_each(points, scalars)
-    }
+    fn mul_each(points: &[Self], scalars: &[Fr]) -> Vec<Self>;
 
     /// The products `x points_i`.
     fn mul_all(points: &[Self], x: &Fr) -> Vec<Self> {
-        multiples::mul_each(points, &vec![*x; points.len()])
+        Self::mul_each(points, &vec![*x; points.len()])
     }
 
     /// The sums `sum_k c_k points[i_k]` of lists of terms `(i_k, c_k)`: a product with a sparse matrix. Terms
@@ -157,9 +135,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     ///
     /// # Panics
     /// If an index is out of range, or the last of `ends` is not `terms.len()`.
-    fn sparse_sums(points: &[Self], terms: &[(u32, Fr)], ends: &[u32]) -> Vec<Self> {
-        sparse::sums(points, terms, ends)
-    }
+    fn sparse_sums(points: &[Self], terms: &[(u32, Fr)], ends: &[u32]) -> Vec<Self>;
 
     /// The multiple by [`cube_root`](crate::cube_root), at the cost of a few field multiplications: the twiddle of a
     /// transform of three points.
@@ -186,11 +162,10 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     ///
     /// # Panics
     /// If the lengths differ.
-    fn batch_add(a: &mut [Self], b: &[Self]) {
-        add_each(a, b);
-    }
+    fn batch_add(a: &mut [Self], b: &[Self]);
 }
 
+// In the implementations and not in the trait, so that they are compiled in this crate and nowhere else.
 macro_rules! group {
     ($point:ty, $bytes:literal) => {
         impl Group for $point {
@@ -210,6 +185,56 @@ macro_rules! group {
             fn on_curve_from_compressed(bytes: &[u8]) -> Result<Self, PointError> {
                 let bytes: &[u8; $bytes] = bytes.try_into().map_err(|_| PointError::Encoding)?;
                 portable::decompress(bytes)
+            }
+
+            fn write_uncompressed(&self, out: &mut [u8]) {
+                portable::serialize(self, out);
+            }
+
+            fn on_curve_from_uncompressed(bytes: &[u8]) -> Result<Self, PointError> {
+                portable::deserialize(bytes)
+            }
+
+            fn is_in_group(&self) -> bool {
+                portable::is_in_group(self)
+            }
+
+            fn find_outside(points: &[Self], random: &mut dyn FnMut() -> u64) -> Option<usize> {
+                membership::find_outside(points, random)
+            }
+
+            fn find_off_curve(points: &[Self]) -> Option<usize> {
+                points.iter().position(|p| !portable::is_on_curve(p))
+            }
+
+            fn add(&self, other: &Self) -> Self {
+                portable::normalise_one(&portable::sum(&[*self, *other]))
+            }
+
+            fn mul(&self, x: &Fr) -> Self {
+                let (bytes, bits) = canonical(x);
+                portable::normalise_one(&portable::mul(self, &bytes, bits))
+            }
+
+            fn sum(points: &[Self]) -> Self {
+                msm::sum(points)
+            }
+
+            fn msm_on_threads(bases: &[Self], scalars: &Scalars, threads: NonZeroUsize) -> Self {
+                msm::msm(bases, scalars, threads.get())
+            }
+
+            fn mul_each(points: &[Self], scalars: &[Fr]) -> Vec<Self> {
+                assert_eq!(points.len(), scalars.len(), "different numbers of points and scalars");
+                multiples::mul_each(points, scalars)
+            }
+
+            fn sparse_sums(points: &[Self], terms: &[(u32, Fr)], ends: &[u32]) -> Vec<Self> {
+                sparse::sums(points, terms, ends)
+            }
+
+            fn batch_add(a: &mut [Self], b: &[Self]) {
+                add_each(a, b);
             }
         }
     };

@@ -18,6 +18,8 @@ edition = "2024"
 [features]
 # Proving on many ranks: cargo build --release --features mpi
 mpi = ["hekaton-app/mpi"]
+# Proving with NVIDIA GPUs: cargo build --release --features gpu
+gpu = ["hekaton-app/gpu"]
 
 [dependencies]
 # Nothing is published yet: paths to a checkout.

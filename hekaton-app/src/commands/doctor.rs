@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::options::Doctor;
 use crate::ranks::{build, processor};
 use hekaton_core::Backend;
+#[cfg(feature = "gpu")]
 use hekaton_gpu::Error;
 use hekaton_mpi::launch::{Launch, default_provers};
 use hekaton_terminal::exit::{self, Failure};
@@ -11,6 +12,7 @@ use hekaton_terminal::output;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
+#[cfg(feature = "gpu")]
 use std::time::Instant;
 
 /// The verdict on one finding.
@@ -129,7 +131,13 @@ fn program(app: &App) -> Finding {
     }
 }
 
+#[cfg(not(feature = "gpu"))]
+fn gpus() -> Vec<Finding> {
+    vec![finding("GPU", State::Note, crate::gpu::WITHOUT, crate::gpu::BUILD)]
+}
+
 /// The GPUs, each with a test of its arithmetic.
+#[cfg(feature = "gpu")]
 fn gpus() -> Vec<Finding> {
     const WHAT: &str = "GPU";
     match hekaton_gpu::count() {
@@ -149,6 +157,7 @@ fn gpus() -> Vec<Finding> {
     }
 }
 
+#[cfg(feature = "gpu")]
 fn gpu(number: usize) -> Finding {
     let since = Instant::now();
     let tested = || -> Result<(String, u64), String> {

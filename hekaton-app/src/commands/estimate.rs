@@ -1,6 +1,7 @@
 //! `hekaton estimate`.
 
 use super::ceremony_estimate::CeremonyEstimate;
+#[cfg(feature = "gpu")]
 use super::gpu_estimate::GpuEstimate;
 use super::predict::PredictionInputs;
 use crate::app::App;
@@ -22,7 +23,12 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
     if let Some(path) = &command.prediction.calibrate {
         return super::calibrate::run(path, command.threads.threads, json);
     }
-    // Wrong files are refused before the two seconds of measuring.
+    // Wrong files, and what cannot be estimated, are refused before the two seconds of measuring.
+    #[cfg(not(feature = "gpu"))]
+    if command.gpu.is_some() {
+        let why = format!("--gpu: {}; {}", crate::gpu::WITHOUT, crate::gpu::BUILD);
+        return Err(Failure::new(exit::USAGE, why));
+    }
     let prediction = PredictionInputs::read(&command.prediction)?;
     let input = command.file.as_deref().map(exit::input).transpose()?;
     let (name, circuit, parameters) = app.choose(&command.circuit, input.as_ref())?;
@@ -59,6 +65,7 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
     let mut object = object(&found, &name, workers);
     object["parameters"] = json!(parameters);
     let mut text = table(&found, &format!("{name} {}", json!(parameters)), workers);
+    #[cfg(feature = "gpu")]
     if let Some(memory) = command.gpu {
         let gpu = GpuEstimate::new(&found.types, memory);
         object["gpu"] = gpu.object();

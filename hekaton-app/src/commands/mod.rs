@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;
 pub(crate) mod family;
+#[cfg(feature = "gpu")]
 mod gpu_estimate;
 pub(crate) mod hash;
 pub(crate) mod inspect;
