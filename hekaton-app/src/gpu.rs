@@ -17,7 +17,7 @@ const ENOUGH: u64 = 1 << 25;
 
 /// The reason that there are no GPUs, and how to get a program with them.
 #[cfg(not(feature = "gpu"))]
-pub(crate) const WITHOUT: &str = "this program was built without GPUs";
+pub(crate) const WITHOUT: &str = "this program was built without support for GPUs";
 #[cfg(not(feature = "gpu"))]
 pub(crate) const BUILD: &str = "to use GPUs: cargo build --release --features hekaton-app/gpu";
 
@@ -67,19 +67,24 @@ pub(crate) fn check(command: &Prove) -> Result<(), Failure> {
     }
 }
 
-/// The provers without GPUs. Reports it if a program with GPUs would use them.
+/// Returns provers on cores only; reports it, once on each node, if a program with support for GPUs would use some.
 #[cfg(not(feature = "gpu"))]
 pub(crate) fn open(
     command: &Prove,
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     provers: usize,
-    _: Option<usize>,
+    on_node: Option<usize>,
     report: &dyn Fn(String),
 ) -> Result<Provers, Failure> {
     let has_driver = std::path::Path::new("/proc/driver/nvidia/version").exists();
-    if command.gpu == Gpus::Auto && has_driver && constraints(circuit, &keys.keys) >= ENOUGH {
-        report(format!("{WITHOUT}, so the cores prove all; {BUILD}"));
+    let is_first = on_node.is_none_or(|rank| rank == 0);
+    if command.gpu == Gpus::Auto
+        && is_first
+        && has_driver
+        && constraints(circuit, &keys.keys) >= ENOUGH
+    {
+        report(format!("{WITHOUT}, so only the cores prove; {BUILD}"));
     }
     Ok(Provers::on_cores(provers))
 }

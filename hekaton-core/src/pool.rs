@@ -141,6 +141,27 @@ mod tests {
         LocalEngine::new(NonZeroUsize::new(threads)).unwrap()
     }
 
+    /// Results are in the order of the values, also within a task of the same pool, and a panic reaches the caller.
+    #[test]
+    fn values_are_mapped_in_order() {
+        for threads in [1, 2, 8] {
+            let engine = engine(threads);
+            let names = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
+            let lengths = engine.map(names(300), |name| {
+                let inner = engine.map(names(3), |other| name.clone() + &other);
+                (inner.concat(), inner.len())
+            });
+            for (i, (text, len)) in lengths.into_iter().enumerate() {
+                assert_eq!((text, len), (format!("{i}0{i}1{i}2"), 3));
+            }
+            assert!(engine.map(Vec::<String>::new(), |name| name).is_empty());
+            let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                engine.map(names(20), |name| assert_ne!(name, "13"))
+            }));
+            assert!(panics.is_err());
+        }
+    }
+
     /// The queue deals each job once, and the answers are in order; also run under ThreadSanitizer.
     #[test]
     fn each_job_is_done_once() {

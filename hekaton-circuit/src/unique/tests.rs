@@ -215,7 +215,7 @@ fn compare<F: PrimeField>(random: &mut Random, systems: usize) -> [usize; 4] {
     counts
 }
 
-/// As many bits as the characteristic may all be 1 where their sum is 0: five of them in a field of five elements.
+/// Bits whose sum is 0 may all be 1 if there are as many as the characteristic: five in a field of five elements.
 #[test]
 fn sums_of_bits_may_reach_the_characteristic() {
     let (one, y) = (F5::from(1), 6);

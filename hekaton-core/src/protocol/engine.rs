@@ -114,7 +114,7 @@ pub trait Engine: sealed::Sealed {
         done: Done<'_, Commitment>,
     ) -> Result<Vec<Commitment>, ProveError>;
 
-    /// Likewise the prove round.
+    /// Runs the prove round in the same way.
     ///
     /// # Errors
     /// As for [`Self::commit_round`].

@@ -223,8 +223,7 @@ fn up_beside_a_leaf() -> Step {
     Step::Up { sibling: [1; 32] }
 }
 
-/// Whatever the prover chooses in a step, all else follows, but for the inverse of each side that is nothing, which changes
-/// nothing.
+/// Whatever the prover chooses in a step, all else follows, except the inverse of each empty side, which changes nothing.
 fn follows(report: &CheckReport, run: &Run) {
     for found in &report.unique {
         let InstanceVerdicts { instance, private_inputs, verdicts, .. } = found;
