@@ -40,13 +40,15 @@ impl Provers {
     }
 }
 
-/// Refuses GPUs by number.
+/// Refuses options that ask for GPUs.
 #[cfg(not(feature = "gpu"))]
 pub(crate) fn check(command: &Prove) -> Result<(), Failure> {
-    match command.gpu {
-        Gpus::These(_) => Err(Failure::new(exit::USAGE, format!("--gpu: {WITHOUT}; {BUILD}"))),
-        Gpus::Auto | Gpus::Off => Ok(()),
-    }
+    let option = match (&command.gpu, command.gpu_memory) {
+        (Gpus::These(_), _) => "--gpu",
+        (_, Some(_)) => "--gpu-memory",
+        (Gpus::Auto | Gpus::Off, None) => return Ok(()),
+    };
+    Err(Failure::new(exit::USAGE, format!("{option}: {WITHOUT}; {BUILD}")))
 }
 
 /// Refuses GPUs that this machine does not have, before anything is written. Ranks know only when they have a place.
