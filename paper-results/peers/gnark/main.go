@@ -19,6 +19,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc"
 	"github.com/consensys/gnark/backend/groth16"
+	"github.com/consensys/gnark/backend/witness"
 	"github.com/consensys/gnark/constraint"
 	"github.com/consensys/gnark/frontend"
 	"github.com/consensys/gnark/frontend/cs/r1cs"
@@ -111,14 +112,19 @@ func longMessage(blocks int) (frontend.Circuit, frontend.Circuit) {
 	return &circuit{Message: make([]uints.U8, len(message))}, assigned
 }
 
-func measure(work workload, items, cores, repetitions int, directory string) (map[string]any, error) {
+// compile returns the constraint system of a workload, and a function that makes its witness.
+func compile(work workload, items int) (constraint.ConstraintSystem, func() (witness.Witness, error), error) {
 	shape, assigned := work.circuit(items)
 	field := ecc.BLS12_381.ScalarField()
 	compiled, err := frontend.Compile(field, r1cs.NewBuilder, shape)
-	if err != nil {
-		return nil, err
-	}
-	proving, verifying, err := keysOf(compiled, fmt.Sprintf("%d-%s", items, work.name), directory)
+	return compiled, func() (witness.Witness, error) { return frontend.NewWitness(assigned, field) }, err
+}
+
+// measure proves a constraint system, and returns the medians.
+func measure(
+	compiled constraint.ConstraintSystem, values func() (witness.Witness, error), name string, repetitions int, directory string,
+) (map[string]any, error) {
+	proving, verifying, err := keysOf(compiled, name, directory)
 	if err != nil {
 		return nil, err
 	}
@@ -131,11 +137,11 @@ func measure(work workload, items, cores, repetitions int, directory string) (ma
 		if err != nil {
 			return nil, err
 		}
-		witness, err := frontend.NewWitness(assigned, field)
+		filled, err := values()
 		if err != nil {
 			return nil, err
 		}
-		proof, err := groth16.Prove(compiled, proving, witness)
+		proof, err := groth16.Prove(compiled, proving, filled)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +151,7 @@ func measure(work workload, items, cores, repetitions int, directory string) (ma
 		}
 		seconds = append(seconds, time.Since(start).Seconds())
 		cpuSeconds = append(cpuSeconds, (after - before).Seconds())
-		public, err := witness.Public()
+		public, err := filled.Public()
 		if err != nil {
 			return nil, err
 		}
@@ -153,13 +159,46 @@ func measure(work workload, items, cores, repetitions int, directory string) (ma
 			return nil, fmt.Errorf("the proof was not accepted: %w", err)
 		}
 	}
-	wall, cpu := median(seconds), median(cpuSeconds)
 	return map[string]any{
-		work.name: items, "cores": cores, "repetitions": repetitions,
-		"constraints": compiled.GetNbConstraints(), "seconds": wall, "cpu_seconds": cpu,
-		work.name + "_per_core_second": float64(items) / wall / float64(cores),
-		work.name + "_per_cpu_second":  float64(items) / cpu,
+		"repetitions": repetitions, "constraints": compiled.GetNbConstraints(),
+		"seconds": median(seconds), "cpu_seconds": median(cpuSeconds),
 	}, nil
+}
+
+// proveWorkload measures a workload of gnark's own circuits.
+func proveWorkload(work workload, items, cores, repetitions int, directory string) (map[string]any, error) {
+	compiled, values, err := compile(work, items)
+	if err != nil {
+		return nil, err
+	}
+	found, err := measure(compiled, values, fmt.Sprintf("%d-%s", items, work.name), repetitions, directory)
+	if err != nil {
+		return nil, err
+	}
+	found[work.name], found["cores"] = items, cores
+	found[work.name+"_per_core_second"] = float64(items) / found["seconds"].(float64) / float64(cores)
+	found[work.name+"_per_cpu_second"] = float64(items) / found["cpu_seconds"].(float64)
+	return found, nil
+}
+
+// proveImported measures an R1CS that was compiled elsewhere.
+func proveImported(r1csPath, wtnsPath string, cores, repetitions int, directory string) (map[string]any, error) {
+	compiled, filled, err := imported(r1csPath, wtnsPath)
+	if err != nil {
+		return nil, err
+	}
+	values := func() (witness.Witness, error) { return filled, nil }
+	source, err := os.ReadFile(r1csPath)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("%x-imported", sha256.Sum256(source))
+	found, err := measure(compiled, values, name, repetitions, directory)
+	if err != nil {
+		return nil, err
+	}
+	found["cores"] = cores
+	return found, nil
 }
 
 func main() {
@@ -167,6 +206,8 @@ func main() {
 	name := flag.String("workload", "blocks", "blocks of one message, or "+names())
 	items := flag.Int("items", 0, "values, accesses or messages of another workload")
 	cores := flag.Int("cores", 1, "threads")
+	r1csPath := flag.String("r1cs", "", "instead of a workload, an R1CS as circom writes it")
+	wtnsPath := flag.String("wtns", "", "its witness")
 	repetitions := flag.Int("repetitions", 3, "proofs, of which the median counts")
 	directory := flag.String("keys", ".", "where keys are kept between runs")
 	flag.Parse()
@@ -174,14 +215,23 @@ func main() {
 	if *name == "blocks" {
 		*items = *blocks
 	}
+	if *r1csPath != "" {
+		known, *items = *wtnsPath != "", 1
+	}
 	if !known || *items < 1 || *cores < 1 || *repetitions < 1 {
 		fmt.Fprintln(os.Stderr, "error: the workload must be blocks or "+names()+
-			", and blocks or items, cores and repetitions at least 1")
+			", and blocks or items, cores and repetitions at least 1; --r1cs needs --wtns")
 		os.Exit(2)
 	}
 	logger.Disable()
 	runtime.GOMAXPROCS(*cores)
-	found, err := measure(work, *items, *cores, *repetitions, *directory)
+	prove := func() (map[string]any, error) { return proveWorkload(work, *items, *cores, *repetitions, *directory) }
+	if *r1csPath != "" {
+		prove = func() (map[string]any, error) {
+			return proveImported(*r1csPath, *wtnsPath, *cores, *repetitions, *directory)
+		}
+	}
+	found, err := prove()
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(found)
 	}

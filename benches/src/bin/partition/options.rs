@@ -48,12 +48,12 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) zkey: Option<PathBuf>,
     /// The program of `paper-results/peers/gnark`.
-    #[arg(long, requires = "blocks")]
+    #[arg(long)]
     pub(crate) gnark: Option<PathBuf>,
     /// The folder in which that program keeps its keys; the first run takes minutes.
     #[arg(long, default_value = ".")]
     pub(crate) gnark_keys: PathBuf,
-    /// The number of SHA-256 blocks in the circuit, for a comparison with gnark.
+    /// The number of SHA-256 blocks in the circuit, to compare them with gnark's own circuit, too.
     #[arg(long)]
     pub(crate) blocks: Option<u32>,
 }

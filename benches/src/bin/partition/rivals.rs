@@ -22,6 +22,7 @@ pub(crate) struct WholeRun<'a> {
 impl WholeRun<'_> {
     pub(crate) fn against_all(&self, ours: &mut dyn FnMut()) -> Result<(), Error> {
         self.gnark()?;
+        self.gnark_blocks()?;
         self.legogroth16()?;
         self.snarkjs(ours)
     }
@@ -36,29 +37,47 @@ impl WholeRun<'_> {
         let on_threads = |threads: usize| {
             let mut command = Command::new(program);
             command.arg(self.source).arg(self.witness).arg(threads.to_string()).arg(&repetitions);
-            let found = json_of(&mut command)?;
-            let time = |name| Ok::<_, Error>(Duration::from_secs_f64(number(&found, name)?));
-            Ok::<_, Error>(Times { wall: time("seconds")?, cpu: time("cpu_seconds")? })
+            times_of(&json_of(&mut command)?)
         };
         const RIVAL: &str = "legogroth16 0.18";
-        let theirs = on_threads(self.options.threads.get())?;
+        self.against(RIVAL, on_threads(self.options.threads.get())?);
+        self.worker.against(self.options, RIVAL, self.line.size, on_threads(1)?);
+        Ok(())
+    }
+
+    /// Prints both times of a rival that proved the same R1CS.
+    fn against(&self, rival: &str, theirs: Times) {
         for (unit, ours, theirs) in
             [("s", self.ours.wall, theirs.wall), ("CPU s", self.ours.cpu, theirs.cpu)]
         {
             let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());
-            Line { rival: RIVAL, ours, theirs, unit, ..self.line }.print(self.options.run.json);
+            Line { rival, ours, theirs, unit, ..self.line }.print(self.options.run.json);
         }
-        self.worker.against(self.options, RIVAL, self.line.size, on_threads(1)?);
+    }
+
+    /// gnark's Groth16 on the same R1CS.
+    fn gnark(&self) -> Result<(), Error> {
+        let options = self.options;
+        let Some(program) = &options.gnark else {
+            eprintln!("skipped: gnark, without --gnark");
+            return Ok(());
+        };
+        let mut command = Command::new(program);
+        command.arg("--r1cs").arg(self.source).arg("--wtns").arg(self.witness);
+        command.args(["--cores", &options.threads.to_string()]);
+        command.args(["--repetitions", &options.run.repetitions.to_string(), "--keys"]);
+        let found = json_of(command.arg(&options.gnark_keys))?;
+        self.against("gnark 0.16, the same R1CS", times_of(&found)?);
         Ok(())
     }
 
     /// SHA-256 blocks per second of CPU time, and per second, against gnark's own circuit for as
     /// many blocks as its keys are quickly made for. Its constraints are others, with look-ups.
-    fn gnark(&self) -> Result<(), Error> {
+    fn gnark_blocks(&self) -> Result<(), Error> {
         const BLOCKS: &str = "8";
         let options = self.options;
         let (Some(program), Some(blocks)) = (&options.gnark, options.blocks) else {
-            eprintln!("skipped: gnark, without --gnark and --blocks");
+            eprintln!("skipped: gnark's own circuit, without --gnark and --blocks");
             return Ok(());
         };
         let mut command = Command::new(program);
@@ -101,6 +120,12 @@ impl WholeRun<'_> {
             .print(options.run.json);
         Ok(())
     }
+}
+
+/// The times in what a rival printed.
+fn times_of(found: &serde_json::Value) -> Result<Times, Error> {
+    let time = |name| Ok::<_, Error>(Duration::from_secs_f64(number(found, name)?));
+    Ok(Times { wall: time("seconds")?, cpu: time("cpu_seconds")? })
 }
 
 /// The line of JSON that a program prints.
