@@ -23,6 +23,7 @@ fn constants(platform: &Value, load: &Value) -> Constants {
     let of = |key: &str| number(&platform[key]);
     let values = [
         (C::AggregateProof, of("agg")),
+        (C::AggregateRound, of("agg_round")),
         (C::DecodeG1Checked, of("g1")),
         (C::DecodeG2Checked, of("g2")),
         (C::DecodeG1Unchecked, 0.27 * of("g1")),
@@ -31,7 +32,6 @@ fn constants(platform: &Value, load: &Value) -> Constants {
         (C::MembershipG2Batched, 0.0),
         (C::CommitFixed, of("commit0")),
         (C::CommitWire, of("wire")),
-        (C::FinishSix, of("finish6")),
         (C::HashByte, of("hash")),
         (C::FullNodeRate, of("full_node")),
         (C::EncodeJob, 5e-6),

@@ -39,6 +39,8 @@ macro_rules! constants {
 constants! {
     /// The aggregation of one proof, with many proofs.
     AggregateProof = "aggregate_proof_seconds", version 1;
+    /// A round of the GIPA, however short the vectors are.
+    AggregateRound = "aggregate_round_seconds", version 1;
     /// Decoding a compressed point of G1, subgroup check included.
     DecodeG1Checked = "decode_g1_checked_seconds", version 1;
     /// Decoding a compressed point of G2, subgroup check included.
@@ -55,8 +57,6 @@ constants! {
     CommitFixed = "commit_fixed_seconds", version 1;
     /// One more wire in a commitment.
     CommitWire = "commit_wire_seconds", version 1;
-    /// Six final exponentiations, those of a GIPA round.
-    FinishSix = "final_exponentiation_six_seconds", version 1;
     /// One byte of a digest.
     HashByte = "hash_byte_seconds", version 1;
     /// The rate of a core while all cores of its node work, over its rate alone.

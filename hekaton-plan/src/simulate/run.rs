@@ -34,8 +34,9 @@ const AGGREGATION_EFFICIENCY: f64 = 0.93;
 const FOLD_SHARE: f64 = 0.75;
 /// Phases of the aggregation that wait for all ranks, in addition to the GIPA rounds.
 const SYNCHRONOUS_PHASES: f64 = 6.0;
-/// Final exponentiations of an aggregation that do not depend on its size.
-const SINGLE_FINISHES: f64 = 30.0;
+/// The time of an aggregation's other phases and of the check of its result, whatever its size, in
+/// GIPA rounds of short vectors.
+pub(super) const OTHER_ROUNDS: f64 = 3.0;
 /// Resident bytes: of a process; per subcircuit; per wire of a subcircuit on rank 0 and on other ranks, and of
 /// its value on a rank that executed it; of a key's tables per element of the domain; of a prover per element,
 /// and apart from the elements. docs/guide/cluster.md has the same numbers.
@@ -325,31 +326,29 @@ impl<'a> Run<'a> {
         ]
     }
 
-    /// The aggregation: work that all cores share, phases in which rank 0 waits for all ranks, and the last GIPA
-    /// rounds, which it computes alone.
+    /// The aggregation: work that all cores share, phases in which rank 0 waits for all ranks, the last GIPA
+    /// rounds, which it computes alone, and what each round costs however short the vectors are.
     fn aggregate(&self, slowest: f64) -> f64 {
         let Self { cluster, times, .. } = self;
         let (ranks, provers) = (cluster.ranks(), cluster.provers_per_rank);
         let each = times.of(C::AggregateProof);
-        let finish = times.of(C::FinishSix);
         let padded = self.load.subcircuits.next_power_of_two();
         // A rank has blocks of `unit` proofs, four or more per rank.
         let unit = (padded / (4 * ranks).next_power_of_two()).max(1);
         let halvings = f64::from(unit.ilog2());
-        let alone = f64::from(padded.ilog2()) - halvings;
         let parts = self.design.groups(ranks) as f64;
         let leaders = self.design.fanout.map_or(0.0, |fanout| f64::from(fanout.get()));
         let hops = if leaders > 0.0 { 2.0 } else { 1.0 };
         let part = cluster.message + PRODUCTS * times.of(C::MillerProduct);
-        let wait = 2.0 * (cluster.latency + cluster.nap) * hops + (parts + leaders) * part + finish;
-        let shared = each * self.n / ((ranks * provers) as f64 * AGGREGATION_EFFICIENCY) * slowest;
+        let wait = 2.0 * (cluster.latency + cluster.nap) * hops + (parts + leaders) * part;
+        let shared =
+            each * padded as f64 / ((ranks * provers) as f64 * AGGREGATION_EFFICIENCY) * slowest;
         let threads = provers.min(cluster.cores_per_node) as f64;
         let top = (padded / unit) as f64 * each * FOLD_SHARE / threads;
         shared
             + (SYNCHRONOUS_PHASES + halvings) * wait
             + top
-            + alone * finish
-            + SINGLE_FINISHES * finish / 6.0
+            + (f64::from(padded.ilog2()) + OTHER_ROUNDS) * times.of(C::AggregateRound)
             + self.n * times.of(C::CollectProof)
     }
 }

@@ -68,8 +68,6 @@ pub(super) fn measure(pool: &LocalEngine, out: &mut Constants) {
     put(out, C::DecodeG2Unchecked, unchecked, "Group::on_curve_from_compressed of 64 points");
     put(out, C::MembershipG2Batched, batch, batched);
     let product = MillerLoop::new(&[G1Point::generator()], &[G2Point::generator()]);
-    let finish = per_call(8, || MillerLoop::finish_all([product; 6]));
-    put(out, C::FinishSix, finish, "MillerLoop::finish_all of six products");
     let bytes = product.to_bytes();
     let multiply = || MillerLoop::from_bytes(&bytes).map(|other| product.combine(&other));
     let how = "decoding a product of Miller loops and multiplying it";

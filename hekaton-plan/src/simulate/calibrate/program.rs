@@ -1,6 +1,7 @@
 //! Constants of the program: layout, execution, jobs, commitments, answers and aggregation.
 
 use super::super::constants::{Constant, Constants};
+use super::super::run::OTHER_ROUNDS;
 use super::clock::{Measurement, per_call, process, repeated, thread};
 use super::ladder::Ladder;
 use super::{CalibrateError, put};
@@ -335,9 +336,14 @@ fn aggregation(
     use Constant as C;
     let few = Keyed::new(MANY / 4, NARROW, 0, engine)?;
     let more = (narrow.ladder.subcircuits - few.ladder.subcircuits) as f64;
-    let aggregate = narrow.aggregation(engine)?.minus(few.aggregation(engine)?).per(more);
+    let of_few = few.aggregation(engine)?;
+    let each = narrow.aggregation(engine)?.minus(of_few).per(more);
     let how = "aggregation of 256 proofs less that of 64, per proof, on one thread";
-    put(out, C::AggregateProof, aggregate, how);
+    put(out, C::AggregateProof, each, how);
+    let proofs = few.ladder.subcircuits;
+    let rounds = f64::from(proofs.ilog2()) + OTHER_ROUNDS;
+    let how = "aggregation of 64 proofs less what grows with their number, per round";
+    put(out, C::AggregateRound, of_few.minus(each * proofs as f64).per(rounds), how);
     let collect = per_call(4, || aggregation_messages(4 * MANY)).per((4 * MANY) as f64);
     let how = "encoding and digest of a proof's part of the messages of phases A and B";
     put(out, C::CollectProof, collect, how);
