@@ -18,7 +18,7 @@ pub(crate) struct Measured {
     pub(crate) failed: usize,
     pub(crate) columns: BTreeMap<&'static str, Summary>,
     /// The columns of each repetition that counts.
-    each: BTreeMap<usize, BTreeMap<&'static str, f64>>,
+    pub(super) each: BTreeMap<usize, BTreeMap<&'static str, f64>>,
 }
 
 impl Measured {
