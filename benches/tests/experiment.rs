@@ -408,7 +408,7 @@ fn circuits_are_compared_and_projected() {
     let rows: Vec<&str> = projection.lines().skip(1).collect();
     assert_eq!(rows.len(), 2, "{projection}");
     for (row, cores) in rows.iter().zip(["32", "4096"]) {
-        let start = format!("fig9,fig9.c{cores}.fast.batch64,fast,{cores},64,64,10.0");
+        let start = format!("fig9,fig9.c{cores}.fast.batch64,fast,64,{cores},64,640,10.0");
         assert!(row.starts_with(&start), "{row}");
     }
     let asked = stage.calls("predict cores = 4096 ");

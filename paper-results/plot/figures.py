@@ -66,7 +66,7 @@ def panel(ax, experiment, column, points, results, paper, rows, colors):
     x = experiment["x"]
     ours(ax, experiment, column, points, colors)
     seen = {"model": model(ax, experiment, column, points, results.model)}
-    projected(ax, column, rows, colors)
+    projected(ax, x, column, rows, colors)
     reference(ax, paper.of(experiment["name"], column))
     if column == "constraints_per_core_second" and experiment["name"] == "fig7":
         seen["peers"] = peers(ax, column, results.peers)
@@ -174,21 +174,26 @@ def projected_curve(row, experiment):
     return row["variant"] or (found.group(1) if found else "")
 
 
-def projected(ax, column, rows, colors):
+def projected(ax, x, column, rows, colors):
     """What the model says of machines that are not there: one broken line per curve and number of cores."""
-    columns = {"seconds": lambda row: float(row["seconds"]),
-               "units_per_second": lambda row: float(row["units"]) / float(row["seconds"])}  # fmt: skip
+    columns = {"seconds": lambda row: float(row["seconds"]), "aggregate_s": lambda row: float(row["aggregate_s"]),
+               "units_per_second": lambda row: float(row["units"]) / float(row["seconds"]),
+               "constraints_per_core_second":
+                   lambda row: float(row["constraints"]) / float(row["cores"]) / float(row["seconds"])}  # fmt: skip
     if column not in columns:
         return
     named = set()
-    for j, count in enumerate(sorted({int(r["cores"]) for _, r in rows})):
+    # Over the cores, all of them are one line.
+    group = (lambda row: None) if x == "cores" else (lambda row: int(row["cores"]))
+    for j, count in enumerate(sorted({group(r) for _, r in rows})):
         for name in sorted({name for name, _ in rows}):
-            own = [r for which, r in rows if which == name and int(r["cores"]) == count]
+            own = [r for which, r in rows if which == name and group(r) == count]
             found = sorted((float(r["x"]), columns[column](r)) for r in own)
             if not found:
                 continue
             xs, ys = zip(*found)
-            label = None if count in named else f"model, {count:,} cores"
+            text = "model, more cores" if count is None else f"model, {count:,} cores"
+            label = None if count in named else text
             named.add(count)
             ax.plot(xs, ys, ["--", "-.", ":"][j % 3], lw=0.9, color=colors.get(name, GREY), alpha=0.75, label=label)
 

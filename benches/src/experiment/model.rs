@@ -182,14 +182,23 @@ fn projection(
                     .ok_or_else(|| Failure::new(FAILED, format!("{}: no prediction", point.id)))?;
                 let [seconds, low, high] = predicted.bands["seconds"];
                 eprintln!("{}: model {seconds:.2} s, from {low:.2} s to {high:.2} s", point.id);
-                // An unknown value is an empty field.
-                let shown = |value: Option<u64>| value.map_or_else(String::new, |v| v.to_string());
-                let x = shown(point.parameters.get(&experiment.x).copied());
-                let units = shown(point.units);
+                let counted = |name: &str| {
+                    let unknown = || Failure::new(FAILED, format!("{}: no {name}", point.id));
+                    answer[name].as_u64().ok_or_else(unknown)
+                };
+                let x = match point.parameters.get(&experiment.x) {
+                    Some(value) => *value,
+                    None if experiment.x == "cores" => point.cores as u64,
+                    None => counted(&experiment.x)?,
+                };
+                let numbers = [point.cores as u64, x, counted("constraints")?];
+                // Without units, the field is empty.
+                let units = point.units.map_or_else(String::new, |units| units.to_string());
                 let variant = point.variant.as_deref().map_or_else(String::new, str::to_owned);
-                let (name, cores) = (experiment.name.clone(), point.cores.to_string());
-                let mut row = vec![name, point.id.clone(), variant, cores, x, units];
-                row.extend([seconds, low, high].map(|seconds| format!("{seconds:.6}")));
+                let mut row = vec![experiment.name.clone(), point.id.clone(), variant, units];
+                row.extend(numbers.map(|number| number.to_string()));
+                let bands = PREDICTED.iter().flat_map(|(column, _)| predicted.bands[column]);
+                row.extend(bands.map(|seconds| format!("{seconds:.6}")));
                 row.push(environment.to_owned());
                 rows.push(row);
             }
@@ -203,18 +212,8 @@ fn projection(
             _ => Ok(()),
         };
     }
-    let head = [
-        "experiment",
-        "point",
-        "variant",
-        "cores",
-        "x",
-        "units",
-        "seconds",
-        "lo_s",
-        "hi_s",
-        "environment",
-    ];
+    let first = ["experiment", "point", "variant", "units", "cores", "x", "constraints"];
+    let head = first.into_iter().chain(head().skip(1));
     files::write_csv(&path, head, rows)
 }
 

@@ -60,6 +60,8 @@ pub(super) struct Variant {
 pub(super) struct Projection {
     pub(super) cores: Vec<usize>,
     pub(super) provers_per_rank: usize,
+    /// Other numbers of subcircuits than those of measured points.
+    pub(super) subcircuits: Option<Vec<u64>>,
     /// Parameters with other values than those of measured points.
     #[serde(default)]
     pub(super) parameters: BTreeMap<String, Setting>,

@@ -293,6 +293,9 @@ impl Experiment {
         changed.parameters.extend(projection.parameters.clone());
         changed.cores.clone_from(&projection.cores);
         changed.limits.clone_from(&projection.limits);
+        if projection.subcircuits.is_some() {
+            changed.subcircuits.clone_from(&projection.subcircuits);
+        }
         changed.provers_per_rank = Some(projection.provers_per_rank);
         self.points_of(scale, &changed)
     }
