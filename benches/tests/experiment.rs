@@ -16,6 +16,7 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const MINI: &str = r#"
 name = "mini"
 title = "A small experiment"
+shows = "A sentence."
 circuit = "chain"
 paper = ["fig8_aggregation.csv"]
 x = "subcircuits"
@@ -39,6 +40,7 @@ repetitions = 1
 const LACKING: &str = r#"
 name = "fig9"
 title = "An experiment to come"
+shows = "A sentence."
 requires-circuit = "later"
 paper = ["fig9_vkd.csv"]
 x = "batch"
@@ -51,6 +53,7 @@ claims = ["C7"]
 const VARIANTS: &str = r#"
 name = "fig9"
 title = "Two circuits"
+shows = "A sentence."
 circuit = "chain"
 paper = ["fig9_vkd.csv"]
 x = "batch"
@@ -180,7 +183,7 @@ fn an_unknown_key_is_refused_with_its_line_and_the_known_names() {
     stage.write("experiments/mini.toml", &MINI.replace("claims = []", "claims = []\nclaim = 1"));
     let (code, said) = stage.run(&["list"]);
     assert_eq!(code, 3, "{said}");
-    for part in ["mini.toml", "line 10", "`claim`", "`claims`", "`requires-circuit`"] {
+    for part in ["mini.toml", "line 11", "`claim`", "`claims`", "`requires-circuit`"] {
         assert!(said.contains(part), "{part}: {said}");
     }
 }

@@ -83,7 +83,8 @@ def panel(ax, experiment, column, points, results, paper, rows, colors):
     for note in notes:
         ax.plot([], [], " ", label=note)
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="best")
+        # Below the axes, where it covers no point.
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     else:
         ax.text(0.5, 0.5, "no point of the paper's text", transform=ax.transAxes, ha="center", color=GREY)
 

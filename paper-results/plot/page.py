@@ -31,7 +31,8 @@ def caption(experiment, results, paper):
     points = results.of(experiment)
     done, failed = sum(p["repetitions"] for p in points), sum(p["failed"] for p in points)
     noisy = sum(p["noisy"] for p in points if p["repetitions"])
-    parts = []
+    # Sets of earlier versions have no such sentence.
+    parts = [experiment["shows"]] if experiment.get("shows") else []
     if done:
         scales = ", ".join(sorted({p["scale"] for p in points}))
         parts.append(f"Ours: {processor(environment)}, scale {scales}; medians of {done} repetitions of "

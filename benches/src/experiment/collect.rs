@@ -52,7 +52,7 @@ pub(crate) fn collect(session: &Session) -> Result<(), Failure> {
     let experiments: Vec<Value> = (session.experiments.iter())
         .map(|e| {
             json!({
-                "name": e.name, "title": e.title, "x": e.x, "y": e.y, "series": e.series,
+                "name": e.name, "title": e.title, "shows": e.shows, "x": e.x, "y": e.y, "series": e.series,
                 "paper": e.paper, "claims": e.claims, "circuit": e.circuit(),
                 "skipped": plan.skipped.get(&e.name),
             })

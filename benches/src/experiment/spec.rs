@@ -19,6 +19,8 @@ pub(crate) const SCALES: [&str; 4] = ["tiny", "laptop", "node", "cluster"];
 pub(crate) struct Experiment {
     pub(crate) name: String,
     pub(crate) title: String,
+    /// What the figure shows, in one sentence.
+    pub(crate) shows: String,
     /// A circuit that the program has.
     circuit: Option<String>,
     /// A circuit that the program may have one day; without it, the experiment is skipped.
