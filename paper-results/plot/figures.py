@@ -84,7 +84,7 @@ def panel(ax, experiment, column, points, results, paper, rows, colors):
         ax.plot([], [], " ", label=note)
     if ax.get_legend_handles_labels()[0]:
         # Below the axes, where it covers no point.
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     else:
         ax.text(0.5, 0.5, "no point of the paper's text", transform=ax.transAxes, ha="center", color=GREY)
 
