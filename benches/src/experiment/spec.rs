@@ -19,7 +19,7 @@ pub(crate) const SCALES: [&str; 4] = ["tiny", "laptop", "node", "cluster"];
 pub(crate) struct Experiment {
     pub(crate) name: String,
     pub(crate) title: String,
-    /// What the figure shows, in one sentence.
+    /// The message of the figure, in one sentence.
     pub(crate) shows: String,
     /// A circuit that the program has.
     circuit: Option<String>,
