@@ -8,9 +8,9 @@ mod options;
 mod remote;
 mod service;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use hekaton_terminal::exit::{self, Failure};
-use hekaton_terminal::output;
+use hekaton_terminal::{manual, output};
 use options::{Command, Options};
 use std::process::ExitCode;
 
@@ -45,6 +45,7 @@ fn run(command: &Command, json: bool) -> Result<(), Failure> {
         }
         Command::Status(command) => files::status(command, json),
         Command::Receipt(command) => files::receipt(command, json),
+        Command::Manual(command) => manual::run(command, Options::command(), json),
     }
 }
 

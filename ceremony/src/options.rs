@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use hekaton_ceremony::Chain;
 use hekaton_terminal::exit::{self, Failure, OrFail};
+use hekaton_terminal::manual::Manual;
 use hekaton_terminal::options::{THREADS, Threads};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Print the receipt of a contributor, to be signed and published
     Receipt(Receipt),
+    #[command(flatten)]
+    Manual(Manual),
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ pub use shared::{NewKeys, key_digest, rows};
 use clap::{Args, Parser, Subcommand};
 use hekaton_plan::simulate::Design;
 use hekaton_terminal::exit;
+use hekaton_terminal::manual::Manual;
 use hekaton_terminal::options::{THREADS, Threads, size, threads};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -81,10 +82,8 @@ pub(crate) enum Command {
     /// Export verifiers of direct proofs, and proofs for them: also as contract and calldata for the EVM
     #[command(subcommand)]
     Export(Export),
-    /// Print completions for a shell
-    Completions(Completions),
-    /// Write the man pages into a directory
-    Man(Man),
+    #[command(flatten)]
+    Manual(Manual),
     /// Summarize the events of a run: phases, times, memory, slowest subcircuits
     Report(Report),
     /// Make keys jointly, so that nobody can forge proofs unless all who took part collude
@@ -503,22 +502,6 @@ pub(crate) struct Doctor {
     /// Directories that a run will use (keys, run directory), to check their file systems
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton completions bash > /etc/bash_completion.d/hekaton")]
-pub(crate) struct Completions {
-    /// The shell
-    pub(crate) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton man /usr/local/share/man/man1")]
-pub(crate) struct Man {
-    /// The directory; it must exist
-    pub(crate) directory: PathBuf,
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use crate::app::App;
 use crate::command_line::{command_line, for_parsing};
 use crate::commands::{
-    ceremony, check, circuits, doctor, estimate, export, hash, inspect, keys, manual, setup, verify,
+    ceremony, check, circuits, doctor, estimate, export, hash, inspect, keys, setup, verify,
 };
 use crate::options::{Command, Options};
 use crate::product;
 use crate::report;
 use clap::{ArgMatches, FromArgMatches, Subcommand};
 use hekaton_terminal::exit::{self, Failure};
-use hekaton_terminal::output;
+use hekaton_terminal::{manual, output};
 use std::process::ExitCode;
 
 /// A command of this process.
@@ -85,8 +85,7 @@ fn run_own(command: &Command, app: &App, json: bool) -> Result<(), Failure> {
         Command::Check(command) => check::run(command, app, json),
         Command::Hash(command) => hash::run(command, app, json),
         Command::Inspect(command) => inspect::run(command, app, json),
-        Command::Completions(command) => manual::completions(command.shell, app),
-        Command::Man(command) => manual::man(&command.directory, app, json),
+        Command::Manual(command) => manual::run(command, command_line(app), json),
         Command::Keys(command) => keys::run(command, app, json),
         Command::Export(command) => export::run(command, app, json),
         Command::Ceremony(command) => ceremony::run(command, app, json),

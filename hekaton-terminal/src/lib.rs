@@ -4,6 +4,7 @@
 pub mod ceremony;
 pub mod exit;
 pub mod installation;
+pub mod manual;
 pub mod options;
 pub mod output;
 pub mod progress;

@@ -11,6 +11,8 @@
 mod gate;
 #[cfg(feature = "server")]
 mod limits;
+#[cfg(feature = "manual")]
+pub mod manual;
 #[cfg(feature = "server")]
 mod pace;
 mod problem;

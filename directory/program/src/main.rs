@@ -13,9 +13,9 @@ mod proving;
 mod serve;
 mod source;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use hekaton_terminal::exit::{self, Failure};
-use hekaton_terminal::output;
+use hekaton_terminal::{manual, output};
 use options::{Directory, Options};
 use std::process::ExitCode;
 
@@ -47,5 +47,6 @@ fn run(command: &Directory, json: bool) -> Result<(), Failure> {
         Directory::Check(command) => manage::check(command, json),
         Directory::Prune(command) => manage::prune(command, json),
         Directory::Erase(command) => manage::erase(command, json),
+        Directory::Manual(command) => manual::run(command, Options::command(), json),
     }
 }

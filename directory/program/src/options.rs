@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hekaton_directory_server::Mode;
 use hekaton_terminal::exit;
+use hekaton_terminal::manual::Manual;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,6 +73,8 @@ pub(crate) enum Directory {
     Prune(DirectoryPrune),
     /// Erase a value; its digest stays
     Erase(DirectoryErase),
+    #[command(flatten)]
+    Manual(Manual),
 }
 
 #[derive(Debug, Args)]

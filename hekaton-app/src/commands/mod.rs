@@ -18,7 +18,6 @@ mod gpu_estimate;
 pub(crate) mod hash;
 pub(crate) mod inspect;
 pub(crate) mod keys;
-pub(crate) mod manual;
 pub(crate) mod predict;
 pub(crate) mod prove;
 #[cfg(feature = "mpi")]

@@ -4,7 +4,7 @@ mod files;
 mod output;
 mod records;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use files::{Check, Push, check, push, read};
 use hekaton_intake::Jobs;
 use hekaton_intake::canonical::Options;
@@ -16,6 +16,7 @@ use hekaton_intake::stand_in::{Block, ForkName, StandIn};
 use hekaton_intake::store::{StoreError, WitnessStore};
 use hekaton_intake::submitter::JobSubmitter;
 use hekaton_orchestrator_client::Client;
+use hekaton_service::manual::Manual;
 use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note, on_stop, print};
 use output::{bad_file, runtime, secret, show};
 use records::{List, OfBlock, block_hash};
@@ -66,6 +67,8 @@ enum Command {
     StandIn(Make),
     /// Start a node that answers every request with a synthetic block
     StandInNode(MakeNode),
+    #[command(flatten)]
+    Manual(Manual),
 }
 
 #[derive(Args)]
@@ -211,6 +214,9 @@ fn main() -> ExitCode {
         Command::Resubmit(arguments) => records::resubmit(&arguments, json),
         Command::StandIn(arguments) => make(&arguments, json),
         Command::StandInNode(arguments) => make_node(&arguments, json),
+        Command::Manual(manual) => {
+            manual.run(Arguments::command()).and_then(|text| print(json, &text, &text))
+        }
     };
     finish(done.map(|()| 0))
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
+use hekaton_service::manual::Manual;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -54,6 +55,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Print the digest of a token, for the settings; reads the token from standard input
     TokenDigest,
+    #[command(flatten)]
+    Manual(Manual),
     /// Start a program that is killed with the process that starts it (used by the orchestrator itself)
     #[command(hide = true)]
     Exec(Exec),

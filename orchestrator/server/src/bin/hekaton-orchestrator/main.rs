@@ -12,7 +12,7 @@ use arguments::{
     Arguments, ChainCommand, Check, Command, Exec, Fetch, Proofs, Serve, Status, ToService, Work,
     WorkflowCommand,
 };
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use dead::{requeue, skip};
 use hekaton_orchestrator::backend::Helper;
 use hekaton_orchestrator::history::{Liveness, Violation};
@@ -23,6 +23,7 @@ use hekaton_orchestrator::http::{
 use hekaton_orchestrator::record::{JobState, Order};
 use hekaton_orchestrator::service::{BLOBS, RECORDS, open_records};
 use hekaton_orchestrator::{Blobs, Client, Clock, Digest, Workflow};
+use hekaton_service::manual::Manual;
 use hekaton_service::program::{Failure, exit, failure, finish, has_colors, print, say};
 use output::{client, missing, show, text_of};
 use serve::{serve, settings};
@@ -96,12 +97,8 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
         }
         Command::Check(Check { data, patience }) => check(&data, patience, json),
         Command::TokenDigest => token_digest(),
-        Command::Exec(Exec { parent, memory, program }) => {
-            let error = Helper::become_program(parent, memory, &program);
-            let name = program.first().map_or("exec".into(), |name| name.display().to_string());
-            // 127 is what shells return for a program that cannot be run.
-            Err(failure(127, format!("{name}: {error}")))
-        }
+        Command::Manual(command) => manual(&command, json),
+        Command::Exec(command) => Err(become_program(&command)),
     }
 }
 
@@ -193,6 +190,21 @@ fn proofs(arguments: &Proofs, json: bool) -> Result<u8, Failure> {
         }
         from = page.next;
     }
+}
+
+/// Starts a program that replaces this one; returns why that failed.
+fn become_program(Exec { parent, memory, program }: &Exec) -> Failure {
+    let error = Helper::become_program(*parent, *memory, program);
+    let name = program.first().map_or("exec".into(), |name| name.display().to_string());
+    // 127 is what shells return for a program that cannot be run.
+    failure(127, format!("{name}: {error}"))
+}
+
+/// Prints completions, or writes the man pages.
+fn manual(command: &Manual, json: bool) -> Result<u8, Failure> {
+    let text = command.run(Arguments::command())?;
+    print(json, &text, &text)?;
+    Ok(0)
 }
 
 /// Prints the digest of the token on standard input.
