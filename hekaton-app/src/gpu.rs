@@ -18,8 +18,11 @@ const ENOUGH: u64 = 1 << 25;
 /// The reason that there are no GPUs, and how to get a program with them.
 #[cfg(not(feature = "gpu"))]
 pub(crate) const WITHOUT: &str = "this program was built without support for GPUs";
-#[cfg(not(feature = "gpu"))]
+#[cfg(all(not(feature = "gpu"), not(target_env = "musl")))]
 pub(crate) const BUILD: &str = "to use GPUs: cargo build --release --features hekaton-app/gpu";
+// In the programs of a release.
+#[cfg(all(not(feature = "gpu"), target_env = "musl"))]
+pub(crate) const BUILD: &str = "to use GPUs: compile from source for glibc, because static programs cannot load NVIDIA's driver";
 
 /// The provers of a process, and its GPUs.
 pub(crate) struct Provers {
