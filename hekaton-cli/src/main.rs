@@ -7,6 +7,11 @@ use hekaton_standard::{Chain, Merkle};
 use hekaton_witness::StateWitness;
 use std::process::ExitCode;
 
+/// Faster than the allocator of musl, which static programs would use (Cargo.toml).
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     App::new("hekaton")
         .circuit::<Merkle>()
