@@ -8,7 +8,8 @@ use crate::imported;
 use crate::imports;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{LocalEngine, ProverKeys};
-use hekaton_plan::{MemoryPlan, TypeSize, type_sizes};
+use hekaton_mpi::launch::Launch;
+use hekaton_plan::{MemoryPlan, ProcessParts, TypeSize, type_sizes};
 #[cfg(feature = "mpi")]
 use hekaton_storage::KeyStoreError;
 use hekaton_storage::{FamilyStore, KeyCheckReport, KeyStore, Manifest, TypeEntry};
@@ -58,7 +59,7 @@ impl OpenedKeys {
         limit: Option<u64>,
         input: Option<&InputFile>,
     ) -> Result<Self, Failure> {
-        Self::with(threads, limit, |engine| match input {
+        Self::with(threads, limit, false, |engine| match input {
             // Without an input, only a key store will do: the number of subcircuits follows from the input.
             Some(input) if FamilyStore::is_one(path) => {
                 let family = OpenedFamily::open(path)?;
@@ -77,13 +78,15 @@ impl OpenedKeys {
         })
     }
 
-    /// Opens keys with `open`, and plans the memory of a run on this number of threads with them, within `limit` bytes.
+    /// Opens keys with `open`, and plans the memory of a run on this number of threads with them, within `limit` bytes;
+    /// `machine` if the run is that of a program.
     ///
     /// # Errors
     /// Fails if `open` does, if the keys are damaged, or if the limit is too small.
     pub fn with(
         threads: Option<NonZeroUsize>,
         limit: Option<u64>,
+        machine: bool,
         open: impl FnOnce(&LocalEngine) -> Result<Parts, Failure>,
     ) -> Result<Self, Failure> {
         let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
@@ -93,7 +96,8 @@ impl OpenedKeys {
         if manifest.circuit == imported::NAME {
             sizes = sizes.into_iter().map(TypeSize::imported).collect();
         }
-        let plan = MemoryPlan::new(&sizes, engine.threads(), limit)
+        let process = ProcessParts { mpi: Launch::of_environment().announced() > 1, machine };
+        let plan = MemoryPlan::new(&sizes, engine.threads(), process, limit)
             .map_err(crate::hints::not_enough_memory)?;
         // Mapped keys count against the limit of a job until their pages are dropped.
         if plan.release {

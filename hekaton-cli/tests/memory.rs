@@ -102,7 +102,8 @@ fn shapes() -> Vec<Shape> {
     }
     let mut types = Shape::new("types", "2^11", 1);
     let mut x = types.wire(Fr::from(3u64));
-    for i in 0..30_000u32 {
+    // Enough types for what stays of each key to count.
+    for i in 0..120_000u32 {
         x = types.product(vec![(x, 1)], vec![(x, u64::from(i)), (0, 1)]);
     }
     vec![many_rows, many_wires, public, types]

@@ -6,7 +6,7 @@
 //! subcircuits.
 
 use crate::calibration::{Calibration, Units, long_scalars};
-use crate::memory::{Columns, MemoryPlan, NotEnoughMemory, TypeSize};
+use crate::memory::{Columns, MemoryPlan, NotEnoughMemory, ProcessParts, TypeSize};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, MsmWork, Scalars};
 use hekaton_circuit::prover::{Matrices, Wiring};
@@ -152,7 +152,8 @@ pub fn estimate(
         .map(|(index, kind)| sample.estimate(index, kind))
         .collect::<Result<_, _>>()?;
     let sizes: Vec<TypeSize> = types.iter().map(|t| t.size.clone()).collect();
-    let memory = MemoryPlan::new(&sizes, workers.threads, memory_limit)?;
+    let process = ProcessParts { mpi: workers.ranks > 1, machine: false };
+    let memory = MemoryPlan::new(&sizes, workers.threads, process, memory_limit)?;
     let n = wiring.instances();
     let padded = n.next_power_of_two();
     let key_bytes = sizes.iter().map(|s| s.key_bytes).sum::<u64>() + aggregation_key_bytes(n);

@@ -11,4 +11,6 @@ pub mod simulate;
 pub use calibration::Calibration;
 pub use cuts::{CutCost, CutType, cut_cost};
 pub use estimate::{Estimate, EstimateError, TypeEstimate, Workers, estimate};
-pub use memory::{Columns, MemoryPlan, NotEnoughMemory, TypeSize, prover_bytes, type_sizes};
+pub use memory::{
+    Columns, MemoryPlan, NotEnoughMemory, ProcessParts, TypeSize, prover_bytes, type_sizes,
+};

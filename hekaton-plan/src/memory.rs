@@ -31,6 +31,12 @@ const MATCH_ENTRY: u64 = 24;
 const MATCH_ROW: u64 = 300;
 /// Bytes of the program, stacks and allocator.
 const PROCESS: u64 = 24 << 20;
+/// Bytes of MPI on a rank: its libraries, and the buffers that it shares with other ranks of its node.
+const MPI: u64 = 16 << 20;
+/// Bytes of a run of the machine, and in addition per element of the largest domain: the program, its
+/// run and its tables. Measured with 2^13 and 2^15 rows.
+const MACHINE: u64 = 10 << 20;
+const MACHINE_ROW: u64 = 450;
 /// Bytes per slot of each subcircuit: value, address, multiplicity, and the entries of the layout.
 const SLOT: u64 = 160;
 /// The same for imported circuits, which also keep a wire, its role and a public name for each slot.
@@ -237,6 +243,23 @@ pub struct NotEnoughMemory {
     pub smallest: u64,
 }
 
+/// The parts of a process that take memory in addition to its keys and provers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessParts {
+    /// `true` on one of many ranks, where MPI has buffers.
+    pub mpi: bool,
+    /// `true` if the process runs a program of the machine.
+    pub machine: bool,
+}
+
+impl ProcessParts {
+    fn bytes(self, types: &[TypeSize]) -> u64 {
+        let domain = types.iter().map(|t| t.domain).fold(0, u64::max);
+        let machine = MACHINE.saturating_add(MACHINE_ROW.saturating_mul(domain));
+        PROCESS + u64::from(self.mpi) * MPI + u64::from(self.machine) * machine
+    }
+}
+
 impl MemoryPlan {
     /// Plans up to `threads` provers, within `limit` bytes of resident memory if there is a limit.
     ///
@@ -245,30 +268,32 @@ impl MemoryPlan {
     pub fn new(
         types: &[TypeSize],
         threads: usize,
+        process: ProcessParts,
         limit: Option<u64>,
     ) -> Result<Self, NotEnoughMemory> {
         let most = threads.max(1);
-        let plan =
-            |provers, release| Self { provers, release, peak: peak(types, provers, release) };
+        let peak = |provers, release| {
+            process.bytes(types).saturating_add(keys_and_provers(types, provers, release))
+        };
+        let plan = |provers, release| Self { provers, release, peak: peak(provers, release) };
         let Some(limit) = limit else { return Ok(plan(most, false)) };
         // Reading keys again costs less than one prover less does, so dropping is tried first.
         let plans =
             (1..=most).rev().flat_map(|provers| [plan(provers, false), plan(provers, true)]);
         let fits = |plan: &Self| plan.peak <= limit;
-        let smallest = peak(types, 1, true);
+        let smallest = peak(1, true);
         plans.into_iter().find(fits).ok_or(NotEnoughMemory { limit, smallest })
     }
 }
 
-/// The resident memory of a run at its peak, in bytes.
-fn peak(types: &[TypeSize], most_provers: usize, release: bool) -> u64 {
+/// The resident memory of keys, provers and what is kept for subcircuits at its peak, in bytes.
+fn keys_and_provers(types: &[TypeSize], most_provers: usize, release: bool) -> u64 {
     let sum = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).fold(0, u64::saturating_add);
     let most = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).fold(0, u64::max);
     // Largest subcircuits come first, so at some time all provers work on the largest type.
     let provers = (most_provers as u64).min(sum(&|t| t.instances).max(1));
     let keys = if release { provers * most(&|t| t.largest_part) } else { sum(&|t| t.key_bytes) };
-    PROCESS
-        .saturating_add(keys)
+    keys
         // The tables stay for the whole run, since all provers of a type share them.
         .saturating_add(sum(&|t| TABLES * t.domain))
         // Keys are compared with the code before anything is proven.
@@ -313,9 +338,11 @@ mod tests {
         assert_eq!(at(200 * domain), 125 * 200 * domain);
     }
 
-    #[test]
-    fn plans_keep_to_their_limit() {
-        let size = |name: &str, domain: u64, instances: u64| TypeSize {
+    /// A process on one machine, without programs.
+    const CORES: ProcessParts = ProcessParts { mpi: false, machine: false };
+
+    fn size(name: &str, domain: u64, instances: u64) -> TypeSize {
+        TypeSize {
             name: name.into(),
             constraints: domain,
             variables: domain,
@@ -326,14 +353,29 @@ mod tests {
             key_bytes: 450 * domain,
             largest_part: 100 * domain,
             kept_bytes: SLOT * 4,
-        };
+        }
+    }
+
+    /// MPI and the machine count where they are.
+    #[test]
+    fn parts_of_processes_count() {
+        let types = [size("large", 1 << 15, 2), size("small", 1 << 12, 5)];
+        let peak = |process| MemoryPlan::new(&types, 2, process, None).unwrap().peak;
+        let (rank, machine) =
+            (ProcessParts { mpi: true, ..CORES }, ProcessParts { machine: true, ..CORES });
+        assert_eq!(peak(rank) - peak(CORES), MPI);
+        assert_eq!(peak(machine) - peak(CORES), MACHINE + (MACHINE_ROW << 15));
+    }
+
+    #[test]
+    fn plans_keep_to_their_limit() {
         let types = [size("large", 1 << 20, 100), size("small", 1 << 12, 5)];
-        let free = MemoryPlan::new(&types, 8, None).unwrap();
+        let free = MemoryPlan::new(&types, 8, CORES, None).unwrap();
         assert_eq!((free.provers, free.release), (8, false));
         let (mut last, mut seen) = (free, Vec::new());
         let mut limit = free.peak;
         let smallest = loop {
-            match MemoryPlan::new(&types, 8, Some(limit)) {
+            match MemoryPlan::new(&types, 8, CORES, Some(limit)) {
                 Ok(plan) => {
                     assert!(plan.peak <= limit && plan.provers <= last.provers);
                     (last, limit) = (plan, plan.peak - 1);
@@ -344,12 +386,12 @@ mod tests {
         };
         assert_eq!((seen[0], *seen.last().unwrap()), ((8, false), (1, true)));
         assert_eq!(last.peak, smallest, "the smallest workable limit works");
-        assert!(MemoryPlan::new(&types, 8, Some(smallest)).is_ok());
+        assert!(MemoryPlan::new(&types, 8, CORES, Some(smallest)).is_ok());
         // one instance needs one prover's memory
         let one = [size("large", 1 << 20, 1)];
         assert_eq!(
-            MemoryPlan::new(&one, 8, None).unwrap().peak,
-            MemoryPlan::new(&one, 1, None).unwrap().peak
+            MemoryPlan::new(&one, 8, CORES, None).unwrap().peak,
+            MemoryPlan::new(&one, 1, CORES, None).unwrap().peak
         );
     }
 }

@@ -227,7 +227,7 @@ impl Subject for ProgramRun {
         limit: Option<u64>,
         _: Option<&InputFile>,
     ) -> Result<OpenedKeys, Failure> {
-        OpenedKeys::with(threads, limit, |engine| self.derive(keys, engine))
+        OpenedKeys::with(threads, limit, true, |engine| self.derive(keys, engine))
     }
 
     fn read_by_ranks(&self) -> &'static str {

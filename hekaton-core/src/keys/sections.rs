@@ -253,6 +253,13 @@ impl Sections {
         }
     }
 
+    /// Marks all sections as used and not needed soon.
+    pub fn all_used(&self) {
+        if self.release {
+            self.release_all();
+        }
+    }
+
     /// Returns the length of a section in bytes, 0 if it is missing.
     pub fn bytes_of(&self, name: &str) -> u64 {
         self.sections.iter().filter(|s| s.name == name).map(|s| s.bytes().len() as u64).sum()
