@@ -96,7 +96,7 @@ impl OpenedKeys {
         if manifest.circuit == imported::NAME {
             sizes = sizes.into_iter().map(TypeSize::imported).collect();
         }
-        let process = ProcessParts { mpi: Launch::of_environment().announced() > 1, machine };
+        let process = ProcessParts { mpi: Launch::of_environment().managed, machine };
         let plan = MemoryPlan::new(&sizes, engine.threads(), process, limit)
             .map_err(crate::hints::not_enough_memory)?;
         // Mapped keys count against the limit of a job until their pages are dropped.

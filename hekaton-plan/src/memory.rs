@@ -246,7 +246,7 @@ pub struct NotEnoughMemory {
 /// The parts of a process that take memory in addition to its keys and provers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessParts {
-    /// `true` on one of many ranks, where MPI has buffers.
+    /// `true` on a rank, where MPI has buffers.
     pub mpi: bool,
     /// `true` if the process runs a program of the machine.
     pub machine: bool,
