@@ -59,7 +59,9 @@ impl Line<'_> {
     /// Returns the line, as JSON or for people, with a note about what the figures mean.
     pub fn text(&self, as_json: bool, note: Option<&str>) -> String {
         let Self { bench, size, threads, ours, rival, theirs, unit, .. } = self;
-        let ratio = (self.ratio() * 1000.0).round() / 1000.0;
+        // Small ones keep their digits.
+        let scale = if self.ratio() < 0.1 { 1e6 } else { 1e3 };
+        let ratio = (self.ratio() * scale).round() / scale;
         let alone = theirs.is_nan();
         if as_json {
             // not a number is null

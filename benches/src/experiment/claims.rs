@@ -259,11 +259,14 @@ fn aggregation(own: &[&Measured]) -> Judged {
         .map_or_else(String::new, |c| format!(" (CPU time {:.0} %)", 100.0 * c));
     // Of what grows with the number of subcircuits: rounds of short vectors and the check of the result are
     // a fifth of the time of 512, and no rank can take them from another.
-    let growth = |ranks: &str| {
-        let points = pairs(curves.get(ranks)?, "subcircuits", "aggregate_s");
-        Some(points.last()?.1 - points.first()?.1)
-    };
-    let (of_one, of_two) = growth("1").zip(growth("2")).ok_or("needs 1 and 2 ranks")?;
+    let times = |ranks: &str| Some(pairs(curves.get(ranks)?, "subcircuits", "aggregate_s"));
+    let (of_one, of_two) = times("1").zip(times("2")).ok_or("needs 1 and 2 ranks")?;
+    // A size may lack the points of one of them.
+    let both: Vec<(f64, f64)> = (of_one.iter())
+        .filter_map(|(size, one)| Some((*one, of_two.iter().find(|two| two.0 == *size)?.1)))
+        .collect();
+    let (first, last) = both.first().zip(both.last()).ok_or("no common size of 1 and 2 ranks")?;
+    let (of_one, of_two) = (last.0 - first.0, last.1 - first.1);
     let divided = of_one / of_two;
     let found = format!(
         "cost per further subcircuit changes by up to {:.0} %{cpu}, and is divided by {divided:.2} on 2 ranks; the \
@@ -392,5 +395,11 @@ mod tests {
         assert!(found.contains("1.5"), "the largest run: {found}");
         assert!(!judge(0.1, [4e-4, 2.4e-4]).0);
         assert!(!judge(0.1, [4e-4, 0.0]).0, "a time that does not grow");
+        // Without the largest size on two ranks, smaller ones are compared.
+        let mut all = aggregations(0.1, [4e-4, 4e-4]);
+        all.retain(|m| m.point.id != "fig8.c2.s512");
+        assert_eq!(all.len(), 5);
+        let judged = aggregation(&all.iter().collect::<Vec<_>>());
+        assert!(!judged.is_ok_and(|(holds, _)| holds));
     }
 }

@@ -40,14 +40,14 @@ pub(super) const OTHER_ROUNDS: f64 = 3.0;
 /// Resident bytes: of a process; per subcircuit; per wire of a subcircuit on rank 0 and on other ranks, and of
 /// its value on a rank that executed it; of a key's tables per element of the domain; of a prover per element,
 /// and apart from the elements. docs/guide/cluster.md has the same numbers.
-const PROCESS_BYTES: f64 = 16e6;
+const PROCESS_BYTES: f64 = 42e6;
 const SUBCIRCUIT_BYTES: f64 = 4e3;
 const ROOT_WIRE_BYTES: f64 = 160.0;
 const WIRE_BYTES: f64 = 16.0;
 const VALUE_BYTES: f64 = 40.0;
-const TABLE_BYTES: f64 = 64.0;
+const TABLE_BYTES: f64 = 72.0;
 const PROVER_BYTES: f64 = 172.0;
-const PROVER_FIXED_BYTES: f64 = 4e6;
+const PROVER_FIXED_BYTES: f64 = 9e6;
 
 /// Bytes of an access in the digest of the layout.
 const ACCESS_BYTES: f64 = 16.0;
