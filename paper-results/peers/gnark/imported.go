@@ -22,7 +22,7 @@ func sections(path, magic string) (map[uint32][]byte, error) {
 		return nil, err
 	}
 	if len(file) < 12 || string(file[:4]) != magic {
-		return nil, fmt.Errorf("%s: no %s file", path, magic)
+		return nil, fmt.Errorf("%s: not a .%s file", path, magic)
 	}
 	found, rest := map[uint32][]byte{}, file[12:]
 	for range binary.LittleEndian.Uint32(file[8:]) {
@@ -48,9 +48,9 @@ func number(reader io.Reader) (*big.Int, error) {
 	return new(big.Int).SetBytes(code[:]), nil
 }
 
-// imported returns the same R1CS as a constraint system of gnark, and its witness. All variables are given, so that gnark
-// solves nothing.
-func imported(r1csPath, wtnsPath string) (constraint.ConstraintSystem, witness.Witness, error) {
+// imported returns the same R1CS as a constraint system of gnark, and a function that reads its witness. All variables are
+// given, so that gnark solves nothing.
+func imported(r1csPath, wtnsPath string) (constraint.ConstraintSystem, func() (witness.Witness, error), error) {
 	parts, err := sections(r1csPath, "r1cs")
 	if err != nil {
 		return nil, nil, err
@@ -111,8 +111,8 @@ func imported(r1csPath, wtnsPath string) (constraint.ConstraintSystem, witness.W
 		}
 		system.AddR1C(constraint.R1C{L: a, R: b, O: c}, gate)
 	}
-	values, err := assignment(wtnsPath, field, wires, public)
-	return system, values, err
+	values := func() (witness.Witness, error) { return assignment(wtnsPath, field, wires, public) }
+	return system, values, nil
 }
 
 // assignment reads a witness of iden3's format.

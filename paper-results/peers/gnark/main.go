@@ -183,11 +183,10 @@ func proveWorkload(work workload, items, cores, repetitions int, directory strin
 
 // proveImported measures an R1CS that was compiled elsewhere.
 func proveImported(r1csPath, wtnsPath string, cores, repetitions int, directory string) (map[string]any, error) {
-	compiled, filled, err := imported(r1csPath, wtnsPath)
+	compiled, values, err := imported(r1csPath, wtnsPath)
 	if err != nil {
 		return nil, err
 	}
-	values := func() (witness.Witness, error) { return filled, nil }
 	source, err := os.ReadFile(r1csPath)
 	if err != nil {
 		return nil, err
