@@ -8,7 +8,7 @@ use serde_json::json;
 /// Runs one of the commands for a program, and prints the result.
 ///
 /// # Errors
-/// If the man pages or the result cannot be written.
+/// Fails if the man pages cannot be written, or standard output is closed.
 pub fn run(command: &Manual, program: clap::Command, json: bool) -> Result<(), Failure> {
     let text = command.run(program).map_err(|why| Failure::new(why.code, why.message))?;
     output::result(json, &json!({ "ok": true, "text": text }), &text)

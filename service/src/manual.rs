@@ -24,7 +24,7 @@ impl Manual {
     /// Runs the command for a program, and returns the text to print.
     ///
     /// # Errors
-    /// If the man pages cannot be written.
+    /// Fails if the directory does not exist, or a page cannot be written.
     pub fn run(&self, program: clap::Command) -> Result<String, Failure> {
         match self {
             Self::Completions { shell } => Ok(completions(*shell, program)),
@@ -45,7 +45,7 @@ pub fn completions(shell: Shell, mut program: clap::Command) -> String {
 /// Writes a page for a program and one for each of its commands, and returns the text to print.
 ///
 /// # Errors
-/// If the directory does not exist, or a page cannot be written.
+/// Fails if the directory does not exist, or a page cannot be written.
 pub fn write_pages(directory: &Path, program: clap::Command) -> Result<String, Failure> {
     let bad = |why: String| failure(exit::BAD_FILE, format!("{}{why}", directory.display()));
     if !directory.is_dir() {
