@@ -212,6 +212,20 @@ fn what_does_not_fit_the_machine_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn points_for_more_cores_than_there_are_are_left_out() {
+    let stage = Stage::new();
+    stage.write("experiments/mini.toml", &MINI.replacen("cores = [1]", "cores = [1, 90000]", 1));
+    let (code, said) = stage.run(&["check", "mini"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("left out: 90000 cores of"), "{said}");
+    let (code, said) = stage.run(&["run", "mini"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("2 of 4 points need more than the"), "{said}");
+    assert!(said.contains("up to 90000, and are left out"), "{said}");
+    assert_eq!(stage.proved().len(), 4, "two sizes on one core, twice");
+}
+
+#[test]
 fn after_kill_9_only_the_interrupted_repetition_runs_again() {
     let stage = Stage::new();
     let mut child = stage.hanging("mini.c1.s4-2");

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 
 const HELP: &str = "Exit codes:
   0  done
-  2  the command line is wrong, or the scale does not fit this machine
+  2  the command line is wrong, or this machine is too small for the scale
   3  a file cannot be used: missing, damaged, edited, or of another schema
   4  a point failed, or a program could not be run
   5  interrupted; `run --resume` continues";
@@ -68,7 +68,7 @@ pub(crate) struct Places {
 pub(crate) enum Command {
     /// List experiments, their points, and why some are skipped
     List,
-    /// Show what points require: memory, disk, time. Exit code 2 if the scale does not fit
+    /// Show what points require: memory, disk, time. Exit code 2 if the machine is too small
     Check(Chosen),
     /// Measure: keys once per circuit, then all repetitions in random order
     Run(Run),

@@ -6,7 +6,7 @@ use super::keys;
 use super::program::Program;
 use super::session::Session;
 use super::spec::{Experiment, Point, SCALES};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::thread::available_parallelism;
@@ -56,9 +56,14 @@ pub(crate) struct Requirement {
 }
 
 impl Requirement {
+    /// Returns whether the machine has the cores that the point asks for.
+    pub(crate) fn has_cores(&self, machine: &Machine) -> bool {
+        has_cores(&self.point, machine)
+    }
+
     /// Returns the reason why the machine is too small for the point.
     fn lack(&self, machine: &Machine) -> Option<String> {
-        if self.point.cores > machine.cores && !self.point.oversubscribe {
+        if !self.has_cores(machine) {
             return Some(format!("{} cores of {}", self.point.cores, machine.cores));
         }
         let ranks = self.point.processes().min(machine.ranks_per_node) as u64;
@@ -66,6 +71,10 @@ impl Requirement {
         let available = machine.memory.filter(|available| memory > *available)?;
         Some(format!("{} of memory, of {}", bytes(memory), bytes(available)))
     }
+}
+
+fn has_cores(point: &Point, machine: &Machine) -> bool {
+    point.cores <= machine.cores || point.oversubscribe
 }
 
 /// The circuit of a point.
@@ -91,10 +100,10 @@ pub(crate) fn requirements(
             let key = format!("{} {ranks:?} {}", named(&point), point.cores);
             if !known.contains_key(&key) {
                 // Counting constraints of a large point takes a while, and is useless if there are
-                // too few cores: the point is refused for them.
-                let found = match point.cores > machine.cores && !point.oversubscribe {
-                    true => None,
-                    false => Some(program.estimate(&point)?),
+                // too few cores: the point is left out.
+                let found = match has_cores(&point, machine) {
+                    true => Some(program.estimate(&point)?),
+                    false => None,
                 };
                 known.insert(key.clone(), found);
             }
@@ -115,8 +124,8 @@ pub(crate) fn requirements(
     Ok(all)
 }
 
-/// Fails if the machine lacks something for one of the points, and names the largest scale that
-/// fits.
+/// Fails if the machine has the cores for no point of an experiment, or lacks memory or disk for
+/// the others, and names the largest scale that fits.
 pub(crate) fn refuse_too_large(
     session: &Session,
     program: &Program,
@@ -146,7 +155,14 @@ pub(crate) fn refuse_too_large(
 }
 
 fn too_large(found: &[Requirement], machine: &Machine) -> Option<String> {
-    let lacks = found.iter().find_map(|r| Some((r, r.lack(machine)?)));
+    let able: BTreeSet<&str> = found
+        .iter()
+        .filter(|r| r.has_cores(machine))
+        .map(|r| r.point.experiment.as_str())
+        .collect();
+    let counts =
+        |r: &&Requirement| r.has_cores(machine) || !able.contains(r.point.experiment.as_str());
+    let lacks = found.iter().filter(counts).find_map(|r| Some((r, r.lack(machine)?)));
     if let Some((requirement, lack)) = lacks {
         return Some(format!("{} needs {lack}", requirement.point.id));
     }
@@ -180,7 +196,11 @@ pub(crate) fn table(found: &[Requirement], machine: &Machine) -> String {
             if there { "exist".to_owned() } else { bytes(r.disk) },
             r.seconds,
             r.repetitions,
-            r.lack(machine).map_or_else(String::new, |lack| format!("  does not fit: {lack}")),
+            match r.lack(machine) {
+                None => String::new(),
+                Some(lack) if r.has_cores(machine) => format!("  does not fit: {lack}"),
+                Some(lack) => format!("  left out: {lack}"),
+            },
         );
     }
     #[allow(clippy::cast_precision_loss, reason = "at most 15")]

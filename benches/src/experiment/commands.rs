@@ -115,7 +115,8 @@ fn runnable<'s>(
     Ok(able)
 }
 
-/// Returns the requirements of points; refuses points that do not fit.
+/// Returns the requirements of the points for which the machine has the cores; refuses points that
+/// do not fit otherwise.
 fn fitting(
     session: &Session,
     program: &Program,
@@ -129,7 +130,17 @@ fn fitting(
         print(&check::table(&found, machine));
     }
     check::refuse_too_large(session, program, able, &found, machine)?;
-    Ok(found)
+    let (kept, left_out): (Vec<_>, Vec<_>) = found.into_iter().partition(|r| r.has_cores(machine));
+    if !left_out.is_empty() {
+        let most = left_out.iter().map(|r| r.point.cores).max().expect("it is not empty");
+        eprintln!(
+            "{} of {} points need more than the {} cores here, up to {most}, and are left out",
+            left_out.len(),
+            left_out.len() + kept.len(),
+            machine.cores,
+        );
+    }
+    Ok(kept)
 }
 
 fn check(session: &Session, names: &[String]) -> Result<(), Failure> {
