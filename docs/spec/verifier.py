@@ -495,6 +495,6 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError,
-            ValueError) as error:
+    except OSError as error: sys.exit(print(error, file=sys.stderr) or 3)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         sys.exit(f"refused: {error!r:.300}")

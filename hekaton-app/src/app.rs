@@ -60,6 +60,10 @@ impl std::fmt::Debug for App {
     }
 }
 
+/// The error for a family of an imported circuit.
+const ONE_SIZE: &str =
+    "--up-to: an imported circuit has one size, so its keys are not a family";
+
 impl App {
     /// A command line without circuits. Help texts and hints use the name of the executable.
     pub fn new(name: &'static str) -> Self {
@@ -199,11 +203,28 @@ impl App {
         bytes: u64,
     ) -> Result<(Family<Box<dyn OpenCircuit>>, ParameterMap), Failure> {
         if is_path(name) {
-            let why = "--up-to: an imported circuit has one size, so its keys are not a family";
-            return Err(Failure::new(exit::USAGE, why));
+            return Err(Failure::new(exit::USAGE, ONE_SIZE));
         }
         let application = self.require(name).map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
         application.family(given, bytes).map_err(|e| explain(&*e)).or_fail(exit::USAGE)
+    }
+
+    /// Refuses a circuit that has no key family.
+    pub(crate) fn require_family(
+        &self,
+        name: &str,
+        parameters: &ParameterMap,
+    ) -> Result<(), Failure> {
+        if name == imported::NAME {
+            return Err(Failure::new(exit::USAGE, ONE_SIZE));
+        }
+        let family = self.require(name).or_fail(exit::USAGE)?.family(parameters, 1);
+        let why = family.err().and_then(|e| e.downcast::<ParameterError>().ok());
+        // Other errors are about values that a family leaves open.
+        match why.filter(|e| matches!(**e, ParameterError::NoFamily { .. })) {
+            Some(why) => Err(Failure::new(exit::USAGE, why)),
+            None => Ok(()),
+        }
     }
 
     /// A circuit by name, with its parameters. Parameters that are not given have their defaults or

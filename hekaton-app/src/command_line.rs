@@ -128,7 +128,8 @@ impl Words {
         if let Some(text) = self.replaced(arg.get_long_help()) {
             arg = arg.long_help(text);
         }
-        if (command, id.as_str()) == ("setup", "up_to") && !self.with_families.contains(&true) {
+        let of_families = id == "up_to" && ["setup", "estimate"].contains(&command);
+        if of_families && !self.with_families.contains(&true) {
             return arg.hide(true);
         }
         if self.imports {

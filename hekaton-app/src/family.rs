@@ -58,7 +58,17 @@ impl OpenedFamily {
         // Before anything is laid out: parameters from elsewhere could ask for a layout that fills the memory.
         let most = self.manifest.max_instances;
         if let Some(found) = circuit.subcircuits().filter(|found| *found > most) {
-            return Err(Failure::new(exit::FAILED, DeriveError::TooMany { found, most }));
+            let too_many = DeriveError::TooMany { found, most };
+            let name = &self.manifest.circuit;
+            // The machine's keys have an option of their own.
+            let is_own = app.descriptions().iter().any(|own| own.name == name);
+            let message = match input.filter(|_| is_own).map(InputFile::length) {
+                Some(Ok(bytes)) => {
+                    format!("{too_many}; `hekaton setup {name} --up-to {bytes}` makes keys for this input")
+                }
+                _ => too_many.to_string(),
+            };
+            return Err(Failure::new(exit::USAGE, message));
         }
         if let Some(input) = input {
             circuit.check_input(input).or_fail(exit::USAGE)?;
@@ -134,6 +144,7 @@ pub fn failed(error: &FamilyError) -> Failure {
         FamilyError::Derive(e @ (DeriveError::Key(_) | DeriveError::VerifyingKey(_))) => {
             Failure::new(exit::BAD_FILE, e)
         }
+        FamilyError::Derive(e @ DeriveError::TooMany { .. }) => Failure::new(exit::USAGE, e),
         error @ FamilyError::Changed { .. } => Failure::new(exit::BAD_FILE, error),
         error => Failure::new(exit::FAILED, error),
     }

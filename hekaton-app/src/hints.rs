@@ -99,10 +99,9 @@ fn of_key_file(error: &KeyFileError) -> Option<&'static str> {
 fn of_parameter(error: &ParameterError) -> Option<&'static str> {
     match error {
         ParameterError::NoSuchCircuit { .. } => Some("`hekaton circuits` describes them"),
-        ParameterError::Missing { .. } => Some(
-            "pass it with -p NAME=VALUE, take it from an input with --for FILE, or make keys for every \
-             value with `hekaton setup --up-to SIZE`",
-        ),
+        ParameterError::Missing { .. } => {
+            Some("pass it with -p NAME=VALUE, or take it from an input with --for FILE")
+        }
         _ => None,
     }
 }

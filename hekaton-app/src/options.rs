@@ -23,7 +23,8 @@ const EXIT_CODES: &str = "Exit codes:
   0    done; for verify: the proof holds
   1    verify: the proof does not hold, or the keys are test keys;
        check: a constraint is not satisfied
-  2    the command line is wrong, including public values that cannot be read
+  2    the command line is wrong: also public values that cannot be read, and an
+       input that is too large for a key family
   3    a file or directory cannot be used: missing, damaged, in the way, or of
        another version or setup
   4    the run failed: the input does not fit, a witness is wrong, a disk is full
@@ -243,8 +244,7 @@ pub(crate) struct Hash {
   hekaton inspect FILE.proof
   hekaton inspect FILE.keys")]
 pub(crate) struct Inspect {
-    /// A proof, a verifying key, a proving key, an aggregation key, a key store, or an imported
-    /// circuit
+    /// A proof, a key of any kind, a key store, a key family, or an imported circuit
     pub(crate) path: PathBuf,
 }
 
@@ -281,6 +281,7 @@ pub(crate) enum Keys {
 #[command(after_help = "Example:
   hekaton keys verify FILE.keys
   hekaton keys verify merkle.keys --powers powers    # and everything about their ceremony
+  hekaton keys verify sha.keys --powers powers --circuit sha.hk --r1cs sha.r1cs
 
 This shows that the keys have the form of keys of this circuit. It does not show who
 chose their secrets, and those who did can forge proofs: compare the printed digest
@@ -411,6 +412,7 @@ pub(crate) struct KeysList {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hekaton estimate merkle --for FILE
+  hekaton estimate merkle --up-to 1M
   hekaton estimate merkle -p leaves=1024 -p leaf-bytes=512 --ranks 4 --provers-per-rank 32
   hekaton estimate merkle -p leaves=1024 -p leaf-bytes=512 --gpu 24G
   hekaton estimate --calibrate node.json          # on a node of the cluster
@@ -423,6 +425,10 @@ pub(crate) struct Estimate {
     /// Take missing parameters from this file, and run the circuit on its content
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Estimate the largest proof under the key family that `setup --up-to` makes, for an input of this
+    /// size, for example 16M (of 2^20 bytes)
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "file")]
+    pub(crate) up_to: Option<u64>,
     /// Assume at most this much memory (per rank), for example 8G or 512M (powers of 1024)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
@@ -488,7 +494,7 @@ pub(crate) struct PredictionOptions {
     )]
     pub(crate) subcircuits: Option<u64>,
     /// Measure the constants of this machine and write them to FILE, instead of estimating a circuit
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["circuit", "parameters", "file"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["circuit", "parameters", "file", "up_to"])]
     pub(crate) calibrate: Option<PathBuf>,
 }
 

@@ -8,7 +8,6 @@ pub use crate::app::Product;
 pub use crate::application::{
     Answered, Application, BadFile, CheckedSource, Imports, OpenCircuit, SourceCheck,
 };
-pub use crate::commands::check::unique::counted;
 pub use crate::commands::estimate::{object as estimate_object, table as estimate_table};
 pub use crate::commands::family::setup_of;
 pub use crate::commands::verify::{refusal, verdict};

@@ -5,19 +5,19 @@ use hekaton_terminal::installation;
 use std::ffi::OsString;
 use std::process::Command;
 
-/// Replaces this process by `program`, which `package` installs, with these arguments. `purpose` begins the sentence that says where
-/// to find it.
+/// Replaces this process by `program`, whose package is in this folder of the repository, with these arguments. `purpose` begins the
+/// sentence that says where to find it.
 ///
 /// # Errors
 /// Fails if the program is not installed or cannot be started; otherwise it does not return.
 pub fn run(
     program: &str,
-    package: &str,
+    folder: &str,
     purpose: &str,
     arguments: &[OsString],
     json: bool,
 ) -> Result<(), Failure> {
-    let program = installation::find(program, package, purpose)?;
+    let program = installation::find(program, folder, purpose)?;
     let mut call = Command::new(&program);
     // --json may stand before the name of the command.
     call.args(json.then_some("--json")).args(arguments);

@@ -34,6 +34,6 @@ impl Product for KeyDirectory {
         let Commands::Directory(Directory { arguments }) =
             Commands::from_arg_matches(matches).ok()?;
         let purpose = "`hekaton directory` is";
-        Some(run_program("hekaton-directory", "hekaton-directory-cli", purpose, &arguments, json))
+        Some(run_program("hekaton-directory", "directory/program", purpose, &arguments, json))
     }
 }

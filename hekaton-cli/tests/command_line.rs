@@ -394,6 +394,25 @@ fn a_memory_limit_is_kept() {
 }
 
 #[test]
+fn families_are_estimated() {
+    let f = fixture();
+    let chain = ["estimate", "chain", "-p", "links=2", "-p", "steps=3"];
+    for option in [&["--ceremony"][..], &["--up-to", "1K"]] {
+        fails(2, "so it has no key family", &[&chain[..], option].concat());
+    }
+    let merkle = |options: &[&str]| -> Value {
+        let command = ["estimate", "merkle", "-p", "leaf-bytes=20", "--json"];
+        serde_json::from_str(&ok(&[&command[..], options].concat())).unwrap()
+    };
+    let (largest, same) = (merkle(&["--up-to", "100"]), merkle(&["-p", "leaves=5"]));
+    for figure in ["constraints", "subcircuits", "key_bytes", "parameters"] {
+        assert_eq!(largest[figure], same[figure], "{figure}");
+    }
+    let file = f.path("file");
+    fails(2, "cannot be used with", &["estimate", "merkle", "--up-to", "1K", "--for", &file]);
+}
+
+#[test]
 fn estimates() {
     let f = fixture();
     let estimate = [
@@ -679,7 +698,7 @@ fn one_setup_serves_files_of_all_lengths() {
         fails(3, "is it for the same parameters", &with(&["-p", "leaves=4"]));
         fails(2, "needs the parameter 'leaves'", &verify);
         fails(2, "all circuits of the family have leaf-bytes=20", &with(&["-p", "leaf-bytes=20"]));
-        fails(4, "for at most 12", &with(&["-p", "leaves=6"]));
+        fails(2, "for at most 12", &with(&["-p", "leaves=6"]));
         let mut other = root.into_bytes();
         other[0] = if other[0] == b'0' { b'1' } else { b'0' };
         let other = String::from_utf8(other).unwrap();
@@ -737,7 +756,8 @@ fn one_setup_serves_files_of_all_lengths() {
     assert!(ok(&["inspect", &key]).contains(&digest));
     // A file that is too long, and a damaged family.
     std::fs::write(&file, [0; 101]).unwrap();
-    fails(4, "for at most 12", &["prove", &file, "--keys", &family]);
+    fails(2, "for at most 12", &["prove", &file, "--keys", &family]);
+    fails(2, "`hekaton setup merkle --up-to ", &["prove", &file, "--keys", &family]);
     let key = path("family/family.key");
     let mut bytes = std::fs::read(&key).unwrap();
     let last = bytes.len() - 1;

@@ -209,6 +209,13 @@ fn wrong_witnesses_are_named() {
     let values = 12 + 12 + 40 + 12;
     let wrong = f.changed("a.wtns", "wrong.wtns", |bytes| bytes[values + 32 * 20] ^= 1);
     fails(1, "constraint 17 of a.r1cs, with main.x[17], main.x[18]", &["check", &hk, &wrong]);
+    let (r1cs, sym) = (f.path("a.r1cs"), f.path("a.sym"));
+    for (names, options) in [("main.x[17], main.x[18]", vec!["--sym", &sym]), ("wire 19, wire 20", vec![])] {
+        let says = format!("constraint 17 of {r1cs}, with {names}: ");
+        fails(1, &says, &[&["check", &r1cs, &wrong][..], &options].concat());
+    }
+    let missing = f.path("missing.r1cs");
+    fails(3, &format!("{missing}: No such file"), &["check", &missing, &wrong, "--sym", &sym]);
     fails(4, "constraint 17 of a.r1cs is not satisfied", &["prove", &wrong, "--keys", &keys]);
     // Other lengths, and no witness at all.
     let short = files(STEPS - 1, 5).1;
@@ -483,6 +490,7 @@ fn a_ceremony_makes_the_keys() {
     let whole = [&verify[..], &["--circuit", &hk, "--keys", &keys]].concat();
     ok(&whole);
     let check = ["keys", "verify", &keys, "--powers", &powers, "--circuit", &hk];
+    fails(2, "pass its directory, --circuit DIR", &check[..5]);
     let lines = ok(&[&check[..], &["--r1cs", &f.path("a.r1cs")]].concat());
     assert!(lines.contains("ceremony: correct"), "{lines}");
 

@@ -381,17 +381,15 @@ fn derived_keys() {
 fn command_line() {
     let folder = tempfile::tempdir().unwrap();
     let public = folder.path().join("public.json");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/spec/verifier.py");
+    let verify = |key: &Path, options: &[&str]| {
+        let mut command = Command::new("python3");
+        command.arg(&script).arg("verify").arg(key).arg(golden("v2.proof")).arg(&public);
+        command.args(options).output().expect("needs python3")
+    };
     let run = |values: &str, options: &[&str]| {
         fs::write(&public, values).unwrap();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/spec/verifier.py");
-        let mut command = Command::new("python3");
-        command
-            .arg(script)
-            .arg("verify")
-            .arg(golden("v2.key"))
-            .arg(golden("v2.proof"))
-            .arg(&public);
-        let output = command.args(options).output().expect("needs python3");
+        let output = verify(&golden("v2.key"), options);
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(run("[3, \"0x51\"]", &["--test-keys"]), (Some(0), String::new()));
@@ -402,6 +400,10 @@ fn command_line() {
     assert_eq!(code, Some(1));
     assert!(says.contains("the merged equation does not hold"), "{says}");
     assert_eq!(run("[3, 81]", &["--other"]).0, Some(2));
+    let missing = verify(Path::new("missing.key"), &[]);
+    assert_eq!(missing.status.code(), Some(3));
+    let says = String::from_utf8(missing.stderr).unwrap();
+    assert!(says.contains("missing.key"), "{says}");
 }
 
 /// Direct proofs in `docs/spec/direct.py`: the test vectors, all values on the way, forgeries, and changed proofs.

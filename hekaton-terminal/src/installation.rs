@@ -3,11 +3,12 @@
 use crate::exit::{self, Failure, OrFail};
 use std::path::PathBuf;
 
-/// Finds another program: beside this one, or else in `PATH`. `purpose` begins the text of the error.
+/// Finds another program: beside this one, or else in `PATH`. `folder` is that of its package in the repository; `purpose` begins the
+/// text of the error.
 ///
 /// # Errors
-/// If it is in neither, with the package that has it.
-pub fn find(program: &str, package: &str, purpose: &str) -> Result<PathBuf, Failure> {
+/// If it is in neither, with the command that installs it.
+pub fn find(program: &str, folder: &str, purpose: &str) -> Result<PathBuf, Failure> {
     let this = std::env::current_exe().or_fail(exit::FAILED)?;
     let in_path = std::env::var_os("PATH");
     let folders = in_path.iter().flat_map(std::env::split_paths);
@@ -17,7 +18,8 @@ pub fn find(program: &str, package: &str, purpose: &str) -> Result<PathBuf, Fail
         .find(|found| found.is_file())
         .ok_or_else(|| {
             format!(
-                "{purpose} the program {program}, which is neither beside {} nor in PATH; install {package}",
+                "{purpose} the program {program}, which is neither beside {} nor in PATH: install it with \
+                 `cargo install --locked --path {folder}` in the repository",
                 this.display()
             )
         })

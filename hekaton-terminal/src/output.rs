@@ -180,6 +180,11 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A number of things, in words: 1 as "1 part", 1234567 as "1,234,567 parts".
+pub fn counted(n: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// Formats a duration with a suitable unit.
 pub fn seconds(t: Duration) -> String {
     seconds_f64(t.as_secs_f64())

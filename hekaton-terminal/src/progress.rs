@@ -22,7 +22,24 @@ struct State {
     bar: Option<ProgressBar>,
     total: u64,
     done: u64,
+    /// What earlier processes had done when the phase began.
+    earlier: u64,
+    began: Instant,
     last_line: Instant,
+}
+
+impl State {
+    /// How much is done, and for how long the rest takes at the rate so far.
+    fn counted(&self) -> String {
+        let Self { total, done, earlier, began, .. } = self;
+        match (total.saturating_sub(*done), done.saturating_sub(*earlier)) {
+            (0, _) | (_, 0) => format!("{done}/{total}"),
+            (left, own) => {
+                let left = began.elapsed().mul_f64(left as f64 / own as f64);
+                format!("{done}/{total}, about {} left", output::seconds(left))
+            }
+        }
+    }
 }
 
 impl Default for Display {
@@ -34,7 +51,8 @@ impl Default for Display {
 impl Display {
     /// Shows a bar if standard error is a terminal.
     pub fn new() -> Self {
-        let state = State { bar: None, total: 0, done: 0, last_line: Instant::now() };
+        let now = Instant::now();
+        let state = State { bar: None, total: 0, done: 0, earlier: 0, began: now, last_line: now };
         Self { state: Mutex::new(state), terminal: std::io::stderr().is_terminal() }
     }
 
@@ -64,7 +82,8 @@ impl Display {
 
     fn begin(&self, state: &mut State, phase: Phase, total: u64, done: u64) {
         clear(state);
-        (state.total, state.done, state.last_line) = (total, done, Instant::now());
+        (state.total, state.done, state.earlier) = (total, done, done);
+        (state.began, state.last_line) = (Instant::now(), Instant::now());
         // It has no steps that could be counted.
         if phase == Phase::LoadKeys {
             return;
@@ -98,7 +117,7 @@ impl Display {
         if let Some(bar) = &state.bar {
             bar.inc(1);
         } else if state.done == state.total || state.last_line.elapsed() >= LINE_EVERY {
-            output::say(format!("{}: {}/{}", phase.name(), state.done, state.total));
+            output::say(format!("{}: {}", phase.name(), state.counted()));
             state.last_line = Instant::now();
         }
     }
@@ -122,5 +141,21 @@ impl Drop for Display {
         if let Ok(state) = self.state.get_mut() {
             clear(state);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_is_estimated_from_what_this_process_has_done() {
+        let began = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();
+        let counted = |total, done, earlier| {
+            State { bar: None, total, done, earlier, began, last_line: began }.counted()
+        };
+        assert!(counted(70, 60, 50).starts_with("60/70, about 100"), "{}", counted(70, 60, 50));
+        assert_eq!(counted(70, 70, 50), "70/70");
+        assert_eq!(counted(70, 50, 50), "50/70");
     }
 }

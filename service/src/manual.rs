@@ -15,7 +15,7 @@ pub enum Manual {
     },
     /// Write the man pages into a directory
     Man {
-        /// The directory, which must exist, for example /usr/local/share/man/man1
+        /// The directory, made if it does not exist; for example /usr/local/share/man/man1
         directory: PathBuf,
     },
 }
@@ -24,7 +24,7 @@ impl Manual {
     /// Runs the command for a program, and returns the text to print.
     ///
     /// # Errors
-    /// Fails if the directory does not exist, or a page cannot be written.
+    /// Fails if the directory cannot be made, or a page cannot be written.
     pub fn run(&self, program: clap::Command) -> Result<String, Failure> {
         match self {
             Self::Completions { shell } => Ok(completions(*shell, program)),
@@ -45,14 +45,12 @@ pub fn completions(shell: Shell, mut program: clap::Command) -> String {
 /// Writes a page for a program and one for each of its commands, and returns the text to print.
 ///
 /// # Errors
-/// Fails if the directory does not exist, or a page cannot be written.
+/// Fails if the directory cannot be made, or a page cannot be written.
 pub fn write_pages(directory: &Path, program: clap::Command) -> Result<String, Failure> {
-    let bad = |why: String| failure(exit::BAD_FILE, format!("{}{why}", directory.display()));
-    if !directory.is_dir() {
-        return Err(bad(" is not a directory: create it first".to_owned()));
-    }
+    let bad = |why| failure(exit::BAD_FILE, format!("{}: {why}", directory.display()));
+    std::fs::create_dir_all(directory).map_err(bad)?;
     let page = directory.join(format!("{}.1", program.get_name()));
-    clap_mangen::generate_to(program, directory).map_err(|error| bad(format!(": {error}")))?;
+    clap_mangen::generate_to(program, directory).map_err(bad)?;
     let (directory, page) = (directory.display(), page.display());
     Ok(format!("wrote the man pages into {directory}; read them with: man {page}"))
 }
@@ -84,14 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_written_into_an_existing_directory() {
+    fn pages_are_written_into_a_directory() {
         let folder = std::env::temp_dir().join(format!("hekaton-manual-{}", std::process::id()));
-        let man = Manual::Man { directory: folder.clone() };
-        let refused = man.run(Tool::command()).unwrap_err();
-        assert_eq!(refused.code, exit::BAD_FILE);
-        assert!(refused.message.ends_with("is not a directory: create it first"));
-        std::fs::create_dir(&folder).unwrap();
-        let text = man.run(Tool::command()).unwrap();
+        let man = |directory: PathBuf| Manual::Man { directory }.run(Tool::command());
+        std::fs::write(&folder, "").unwrap();
+        assert_eq!(man(folder.clone()).unwrap_err().code, exit::BAD_FILE);
+        std::fs::remove_file(&folder).unwrap();
+        let text = man(folder.clone()).unwrap();
         assert!(text.ends_with("tool.1"), "{text}");
         for page in ["tool.1", "tool-man.1", "tool-completions.1"] {
             assert!(std::fs::read_to_string(folder.join(page)).unwrap().contains(".TH"), "{page}");

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::io::Write;
+use std::net::TcpListener;
 
 /// Exit codes, which are those of `hekaton`.
 pub mod exit {
@@ -27,6 +28,20 @@ pub struct Failure {
 /// Makes a failure.
 pub fn failure(code: u8, message: impl std::fmt::Display) -> Failure {
     Failure { code, message: message.to_string() }
+}
+
+/// Listens at the address of `--listen`.
+///
+/// # Errors
+/// If it is no address, or another process listens there.
+pub fn listen(address: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).map_err(|error| {
+        let code = match error.kind() {
+            std::io::ErrorKind::InvalidInput => exit::USAGE,
+            _ => exit::FAILED,
+        };
+        failure(code, format!("--listen {address}: {error}"))
+    })
 }
 
 /// Prints a line on standard output.

@@ -30,7 +30,7 @@ pub(crate) fn run(command: &Serve, json: bool) -> Result<(), Failure> {
     };
     let listener = TcpListener::bind(command.listen)
         .map_err(|e| format!("--listen {}: {e}", command.listen))
-        .or_fail(exit::USAGE)?;
+        .or_fail(exit::FAILED)?;
     let address = listener.local_addr().or_fail(exit::FAILED)?;
     let coordinator = Coordinator::open(&command.ceremony).map_err(|e| failed(&e))?;
     // Nothing can be added to a transcript that is already invalid.

@@ -4,6 +4,7 @@ use crate::derived::{Definition, RowKind};
 use crate::directory::{BundleError, CircuitBundle};
 use crate::numbers;
 use crate::partition::{Access, Rows};
+use crate::symbols::{label, with_names};
 use crate::values::Values;
 use crate::witness::WitnessFile;
 use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
@@ -311,13 +312,10 @@ impl StoredRows<Values> for Imported {
         let derived = self.directory.derived();
         let name_of = |wire: u32| {
             // Damaged names are reported by `notices`; here they would hide what failed.
-            let symbols = self.directory.symbols().ok().flatten();
-            let name = symbols.and_then(|symbols| symbols.name(wire));
-            match (name, derived.get(wire)) {
-                (Some(name), None) => name.to_owned(),
-                (None, None) => format!("wire {wire}"),
-                (_, Some(Definition::Sum(terms))) => format!("a sum of {} terms", terms.len()),
-                (_, Some(Definition::Pack(bits))) => format!("{} packed bits", bits.len()),
+            match derived.get(wire) {
+                None => label(self.directory.symbols().ok().flatten(), wire),
+                Some(Definition::Sum(terms)) => format!("a sum of {} terms", terms.len()),
+                Some(Definition::Pack(bits)) => format!("{} packed bits", bits.len()),
             }
         };
         let source = &self.directory.summary().source.name;
@@ -338,12 +336,7 @@ impl StoredRows<Values> for Imported {
                 Some(name_of(*wire))
             };
             let names: Vec<String> = locals.iter().filter_map(name).collect();
-            // A row may have thousands of terms, and people read a few names.
-            let (shown, more) = names.split_at(names.len().min(12));
-            text += &format!(", with {}", shown.join(", "));
-            if !more.is_empty() {
-                text += &format!(" and {} more", more.len());
-            }
+            text += &with_names(&names);
         }
         Some(text)
     }

@@ -37,7 +37,7 @@ pub use import::{ImportError, Monolith};
 pub use imported::Imported;
 pub use monolith::{MonolithError, system_of, witness_of};
 pub use r1cs_file::{Counts, R1csFile};
-pub use symbols::Symbols;
+pub use symbols::{Symbols, label, with_names};
 pub use system::{FalseRow, Limit, RowError, System, SystemBuilder, Term};
 pub use templates::Template;
 pub use unique::{Unique, UniqueError};

@@ -9,6 +9,25 @@ use std::path::Path;
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 1 << 16;
 
+/// The most names that a message about one constraint has: a row may have thousands of terms.
+const NAMED: usize = 12;
+
+/// The names in a constraint, for messages: ", with x, y and 5 more".
+pub fn with_names(names: &[String]) -> String {
+    let (shown, more) = names.split_at(names.len().min(NAMED));
+    match (shown, more.len()) {
+        ([], _) => String::new(),
+        (shown, 0) => format!(", with {}", shown.join(", ")),
+        (shown, more) => format!(", with {} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The name of a wire in messages; "wire 3" if it has none.
+pub fn label(symbols: Option<&Symbols>, wire: u32) -> String {
+    let name = symbols.and_then(|symbols| symbols.name(wire));
+    name.map_or_else(|| format!("wire {wire}"), str::to_owned)
+}
+
 /// The names of wires. A wire of several signals has the name of the first.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {

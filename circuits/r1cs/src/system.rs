@@ -4,7 +4,7 @@ use crate::derived::Derived;
 use crate::numbers::{count, index};
 use ark_ff::{One, PrimeField, Zero};
 use hekaton_circuit::Fr;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A term of a linear combination: the place of the coefficient in the table, and the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,10 +80,12 @@ impl std::fmt::Display for Limit {
 }
 
 /// A row that a witness does not satisfy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FalseRow {
     /// The number of the row in the source.
     pub number: u32,
+    /// Its wires in ascending order, without the constant.
+    pub wires: Vec<u32>,
     /// The values of A, B and C.
     pub values: [Fr; 3],
 }
@@ -189,8 +191,12 @@ impl System {
     pub fn false_row(&self, z: &[Fr]) -> Option<FalseRow> {
         (0..self.rows()).find_map(|row| {
             let values = self.row(row).map(|combination| self.value(combination, z));
-            let number = self.number(row);
-            (values[0] * values[1] != values[2]).then_some(FalseRow { number, values })
+            (values[0] * values[1] != values[2]).then(|| {
+                let terms = self.row(row).into_iter().flatten();
+                let wires: BTreeSet<u32> = terms.map(|term| term.wire).filter(|w| *w > 0).collect();
+                let wires = wires.into_iter().collect();
+                FalseRow { number: self.number(row), wires, values }
+            })
         })
     }
 }

@@ -42,6 +42,7 @@ fn rows_become_canonical() {
     wrong[1] += one;
     let found = system.false_row(&wrong).unwrap();
     assert_eq!((found.number, found.values), (1, [wrong[3], wrong[2], wrong[1] - Fr::from(5u64)]));
+    assert_eq!(found.wires, [1, 2, 3], "without the constant");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use hekaton_directory::{Checked, SignedRecord};
 use hekaton_directory_http::Base64;
 use hekaton_directory_http::body::State;
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::{self, count};
+use hekaton_terminal::output::{self, count, counted};
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -50,7 +50,7 @@ pub(crate) fn history(command: &DirectoryLookUp, json: bool) -> Result<(), Failu
     let values = found.values().enumerate();
     let mut lines = match found.history.0.len() {
         0 => format!("'{label}' has never had a value\n"),
-        values => format!("'{label}' has had {}\n", plural(values as u64, "value")),
+        values => format!("'{label}' has had {}\n", counted(values as u64, "value")),
     };
     for (version, value) in values {
         lines += &format!("{version:>8} {}\n", text(value));
@@ -97,11 +97,6 @@ pub(crate) fn epoch(command: &DirectoryEpoch, json: bool) -> Result<(), Failure>
         "record": hex::encode(found.digest()),
     });
     output::result(json, &object, &lines)
-}
-
-/// "1 value", "2 values".
-pub(crate) fn plural(n: u64, what: &str) -> String {
-    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// A value for people.

@@ -1,6 +1,5 @@
 //! Audits of a directory.
 
-use crate::ask::plural;
 use crate::failure::OrFailure;
 use crate::options::DirectoryAudit;
 use crate::source::Asking;
@@ -10,7 +9,7 @@ use hekaton_directory_http::body::{EpochsBody, MAX_RECORDS, ProofRange};
 use hekaton_directory_prover::CIRCUIT;
 use hekaton_directory_prover::EpochKeys;
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output;
+use hekaton_terminal::output::{self, counted};
 use hekaton_terminal::progress::Display;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -29,7 +28,7 @@ fn check_range((from, to): (u32, u32), last: u32, proven: u32, waits: bool) -> R
         let mut why = format!(
             "an audit needs two epochs, the first one before the last: from {from} to {to}; \
              {} are visible, and the directory says that those up to epoch {} are proven",
-            plural(u64::from(last) + 1, "epoch"),
+            counted(u64::from(last) + 1, "epoch"),
             proven
         );
         if proven < last && !waits {
@@ -85,7 +84,7 @@ pub(crate) fn run(command: &DirectoryAudit, json: bool) -> Result<(), Failure> {
         output::seconds(verifying),
         match unproven {
             0 => String::new(),
-            more => format!("\nnot audited: {} after it, signed", plural(more.into(), "epoch")),
+            more => format!("\nnot audited: {} after it, signed", counted(more.into(), "epoch")),
         }
     );
     let object = json!({
@@ -124,7 +123,7 @@ fn wait(asking: &Asking, to: Option<u32>) -> Result<EpochsBody, Failure> {
             let why = match failures {
                 0 => String::new(),
                 more => {
-                    format!("; {} failed, the log of the service says why", plural(more, "attempt"))
+                    format!("; {} failed, the log of the service says why", counted(more, "attempt"))
                 }
             };
             display.line(&format!("epoch {proven} of {end} is proven{why}"));

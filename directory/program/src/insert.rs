@@ -1,6 +1,5 @@
 //! Updates that are sent.
 
-use crate::ask::plural;
 use crate::failure::{HasCode, OrFailure};
 use crate::folder::{Folder, quiet};
 use crate::foreign_text::printable;
@@ -12,7 +11,7 @@ use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, Upda
 use hekaton_directory_http::{Base64, Client, ClientError, Refusal, answer};
 use hekaton_directory_server::{Options, Server, SubmitError};
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output;
+use hekaton_terminal::output::{self, counted};
 use hekaton_terminal::progress::Display;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -200,7 +199,7 @@ fn to_service(
         ));
     }
     let interrupted = |mut failure: Failure, sent: usize| {
-        let (done, all) = (output::count(sent as u64), plural(total as u64, "update"));
+        let (done, all) = (output::count(sent as u64), counted(total as u64, "update"));
         failure.message += &format!(
             "\n{done} of {all} were sent, and have their answers; the same command with --batch {batch} sends the \
              others, and none twice"
@@ -272,7 +271,7 @@ impl Waits<'_> {
         let failed = match health.proof_failures {
             0 => String::new(),
             more => {
-                let attempts = plural(more, "attempt");
+                let attempts = counted(more, "attempt");
                 format!("; {attempts} to prove failed, the log of the service says why")
             }
         };
@@ -308,6 +307,10 @@ fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Ref
         };
         if tries > TRIES {
             return Err(error.failure());
+        }
+        if tries == 1 && is_passing(&error) {
+            let why = printable(&error.to_string());
+            output::say(format_args!("{why}; trying again for up to a minute"));
         }
         std::thread::sleep(Duration::from_secs(wait.clamp(1, 60)));
     }
@@ -371,7 +374,7 @@ fn report(sent: &Sent, json: bool) -> Result<(), Failure> {
     }
     let counts: Vec<String> =
         states.iter().map(|(state, count)| format!("{} {state}", output::count(*count))).collect();
-    let summary = format!("{}: {}", plural(at, "update"), counts.join(", "));
+    let summary = format!("{}: {}", counted(at, "update"), counts.join(", "));
     let mut lines = summary.clone();
     if let [Ok(UpdateStatus { number, version, .. })] = &sent[..] {
         lines += &format!("\nnumber   {number}");

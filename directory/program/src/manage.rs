@@ -1,6 +1,5 @@
 //! Commands of operators for a folder that no service has open.
 
-use crate::ask::plural;
 use crate::failure::OrFailure;
 use crate::folder::{Folder, quiet};
 use crate::options::{DirectoryErase, DirectoryFolder, DirectoryProve, DirectoryPrune};
@@ -10,7 +9,7 @@ use hekaton_directory_prover::EpochKeys;
 use hekaton_directory_server::Report;
 use hekaton_directory_server::{ProveError, prove_all};
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::{self, count};
+use hekaton_terminal::output::{self, count, counted};
 use hekaton_terminal::progress::Display;
 use serde_json::json;
 use std::time::Instant;
@@ -85,8 +84,8 @@ pub(crate) fn prove(command: &DirectoryProve, json: bool) -> Result<(), Failure>
     server.close().or_fail(exit::FAILED)?;
     let lines = format!(
         "all epochs up to {after} are proven: {} for {}, in {}",
-        plural(proofs, "new proof"),
-        plural((after - before).into(), "epoch"),
+        counted(proofs, "new proof"),
+        counted((after - before).into(), "epoch"),
         output::seconds(start.elapsed()),
     );
     let object = json!({

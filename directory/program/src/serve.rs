@@ -106,7 +106,7 @@ pub(crate) fn run(command: &DirectoryServe, json: bool) -> Result<(), Failure> {
     // Before the database is opened, so that an address in use costs no recovery.
     let listener = TcpListener::bind(command.listen)
         .map_err(|e| format!("--listen {}: {e}", command.listen))
-        .or_fail(exit::USAGE)?;
+        .or_fail(exit::FAILED)?;
     let address = listener.local_addr().or_fail(exit::FAILED)?;
     let outside = Outside { head: head.clone(), start: false, seen };
     let server = Arc::new(folder.open_outside(options(&command.serving), &outside)?);

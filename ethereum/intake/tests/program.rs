@@ -223,6 +223,8 @@ fn the_command_line_does_all_of_it() {
     foreign[600] ^= 1;
     std::fs::write(path.join("foreign.ssz"), &foreign).unwrap();
     std::fs::write(path.join("short.hex"), "0x12").unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let occupied = listener.local_addr().unwrap().to_string();
     for (arguments, code, why) in [
         (&["check", "none"][..], 3, "none: "),
         (&["check", "cut.ssz"], 1, "public_keys"),
@@ -237,6 +239,8 @@ fn the_command_line_does_all_of_it() {
         (&["fetch", "block.json", "--data", "block.json"], 3, "block.json"),
         (&["fetch", "cancun.json", "--data", "d", "--codec", "793"], 2, "use --codec json"),
         (&["serve", "--data", "d", "--listen", "0.0.0.0:0"], 2, "--secret"),
+        (&["serve", "--data", "d", "--listen", "nowhere"], 2, "--listen nowhere"),
+        (&["serve", "--data", "d", "--listen", &occupied], 4, "in use"),
         (&["serve", "--data", "d", "--secret", "short.hex"], 3, "64 hexadecimal digits"),
         (&["serve", "--data", "d", "--proxy"], 2, "--node"),
     ] {

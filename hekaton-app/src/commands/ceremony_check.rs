@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::application::OpenCircuit;
 use crate::family::failed as failed_to_derive;
 use crate::hints::explain;
+use crate::imported::NAME;
 use crate::options::KeysVerify;
 use crate::transcripts::{circuit_of_genesis, families_in, family_in, types_of};
 use hekaton_ceremony::{
@@ -225,9 +226,16 @@ impl Whole {
 
 /// Opens what `--powers` needs, before checks that take long.
 pub(crate) fn prepare(command: &KeysVerify) -> Result<(), Failure> {
-    if let Some(powers) = &command.powers {
-        open(powers)?;
-        logs_in(&command.keys)?;
+    let Some(powers) = &command.powers else { return Ok(()) };
+    open(powers)?;
+    let missing = |e| Failure::new(exit::BAD_FILE, format!("{}: {e}", command.keys.display()));
+    std::fs::metadata(&command.keys).map_err(missing)?;
+    let (path, records) = logs_in(&command.keys)?;
+    let genesis = records.last().and_then(|of_family| of_family.genesis.family());
+    if genesis.is_some_and(|genesis| genesis.circuit == NAME) && command.circuit.is_none() {
+        let why = "these are keys of an imported circuit: with --powers, pass its directory, --circuit DIR, and \
+                   to compare it with its source, --r1cs FILE";
+        return Err(Failure::new(exit::USAGE, format!("{}: {why}", path.display())));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::options;
 use crate::transcripts::types_of;
 use hekaton_ceremony::{Rates, ceremony_cost};
 use hekaton_circuit::Masking;
+use hekaton_circuit::named::InputFile;
 use hekaton_core::LocalEngine;
 use hekaton_core::events::Phase;
 use hekaton_plan::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
@@ -30,8 +31,15 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
         return Err(Failure::new(exit::USAGE, why));
     }
     let prediction = PredictionInputs::read(&command.prediction)?;
-    let input = command.file.as_deref().map(exit::input).transpose()?;
+    let input = match (command.up_to, &command.file) {
+        (Some(bytes), _) => Some(largest_input(bytes)?),
+        (None, file) => file.as_deref().map(exit::input).transpose()?,
+    };
     let (name, circuit, parameters) = app.choose(&command.circuit, input.as_ref())?;
+    // `setup --up-to` and, of circuits with code, `ceremony new` would refuse it.
+    if command.up_to.is_some() || (command.ceremony && circuit.directory().is_none()) {
+        app.require_family(&name, &parameters)?;
+    }
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     if let (Some(path), Some(input)) = (&command.file, &input) {
         let fits = circuit.check_input(input);
@@ -85,6 +93,18 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
         text += &predicted.table();
     }
     output::result(json, &object, &text)
+}
+
+/// The largest input of a key family, of zeros.
+fn largest_input(bytes: u64) -> Result<InputFile, Failure> {
+    let mut input = Vec::new();
+    let fits = usize::try_from(bytes).ok().and_then(|n| input.try_reserve_exact(n).ok().map(|()| n));
+    let length = fits.ok_or_else(|| {
+        let why = format!("--up-to: no memory for an input of {}", output::bytes(bytes));
+        Failure::new(exit::USAGE, why)
+    })?;
+    input.resize(length, 0);
+    Ok(InputFile::from_bytes(input))
 }
 
 /// The fraction of free processors below which the estimate also has the time at this load.

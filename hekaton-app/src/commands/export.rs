@@ -217,12 +217,16 @@ fn verdict(
     }
 }
 
-/// The failure for a direct proof that does not verify.
-fn refused(path: &Path, error: &VerifyError) -> Failure {
-    match error {
-        VerifyError::PublicValues { .. } => wrong_public(error),
-        _ => Failure { message: format!("{}: {error}", path.display()), ..refusal(error) },
-    }
+/// The failure for a direct proof that does not verify with this context.
+fn refused(path: &Path, error: &VerifyError, context: Option<[u8; 32]>) -> Failure {
+    // A proof that is bound to something else fails like a wrong one.
+    let hint = match (error, context) {
+        (VerifyError::PublicValues { .. }, _) => return wrong_public(error),
+        (VerifyError::Equations { .. }, None) => "; if it is bound to a context, pass --context",
+        (VerifyError::Equations { .. }, Some(_)) => "; is it bound to this --context?",
+        _ => "",
+    };
+    Failure { message: format!("{}: {error}{hint}", path.display()), ..refusal(error) }
 }
 
 /// `hekaton verify` with a direct key.
@@ -240,7 +244,7 @@ pub(crate) fn verify(command: &Verify, app: &App, json: bool) -> Result<(), Fail
     let public = read_public(&command.public, path, app, vk)?;
     let start = Instant::now();
     verdict(&key, &public, command.context, &bytes, command.accept_test_keys)
-        .map_err(|e| refused(&command.proof, &e))?;
+        .map_err(|e| refused(&command.proof, &e, command.context))?;
     let elapsed = start.elapsed();
     let by_name = vk.values_to_json(&public).or_fail(exit::FAILED)?;
     let text = app
@@ -286,7 +290,7 @@ fn proof(command: &ExportProof, app: &App, json: bool) -> Result<(), Failure> {
     let public = read_public(&command.public, &command.key, app, key.verifying())?;
     // A call that reverts costs its sender gas.
     verdict(&key, &public, command.context, &bytes, command.accept_test_keys)
-        .map_err(|e| refused(&command.proof, &e))?;
+        .map_err(|e| refused(&command.proof, &e, command.context))?;
     let proof = DirectProof::from_bytes(&bytes, &key).or_fail(exit::FAILED)?;
     let context = command.context.unwrap_or([0; 32]);
     let text = format!("0x{}", hex::encode(calldata(&public, &context, &proof)));

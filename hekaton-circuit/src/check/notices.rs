@@ -74,7 +74,7 @@ impl std::fmt::Display for Notice {
             Self::Cycle { instances, wire } => write!(
                 f,
                 "{instances} subcircuits read what follows from what they write, wire {wire} among it: \
-                 each may be right, and the prover may still choose the values in the cycle"
+                 constraints must determine the values in this cycle, or the prover may choose them"
             ),
             Self::ReadsOwnWire { instance, wire } => {
                 write!(f, "instance {instance} reads wire {wire}, which it writes itself")

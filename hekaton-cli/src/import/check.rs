@@ -3,7 +3,7 @@
 use super::unique;
 use hekaton_app::product::{CheckedSource, SourceCheck, distinct};
 use hekaton_circuit::show;
-use hekaton_r1cs::{FileError, Monolith, WitnessFile};
+use hekaton_r1cs::{FileError, Monolith, WitnessFile, label, with_names};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 
 pub(super) fn run(check: &SourceCheck<'_>) -> Result<CheckedSource, Failure> {
@@ -17,9 +17,10 @@ pub(super) fn run(check: &SourceCheck<'_>) -> Result<CheckedSource, Failure> {
     if let Some(row) = system.false_row(&values) {
         let [a, b, c] = row.values.each_ref().map(show);
         let message = format!(
-            "a constraint is not satisfied: constraint {} of {}: {a} * {b} is not {c}",
+            "a constraint is not satisfied: constraint {} of {}{}: {a} * {b} is not {c}",
             row.number,
-            path.display()
+            path.display(),
+            with_names(&row.wires.iter().map(|wire| label(symbols, *wire)).collect::<Vec<_>>()),
         );
         return Err(Failure::new(exit::REFUSED, message));
     }

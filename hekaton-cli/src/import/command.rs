@@ -6,7 +6,7 @@ use super::tables::{cut_object, cuts_table, template_table, types_table};
 use hekaton_app::product::is_path;
 use hekaton_r1cs::directory::{Summary, check_free};
 use hekaton_terminal::exit::{self, Failure, OrFail};
-use hekaton_terminal::output::{self, bytes, count};
+use hekaton_terminal::output::{self, bytes, count, counted};
 use hekaton_terminal::progress::Display;
 use hekaton_terminal::shell;
 use hekaton_terminal::unfinished::Unfinished;
@@ -44,22 +44,22 @@ fn import(command: &Import, out: &Path, json: bool) -> Result<(), Failure> {
         "cuts": cuts.considered.iter().map(|cut| cut_object(&cuts, cut)).collect::<Vec<_>>(),
         "notes": notes, "seconds": start.elapsed().as_secs_f64(),
     });
-    let lines = types_table(&summary) + &imported(&cuts, &summary, report.rows as u64, out);
+    let lines = types_table(&summary) + &imported(&cuts, &summary, report.rows as u64, [&command.file, out]);
     output::result(json, &object, &lines)
 }
 
 /// Describes a finished import, and the next command.
-fn imported(cuts: &Cuts, summary: &Summary, checked: u64, out: &Path) -> String {
+fn imported(cuts: &Cuts, summary: &Summary, checked: u64, [source, out]: [&Path; 2]) -> String {
     format!(
-        "{} constraints of {} in {} parts of {} types: {}\n\
+        "{} of {} in {} of {}: {}\n\
          {} slots of shared wires, with {} sums and {} packs of bits in place of others, add {:.2} % to \
          the constraints; about {} of proving keys\n\
          checked: each of the {} constraints is in one part, and shared wires have one value\n\
-         next: {} setup {} --keys KEYS",
-        count(checked),
+         next: {} setup {} --r1cs {} --keys KEYS",
+        counted(checked, "constraint"),
         summary.source.name,
-        summary.parts,
-        summary.types.len(),
+        counted(summary.parts as u64, "part"),
+        counted(summary.types.len() as u64, "type"),
         out.display(),
         count(summary.slots),
         count(summary.sums),
@@ -69,6 +69,7 @@ fn imported(cuts: &Cuts, summary: &Summary, checked: u64, out: &Path) -> String 
         count(checked),
         output::program(),
         as_circuit(out),
+        shell::path(source),
     )
 }
 

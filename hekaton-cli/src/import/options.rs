@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   circom sha.circom --r1cs --wasm --sym --prime bls12381 --O1
   hekaton import sha.r1cs --sym sha.sym --provers 128 --dry-run   # compare the sizes of parts
-  hekaton import sha.r1cs --sym sha.sym --out sha.hk
+  hekaton import sha.r1cs --sym sha.sym --provers 128 --out sha.hk
   hekaton check sha.hk sha.wtns
   hekaton setup sha.hk --keys sha.keys
   hekaton prove sha.wtns --keys sha.keys

@@ -1,7 +1,7 @@
 //! `hekaton check --unique` of circuits from other tools.
 
-use hekaton_app::product::{Answered, counted};
-use hekaton_r1cs::{CircuitBundle, Symbols, UniqueError, WitnessFile};
+use hekaton_app::product::Answered;
+use hekaton_r1cs::{CircuitBundle, Symbols, UniqueError, WitnessFile, label};
 use hekaton_terminal::exit::{self, Failure, OrFail};
 use hekaton_terminal::output;
 use std::path::Path;
@@ -35,11 +35,7 @@ pub(super) fn ask(
     file: Option<&Path>,
 ) -> Result<Answered, Failure> {
     let values = question.values(witness).map_err(failed)?;
-    let name = |wire: u32| {
-        let name = symbols.and_then(|symbols| symbols.name(wire));
-        name.map_or_else(|| format!("wire {wire}"), str::to_owned)
-    };
-    let (verdicts, second) = question.verdicts(&values, name).map_err(failed)?;
+    let (verdicts, second) = question.verdicts(&values, |wire| label(symbols, wire)).map_err(failed)?;
     match (file, second) {
         (Some(path), Some(second)) => {
             output::write(path, &second)?;
@@ -54,8 +50,8 @@ pub(super) fn ask(
     let [_, public, private] = question.counts();
     let given = format!(
         "{} and {}",
-        counted(public as usize, "public input"),
-        counted(private as usize, "private input")
+        output::counted(public.into(), "public input"),
+        output::counted(private.into(), "private input")
     );
     Ok(Answered { given, verdicts })
 }

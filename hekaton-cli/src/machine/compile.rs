@@ -69,6 +69,14 @@ fn libgcc() -> Option<OsString> {
     path.is_file().then(|| path.as_os_str().to_owned())
 }
 
+/// Reports whether a source file seems to write to standard output.
+fn prints(file: &Path) -> bool {
+    // A file that is not text is none of C, and the compiler has already reported one that is missing.
+    let Ok(text) = std::fs::read_to_string(file) else { return false };
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|word| ["printf", "fprintf", "puts", "putchar"].contains(&word))
+}
+
 /// Compiles files to a program, whose bytes it returns. `options` follow the ones given here and override them.
 pub(crate) fn compile(
     compiler: Compiler,
@@ -108,6 +116,9 @@ pub(crate) fn compile(
         if !has_library || libgcc.is_none() {
             why += "; if it lacks the headers or functions of a C library, or functions such as __udivdi3: `sudo apt-get \
                     install gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf`";
+        }
+        if files.iter().any(|file| prints(file)) {
+            why += "; the machine has no standard output: hekaton_print(text, length) of hekaton.h shows text";
         }
         return Err(Failure::new(exit::FAILED, why));
     }

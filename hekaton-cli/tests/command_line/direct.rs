@@ -46,8 +46,8 @@ fn direct_proofs_are_verified_by_their_key() {
     assert_eq!((&verified["kind"], &verified["subcircuits"]), (&"direct".into(), &3.into()));
     assert!(ok(&verify).contains("the proof holds (direct"));
     // Another context, another digest, another kind of key or proof.
-    fails(1, "does not hold", &[&verify[..6], &["--context", OTHER]].concat());
-    fails(1, "does not hold", &verify[..6]);
+    fails(1, "is it bound to this --context?", &[&verify[..6], &["--context", OTHER]].concat());
+    fails(1, "if it is bound to a context, pass --context", &verify[..6]);
     fails(2, "64 hexadecimal digits", &[&verify[..6], &["--context", "c0"]].concat());
     fails(1, "--key-digest requires", &[&verify[..], &["--key-digest", OTHER]].concat());
     let verifying = path("keys/verifying.key");

@@ -91,6 +91,7 @@ fn second_witnesses_are_proven() {
             let text = String::from_utf8_lossy(&found.stderr);
             assert!(text.contains("does not follow from the inputs"), "{fault}: {text}");
             assert!(text.contains("A prover may claim either value"), "{fault}: {text}");
+            assert!(text.contains("\nunique: given "), "{fault}: {text}");
         }
         ok(&["setup", &hk, "--keys", &keys]);
         let public = |wtns: &str| ok(&["hash", wtns, "--keys", &keys]);

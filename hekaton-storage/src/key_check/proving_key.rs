@@ -415,9 +415,13 @@ impl<'p> Checker<'p> {
         missing += left_out.len();
         if missing > 0 {
             let (name, all) = (key.name(), committed.len() + aux.len());
+            let why = match all_rows {
+                true => "rows of C were not traced back".to_owned(),
+                false => format!("comparing them takes long in a type with more than {ALL_ROWS} rows"),
+            };
             let what = format!(
-                "type '{name}': {missing} of {all} points of D and L, which only provers use, as rows \
-                 of C were not traced back"
+                "type '{name}': {missing} of {all} points of D and L, as {why}; only provers use these \
+                 points, and wrong ones make no false proof hold"
             );
             self.report.only_provers.push(what);
         }

@@ -23,10 +23,15 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
     }
     // The constraints of circom, before they are imported.
     let named = command.circuit.circuit.as_deref().filter(|name| imported::is_path(name));
-    if let Some(path) = named.map(Path::new).filter(|path| path.is_file()) {
+    let named = named.map(Path::new);
+    if let Some(path) = named.filter(|path| path.is_file()) {
         return source::run(path, command, app, json);
     }
     if command.sym.is_some() {
+        if let Some(path) = named {
+            let missing = |e| Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display()));
+            std::fs::metadata(path).map_err(missing)?;
+        }
         let why = "--sym is for a .r1cs file; an imported circuit has the names of its import";
         return Err(Failure::new(exit::USAGE, why));
     }
@@ -148,9 +153,9 @@ fn result(
         "public": text_form, "public_values": by_name, "notices": all_notices, "unique": unique::object(subjects),
     });
     let mut lines = format!(
-        "all {} constraints of {} subcircuits hold\npublic values: {shown}",
-        output::count(report.constraints as u64),
-        report.instances
+        "all {} of {} hold\npublic values: {shown}",
+        output::counted(report.constraints as u64, "constraint"),
+        output::counted(report.instances as u64, "subcircuit")
     );
     for notice in &all_notices {
         lines += &format!("\nnotice: {notice}");

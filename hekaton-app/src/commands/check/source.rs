@@ -28,8 +28,8 @@ pub(super) fn run(path: &Path, command: &Check, app: &App, json: bool) -> Result
         "unique": unique::object(&subjects),
     });
     let mut lines = format!(
-        "all {} constraints hold\npublic values: {}",
-        output::count(checked.constraints),
+        "all {} hold\npublic values: {}",
+        output::counted(checked.constraints, "constraint"),
         public_values::for_people(&text, names, || names.clone(), public)
     );
     for notice in notices {

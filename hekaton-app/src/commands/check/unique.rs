@@ -5,7 +5,7 @@ use crate::options::Unique;
 use hekaton_circuit::unique::{FreeValue, Verdicts};
 use hekaton_circuit::{InstanceVerdicts, show};
 use hekaton_terminal::exit::{self, Failure};
-use hekaton_terminal::output::count;
+use hekaton_terminal::output::{count, counted};
 use serde_json::{Value, json};
 
 /// The most names of one kind that are printed without --all.
@@ -28,7 +28,7 @@ impl From<InstanceVerdicts> for Subject {
         let name = Some(format!("type '{kind}', subcircuit {instance}"));
         let given = format!(
             "what it reads and commits to, and {}",
-            counted(private_inputs, "private input")
+            counted(private_inputs as u64, "private input")
         );
         Self { name, given, verdicts, without_effect }
     }
@@ -38,11 +38,6 @@ impl From<Answered> for Subject {
     fn from(Answered { given, verdicts }: Answered) -> Self {
         Self { name: None, given, verdicts, without_effect: vec![] }
     }
-}
-
-/// A number of things, in words.
-pub fn counted(number: usize, thing: &str) -> String {
-    format!("{} {thing}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// The lines for people.
@@ -61,7 +56,7 @@ pub(super) fn lines(subjects: &[Subject], options: &Unique) -> String {
             determined(outputs, free_outputs, undecided_outputs),
             determined(others, free_others, undecided_others),
         );
-        // An output that is free is a failure.
+        // Outputs that are free are in the message of the failure.
         let others: Vec<String> = free.iter().filter(|v| !v.is_output).map(shown).collect();
         text += &list("free values that change no output", &others, options.all);
         let undecided: Vec<String> = undecided.iter().map(|(name, _)| name.clone()).collect();
@@ -127,12 +122,13 @@ pub(super) fn failure(subjects: &[Subject], options: &Unique) -> Result<(), Fail
             let more: Vec<String> = more.iter().map(shown).collect();
             let message = format!(
                 "{}{} does not follow from the inputs: it is {} here and {} in a second witness, which satisfies all \
-                 constraints. A prover may claim either value{}",
+                 constraints. A prover may claim either value{}{}",
                 first.name,
                 place(subject),
                 show(&first.value),
                 show(&first.other),
                 list("more outputs that do not follow", &more, options.all),
+                lines(subjects, options),
             );
             return Err(Failure { code: exit::REFUSED, message, details: details() });
         }
@@ -141,8 +137,9 @@ pub(super) fn failure(subjects: &[Subject], options: &Unique) -> Result<(), Fail
         if let Some((name, _)) = subject.verdicts.undecided.iter().find(|(_, is_output)| *is_output)
         {
             let message = format!(
-                "--strict: no rule shows that {name}{} follows from the inputs, and no second witness was found",
-                place(subject)
+                "--strict: no rule shows that {name}{} follows from the inputs, and no second witness was found{}",
+                place(subject),
+                lines(subjects, options),
             );
             return Err(Failure { code: exit::REFUSED, message, details: details() });
         }

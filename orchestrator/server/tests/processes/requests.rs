@@ -227,6 +227,7 @@ fn the_command_line_does_all_of_it() {
     // Without waiting, the next command continues after what the one before submitted.
     let more = run(&["submit", "a", "--chain", "pending"]);
     assert!(more.status.success(), "{}", text(&more.stderr));
+    assert!(text(&more.stderr).contains("chain 'pending' did not exist"), "{more:?}");
     let more = run(&["submit", "b", "--chain", "pending"]);
     assert!(more.status.success(), "{}", text(&more.stderr));
 
@@ -235,7 +236,10 @@ fn the_command_line_does_all_of_it() {
     assert!(text(&dead.stdout).contains("not a witness"));
     let job = text(&dead.stdout).split_whitespace().next().unwrap().to_owned();
     assert!(text(&run(&["status", &job]).stdout).contains("dead"));
-    assert!(run(&["skip", &job]).status.success());
+    let skipped = run(&["skip", "main/2"]);
+    assert!(skipped.status.success(), "{}", text(&skipped.stderr));
+    assert!(text(&skipped.stdout).contains(&format!("{job} block 2: skipped")), "{skipped:?}");
+    jobs_are_named_in_several_ways(&place, &run);
     // All dead jobs of a chain: three are behind each other, a fourth has no parent.
     for id in ["d1", "d2", "d3"] {
         let dead = run(&["submit", "c", "--chain", "bulk", "--id", id, "--wait"]);
@@ -270,7 +274,10 @@ fn the_command_line_does_all_of_it() {
             2,
             "another file has the same name",
         ),
-        (vec!["status", "x"], 4, "is not the handle of a job"),
+        (vec!["status", "x"], 4, "is named x: name it by the handle"),
+        (vec!["status", "none/1"], 4, "none"),
+        (vec!["requeue", "--chain", "pairs"], 0, "has no dead jobs"),
+        (vec!["skip", "--chain", "pairs"], 0, "is not dead"),
         (vec!["revert", "main", "x", "7"], 4, "neither one that the chain has published"),
         (vec!["revert", "main", "genesis", "0"], 0, ""),
         (vec!["workflow", "a"], 4, "not a workflow"),
@@ -302,6 +309,23 @@ fn the_command_line_does_all_of_it() {
         assert!(text(&out.stderr).contains(why), "{arguments:?}: {}", text(&out.stderr));
     }
     place.check();
+}
+
+/// By the beginning of a handle or of a name, or by chain and height; published blocks also when no list has them.
+fn jobs_are_named_in_several_ways(place: &Place, run: &dyn Fn(&[&str]) -> Output) {
+    let of_main = text(&run(&["--json", "proofs", "main"]).stdout);
+    let first: serde_json::Value = serde_json::from_str(of_main.lines().next().unwrap()).unwrap();
+    let name = first["id"].as_str().unwrap();
+    for (named, content) in [(&name[..12], "A\n"), (name, "A\n"), ("main/0", "A\n"), ("main/1", "B\n")] {
+        let fetched = run(&["fetch", named, "fetched"]);
+        assert!(fetched.status.success(), "{named}: {}", text(&fetched.stderr));
+        assert_eq!(std::fs::read_to_string(place.path("fetched")).unwrap(), content, "{named}");
+    }
+    for (named, code, why) in [("", 2, "names "), ("main/9", 4, "is named main/9"), ("main/x", 4, "is named")] {
+        let refused = run(&["fetch", named, "fetched"]);
+        assert_eq!(refused.status.code(), Some(code), "{named}: {}", text(&refused.stderr));
+        assert!(text(&refused.stderr).contains(why), "{named}: {}", text(&refused.stderr));
+    }
 }
 
 /// A block that is done above one that is not is not published yet, as events report.

@@ -161,7 +161,7 @@ pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
             std::fs::write(path, witness).map_err(bad_file(path))?;
         }
         let mut text = format!(
-            "{}: block {number}, {} headers, {} nodes, {} codes, {} not there",
+            "{}: block {number}; headers: {}, nodes: {}, codes: {}, references to nodes that are not in it: {}",
             path.display(),
             summary.headers,
             summary.nodes,

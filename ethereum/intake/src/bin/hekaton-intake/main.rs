@@ -17,7 +17,9 @@ use hekaton_intake::store::{StoreError, WitnessStore};
 use hekaton_intake::submitter::JobSubmitter;
 use hekaton_orchestrator_client::Client;
 use hekaton_service::manual::Manual;
-use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note, on_stop, print};
+use hekaton_service::program::{
+    self, Failure, exit, failure, finish, has_colors, note, on_stop, print,
+};
 use output::{bad_file, runtime, secret, show};
 use records::{List, OfBlock, block_hash};
 use serde::Serialize;
@@ -255,7 +257,7 @@ fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
 /// Listens at an address, which must be on this machine unless `open` is true.
 fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
     let bad = |why: String| failure(exit::USAGE, format!("--listen {address}: {why}"));
-    let listener = TcpListener::bind(address).map_err(|error| bad(error.to_string()))?;
+    let listener = program::listen(address)?;
     let bound = listener.local_addr().map_err(|error| bad(error.to_string()))?;
     if !open && !bound.ip().is_loopback() {
         return Err(bad(

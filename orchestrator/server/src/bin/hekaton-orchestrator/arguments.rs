@@ -39,7 +39,7 @@ pub(crate) enum Command {
     Requeue(OfJobs),
     /// Make a chain continue without its next block, or without all next blocks, as long as they are dead
     Skip(OfJobs),
-    /// Write the proof of a finished job to a file
+    /// Write the proof of a finished job, or of a published block, to a file
     Fetch(Fetch),
     /// Make a chain, or print the state of one
     Chain(ChainCommand),
@@ -190,7 +190,7 @@ pub(crate) struct Submit {
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) to: ToService,
-    /// The job, as `submit` printed it
+    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, or CHAIN/HEIGHT
     pub(crate) job: Option<String>,
 }
 
@@ -198,7 +198,7 @@ pub(crate) struct Status {
 pub(crate) struct OfJob {
     #[command(flatten)]
     pub(crate) to: ToService,
-    /// The job, as `submit` printed it
+    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, or CHAIN/HEIGHT
     pub(crate) job: String,
 }
 
@@ -206,7 +206,7 @@ pub(crate) struct OfJob {
 pub(crate) struct OfJobs {
     #[command(flatten)]
     pub(crate) to: ToService,
-    /// The job, as `submit` printed it
+    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, or CHAIN/HEIGHT
     #[arg(required_unless_present = "chain", conflicts_with = "chain")]
     pub(crate) job: Option<String>,
     /// All dead jobs of this chain, oldest first; `skip` stops at the first block that is not dead
@@ -215,6 +215,9 @@ pub(crate) struct OfJobs {
 }
 
 #[derive(Args)]
+#[command(after_help = "Examples:
+  hekaton-orchestrator fetch main/17 17.proof        # block 17 of a chain
+  hekaton-orchestrator fetch 9f2ab1 FILE.proof       # a name, or the beginning of one")]
 pub(crate) struct Fetch {
     #[command(flatten)]
     pub(crate) of: OfJob,

@@ -1,6 +1,7 @@
 //! Commands for dead jobs: one of them, or all of a chain.
 
 use crate::arguments::OfJobs;
+use crate::named::handle;
 use crate::output::{client, show};
 use hekaton_orchestrator::Client;
 use hekaton_orchestrator::http::JobStatus;
@@ -13,12 +14,16 @@ const EITHER: &str = "the command line names a job or a chain";
 pub(crate) fn requeue(of: &OfJobs, json: bool) -> Result<u8, Failure> {
     let client = client(&of.to)?;
     if let Some(job) = &of.job {
-        show(json, &client.requeue(job)?)?;
+        show(json, &client.requeue(&handle(&client, job)?)?)?;
         return Ok(0);
     }
     let chain = of.chain.as_deref().expect(EITHER);
     let mut code = 0;
-    for JobStatus { job, .. } in client.dead(chain)? {
+    let dead = client.dead(chain)?;
+    if dead.is_empty() {
+        note(format_args!("chain '{chain}' has no dead jobs"));
+    }
+    for JobStatus { job, .. } in dead {
         match client.requeue(&job) {
             Ok(status) => show(json, &status)?,
             Err(error) => {
@@ -34,11 +39,16 @@ pub(crate) fn requeue(of: &OfJobs, json: bool) -> Result<u8, Failure> {
 pub(crate) fn skip(of: &OfJobs, json: bool) -> Result<u8, Failure> {
     let client = client(&of.to)?;
     if let Some(job) = &of.job {
-        client.skip(job)?;
+        let job = handle(&client, job)?;
+        client.skip(&job)?;
+        show(json, &client.job(&job, 0)?)?;
         return Ok(0);
     }
     let chain = of.chain.as_deref().expect(EITHER);
     let mut dead = client.dead(chain)?;
+    if next(&client, chain, &dead)?.is_none() {
+        note(format_args!("the next block of chain '{chain}' is not dead"));
+    }
     while let Some(at) = next(&client, chain, &dead)? {
         let JobStatus { job, .. } = dead.remove(at);
         if let Err(error) = client.skip(&job) {

@@ -3,6 +3,7 @@
 mod arguments;
 mod dead;
 mod insist;
+mod named;
 mod output;
 mod progress;
 mod serve;
@@ -24,7 +25,8 @@ use hekaton_orchestrator::record::{JobState, Order};
 use hekaton_orchestrator::service::{BLOBS, RECORDS, open_records};
 use hekaton_orchestrator::{Blobs, Client, Clock, Digest, Workflow};
 use hekaton_service::manual::Manual;
-use hekaton_service::program::{Failure, exit, failure, finish, has_colors, print, say};
+use hekaton_service::program::{Failure, exit, failure, finish, has_colors, note, print, say};
+use named::{handle, published};
 use output::{client, missing, show, text_of};
 use serve::{serve, settings};
 use std::collections::BTreeSet;
@@ -57,23 +59,29 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
         }
         Command::Submit(arguments) => submit(&arguments, json),
         Command::Status(Status { to, job: Some(job) }) => {
-            show(json, &client(&to)?.job(&job, 0)?)?;
+            let client = client(&to)?;
+            show(json, &client.job(&handle(&client, &job)?, 0)?)?;
             Ok(0)
         }
         Command::Status(Status { to, job: None }) => status(&to, json),
         Command::Cancel(of) => {
-            show(json, &client(&of.to)?.cancel(&of.job)?)?;
+            let client = client(&of.to)?;
+            show(json, &client.cancel(&handle(&client, &of.job)?)?)?;
             Ok(0)
         }
         Command::Requeue(of) => requeue(&of, json),
         Command::Skip(of) => skip(&of, json),
         Command::Fetch(Fetch { of, output }) => {
             let client = client(&of.to)?;
-            let status = client.job(&of.job, 0)?;
+            if let Some(outputs) = published(&client, &of.job)? {
+                fetch(&client, &outputs, &output)?;
+                return Ok(0);
+            }
+            let status = client.job(&handle(&client, &of.job)?, 0)?;
             if status.state != "done" {
                 show(json, &status)?;
             }
-            fetch(&client, &status, &output)?;
+            fetch(&client, &status.outputs, &output)?;
             Ok(if status.state == "done" { 0 } else { exit::REFUSED })
         }
         Command::Chain(arguments) => chain(&arguments, json),
@@ -120,6 +128,9 @@ fn status(to: &ToService, json: bool) -> Result<u8, Failure> {
         };
         let text = format!("{chain} {block} {id}: {state} (tasks: {counted}){waits}");
         print(json, view, text)?;
+    }
+    if jobs.is_empty() && standing_still.is_empty() {
+        note("no jobs yet");
     }
     let of_jobs = jobs.iter().map(|view| &view.job.chain);
     let chains: BTreeSet<_> = of_jobs.chain(standing_still.iter().map(|one| &one.chain)).collect();

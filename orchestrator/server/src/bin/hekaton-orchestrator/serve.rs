@@ -7,7 +7,7 @@ use hekaton_orchestrator::settings::{BackendSettings, Settings};
 #[cfg(feature = "nats")]
 use hekaton_orchestrator::{Name, store::NatsSettings};
 use hekaton_orchestrator::{Strategies, Traces};
-use hekaton_service::program::{Failure, exit, failure, note, on_stop, print};
+use hekaton_service::program::{self, Failure, exit, failure, note, on_stop, print};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
@@ -125,8 +125,7 @@ pub(crate) fn serve(
 
 /// Listens for requests, and prints where.
 fn bind(address: &str, settings: &Settings, json: bool) -> Result<TcpListener, Failure> {
-    let listener = TcpListener::bind(address)
-        .map_err(|error| failure(exit::FAILED, format!("--listen {address}: {error}")))?;
+    let listener = program::listen(address)?;
     let bound = listener.local_addr().map_err(|error| failure(exit::FAILED, error))?;
     // Without tenants, requests have no tokens: any machine that could connect could run programs here.
     if settings.tenants.is_empty() && !bound.ip().is_loopback() {

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Stores the outputs of a job.
-pub(crate) fn fetch(client: &Client, status: &JobStatus, output: &Path) -> Result<(), Failure> {
-    for (at, output_digest) in status.outputs.iter().enumerate() {
+pub(crate) fn fetch(client: &Client, outputs: &[String], output: &Path) -> Result<(), Failure> {
+    for (at, output_digest) in outputs.iter().enumerate() {
         let digest: Digest = output_digest.parse().map_err(|error| failure(exit::FAILED, error))?;
-        let path = match status.outputs.len() {
+        let path = match outputs.len() {
             1 => output.to_owned(),
             _ => {
                 let mut path = output.as_os_str().to_owned();
@@ -97,7 +97,11 @@ fn chain(client: &Client, name: &str) -> Result<ChainState, Failure> {
                 _ => (Order::Strict, Some("genesis".to_owned())),
             };
             let body = ChainBody { order, genesis, bundles: None };
-            Ok(insist(|| client.make_chain(name, &body))?)
+            let made = insist(|| client.make_chain(name, &body))?;
+            if order == Order::Strict {
+                note(format_args!("chain '{name}' did not exist, and was made with strict order"));
+            }
+            Ok(made)
         }
         found => Ok(found?),
     }
@@ -168,7 +172,7 @@ fn wait(
                 }
                 _ => output.to_owned(),
             };
-            fetch(client, &ended, &path)?;
+            fetch(client, &ended.outputs, &path)?;
         }
     }
     Ok(code)
