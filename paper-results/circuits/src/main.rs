@@ -2,7 +2,7 @@
 
 use hekaton_app::App;
 use hekaton_directory_circuit::Epochs;
-use hekaton_paper::{FullEpoch, Ram};
+use hekaton_paper::{FullEpoch, Pedersen, Ram};
 use hekaton_standard::{Chain, Merkle};
 use hekaton_witness::StateWitness;
 use std::process::ExitCode;
@@ -15,5 +15,6 @@ fn main() -> ExitCode {
         .circuit::<StateWitness>()
         .circuit::<Ram>()
         .circuit::<FullEpoch>()
+        .circuit::<Pedersen>()
         .run()
 }
