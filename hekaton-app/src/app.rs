@@ -61,8 +61,7 @@ impl std::fmt::Debug for App {
 }
 
 /// The error for a family of an imported circuit.
-const ONE_SIZE: &str =
-    "--up-to: an imported circuit has one size, so its keys are not a family";
+const ONE_SIZE: &str = "--up-to: an imported circuit has one size, so its keys are not a family";
 
 impl App {
     /// A command line without circuits. Help texts and hints use the name of the executable.

@@ -64,7 +64,11 @@ impl OpenedFamily {
             let is_own = app.descriptions().iter().any(|own| own.name == name);
             let message = match input.filter(|_| is_own).map(InputFile::length) {
                 Some(Ok(bytes)) => {
-                    format!("{too_many}; `hekaton setup {name} --up-to {bytes}` makes keys for this input")
+                    let given = shared.iter().map(|(name, value)| format!(" -p {name}={value}"));
+                    format!(
+                        "{too_many}; `hekaton setup {name}{} --up-to {bytes} --keys DIR` makes keys for this input",
+                        given.collect::<String>()
+                    )
                 }
                 _ => too_many.to_string(),
             };

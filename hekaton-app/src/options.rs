@@ -278,7 +278,7 @@ pub(crate) enum Keys {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   hekaton keys verify FILE.keys
   hekaton keys verify merkle.keys --powers powers    # and everything about their ceremony
   hekaton keys verify sha.keys --powers powers --circuit sha.hk --r1cs sha.r1cs
@@ -426,7 +426,7 @@ pub(crate) struct Estimate {
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Estimate the largest proof under the key family that `setup --up-to` makes, for an input of this
-    /// size, for example 16M (of 2^20 bytes)
+    /// size, for example 16M (of 2^20 bytes). For circuits that take any file: it has zeros only
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "file")]
     pub(crate) up_to: Option<u64>,
     /// Assume at most this much memory (per rank), for example 8G or 512M (powers of 1024)

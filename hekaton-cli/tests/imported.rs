@@ -210,7 +210,9 @@ fn wrong_witnesses_are_named() {
     let wrong = f.changed("a.wtns", "wrong.wtns", |bytes| bytes[values + 32 * 20] ^= 1);
     fails(1, "constraint 17 of a.r1cs, with main.x[17], main.x[18]", &["check", &hk, &wrong]);
     let (r1cs, sym) = (f.path("a.r1cs"), f.path("a.sym"));
-    for (names, options) in [("main.x[17], main.x[18]", vec!["--sym", &sym]), ("wire 19, wire 20", vec![])] {
+    for (names, options) in
+        [("main.x[17], main.x[18]", vec!["--sym", &sym]), ("wire 19, wire 20", vec![])]
+    {
         let says = format!("constraint 17 of {r1cs}, with {names}: ");
         fails(1, &says, &[&["check", &r1cs, &wrong][..], &options].concat());
     }

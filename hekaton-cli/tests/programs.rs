@@ -243,7 +243,7 @@ fn runs_that_cannot_be_proven_say_why() {
     let long = f.write("long", &elf(&long));
     let proof = f.path("unfit.proof");
     let says = "makes keys that do";
-    fails(4, says, &["vm", "prove", &long, "--keys", &keys, "--proof", &proof]);
+    fails(2, says, &["vm", "prove", &long, "--keys", &keys, "--proof", &proof]);
     assert!(!PathBuf::from(proof).exists());
 }
 

@@ -22,14 +22,14 @@ struct State {
     bar: Option<ProgressBar>,
     total: u64,
     done: u64,
-    /// What earlier processes had done when the phase began.
+    /// The steps that earlier processes had done when the phase began.
     earlier: u64,
     began: Instant,
     last_line: Instant,
 }
 
 impl State {
-    /// How much is done, and for how long the rest takes at the rate so far.
+    /// The steps that are done, and an estimate of the time for the rest at the rate so far.
     fn counted(&self) -> String {
         let Self { total, done, earlier, began, .. } = self;
         match (total.saturating_sub(*done), done.saturating_sub(*earlier)) {

@@ -33,7 +33,7 @@ pub fn failure(code: u8, message: impl std::fmt::Display) -> Failure {
 /// Listens at the address of `--listen`.
 ///
 /// # Errors
-/// If it is no address, or another process listens there.
+/// Fails if it is no address, or one at which this process cannot listen.
 pub fn listen(address: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).map_err(|error| {
         let code = match error.kind() {

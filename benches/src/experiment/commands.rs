@@ -16,6 +16,7 @@ use super::run::{Ending, Runner};
 use super::session::Session;
 use super::spec::{Experiment, Point};
 use clap::Parser as _;
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::ExitCode;
 
@@ -115,15 +116,15 @@ fn runnable<'s>(
     Ok(able)
 }
 
-/// Returns the requirements of the points for which the machine has the cores; refuses points that
-/// do not fit otherwise.
+/// Returns the requirements of the points for which the machine has the cores, and the names of the
+/// others; refuses points that do not fit otherwise.
 fn fitting(
     session: &Session,
     program: &Program,
     able: &[&Experiment],
     machine: &Machine,
     show: bool,
-) -> Result<Vec<Requirement>, Failure> {
+) -> Result<(Vec<Requirement>, BTreeSet<String>), Failure> {
     eprintln!("estimating points at scale {}", session.scale);
     let found = check::requirements(session, program, able, &session.scale, machine)?;
     if show {
@@ -140,7 +141,7 @@ fn fitting(
             machine.cores,
         );
     }
-    Ok(kept)
+    Ok((kept, left_out.into_iter().map(|r| r.point.id).collect()))
 }
 
 fn check(session: &Session, names: &[String]) -> Result<(), Failure> {
@@ -191,7 +192,7 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
         None => Machine::here(&session.work)?,
         Some(cluster) => node_of(cluster, session, &able)?,
     };
-    let found = fitting(session, &program, &able, &machine, false)?;
+    let (found, left_out) = fitting(session, &program, &able, &machine, false)?;
     for experiment in session.chosen(&options.chosen.experiments)? {
         match session.skips(experiment, &program) {
             Some(why) => plan.skipped.insert(experiment.name.clone(), why.to_owned()),
@@ -202,7 +203,7 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
         plan.add(&requirement.point, requirement.repetitions)?;
     }
     fs::create_dir_all(session.results.join("raw")).at(&session.results)?;
-    let order = plan.shuffled(&names, options.seed);
+    let order = plan.shuffled(&names, &left_out, options.seed);
     plan.write(&session.results)?;
     if let Some(cluster) = &cluster {
         let sources = sources(&options.model);

@@ -6,7 +6,7 @@ use super::spec::Point;
 use super::statistics::random;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The schema of result sets. Sets of another schema are refused.
@@ -82,12 +82,19 @@ impl Plan {
         Ok(())
     }
 
-    /// All planned repetitions of some experiments as elements, in a random order that the plan
+    /// All planned repetitions of some experiments, but for some points, as elements, in a random order that the plan
     /// records. A random order keeps a drift of the machine from looking like a difference between
     /// points. The tasks of an element run one after the other, in alternating order, so that it does
     /// not look like a ratio, either.
-    pub(crate) fn shuffled(&mut self, experiments: &[String], seed: u64) -> Vec<Vec<Task>> {
-        let points = self.points.iter().filter(|p| experiments.contains(&p.experiment));
+    pub(crate) fn shuffled(
+        &mut self,
+        experiments: &[String],
+        left_out: &BTreeSet<String>,
+        seed: u64,
+    ) -> Vec<Vec<Task>> {
+        let is_wanted =
+            |p: &&Point| experiments.contains(&p.experiment) && !left_out.contains(&p.id);
+        let points = self.points.iter().filter(is_wanted);
         let mut elements: BTreeMap<(&str, usize), Vec<Task>> = BTreeMap::new();
         for point in points {
             for repetition in 1..=self.repetitions[&point.id] {

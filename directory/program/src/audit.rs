@@ -123,7 +123,10 @@ fn wait(asking: &Asking, to: Option<u32>) -> Result<EpochsBody, Failure> {
             let why = match failures {
                 0 => String::new(),
                 more => {
-                    format!("; {} failed, the log of the service says why", counted(more, "attempt"))
+                    format!(
+                        "; {} failed, the log of the service says why",
+                        counted(more, "attempt")
+                    )
                 }
             };
             display.line(&format!("epoch {proven} of {end} is proven{why}"));

@@ -29,7 +29,7 @@ fn help_after(examples: &str) -> String {
 #[derive(Debug, Parser)]
 #[command(name = "hekaton-directory", bin_name = "hekaton directory", version, after_help = help_after("Examples:
   hekaton setup epochs -p profile=compress --up-to 4K --keys epochs.keys   # by whom clients trust
-  hekaton directory init alice.dir --keys epochs.keys --head /other/disk/alice.head
+  hekaton directory init alice.dir --keys epochs.keys
   hekaton directory serve alice.dir --keys epochs.keys
   hekaton directory insert http://localhost:8640 alice 'her key'
   hekaton directory lookup http://localhost:8640 alice --parameters parameters.json
@@ -79,7 +79,7 @@ pub(crate) enum Directory {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  hekaton directory init alice.dir --keys epochs.keys --head /other/disk/alice.head
+  hekaton directory init alice.dir --keys epochs.keys
 
 The folder gets a key that signs records (signing.key, secret) and the parameters
 (parameters.json), which clients must have from somebody they trust, and not from the

@@ -19,9 +19,9 @@ fn witnesses_alone_are_checked_and_pushed() {
         assert!(text(&out.stdout).contains(says), "{arguments:?}: {}", text(&out.stdout));
         text(&out.stdout)
     };
-    good(&["check", "block.ssz", "--output", "canonical.ssz"], "block 2, 2 headers");
+    good(&["check", "block.ssz", "--output", "canonical.ssz"], "block 2; headers: 2");
     // Alone, with its block, in an answer of JSON-RPC, and as a body.
-    good(&["check", "witness.json", "--output", "same.ssz"], "block 2, 2 headers");
+    good(&["check", "witness.json", "--output", "same.ssz"], "block 2; headers: 2");
     let read = |name: &str| std::fs::read(path.join(name)).unwrap();
     assert_eq!(read("same.ssz"), read("canonical.ssz"));
     let mut witness: serde_json::Value = serde_json::from_slice(&read("witness.json")).unwrap();
@@ -176,7 +176,7 @@ fn the_command_line_does_all_of_it() {
         run(&["stand-in", "block.ssz", "--bytes", "30000", "--parameters", "block.json"], path);
     assert!(made.status.success(), "{}", text(&made.stderr));
     let checked = run(&["check", "block.ssz"], path);
-    assert!(text(&checked.stdout).contains("block 2, 2 headers"), "{}", text(&checked.stdout));
+    assert!(text(&checked.stdout).contains("block 2; headers: 2"), "{}", text(&checked.stdout));
 
     // Push.
     let service = start(&["serve", "--data", "pushed"], path);

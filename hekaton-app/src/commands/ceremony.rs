@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Ceremony, app: &App, json: bool) -> Result<(), Failu
         Ceremony::Verify(command) => ceremony_audit::verify(command, app, json),
         Ceremony::Other(arguments) => {
             let purpose = "this command of `hekaton ceremony` is in";
-            programs::run("hekaton-ceremony", "hekaton-ceremony-cli", purpose, arguments, json)
+            programs::run("hekaton-ceremony", "ceremony", purpose, arguments, json)
         }
     }
 }

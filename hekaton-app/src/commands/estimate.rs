@@ -5,12 +5,13 @@ use super::ceremony_estimate::CeremonyEstimate;
 use super::gpu_estimate::GpuEstimate;
 use super::predict::PredictionInputs;
 use crate::app::App;
+use crate::application::OpenCircuit;
 use crate::imported;
 use crate::options;
 use crate::transcripts::types_of;
 use hekaton_ceremony::{Rates, ceremony_cost};
 use hekaton_circuit::Masking;
-use hekaton_circuit::named::InputFile;
+use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::LocalEngine;
 use hekaton_core::events::Phase;
 use hekaton_plan::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
@@ -31,20 +32,8 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
         return Err(Failure::new(exit::USAGE, why));
     }
     let prediction = PredictionInputs::read(&command.prediction)?;
-    let input = match (command.up_to, &command.file) {
-        (Some(bytes), _) => Some(largest_input(bytes)?),
-        (None, file) => file.as_deref().map(exit::input).transpose()?,
-    };
-    let (name, circuit, parameters) = app.choose(&command.circuit, input.as_ref())?;
-    // `setup --up-to` and, of circuits with code, `ceremony new` would refuse it.
-    if command.up_to.is_some() || (command.ceremony && circuit.directory().is_none()) {
-        app.require_family(&name, &parameters)?;
-    }
+    let (name, circuit, parameters, input) = chosen(command, app)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    if let (Some(path), Some(input)) = (&command.file, &input) {
-        let fits = circuit.check_input(input);
-        fits.map_err(|e| imported::input_failure(path, &e, exit::USAGE))?;
-    }
     let display = Display::new();
     display.line("measuring this machine for two seconds");
     // A prediction starts from an idle core: constants of its own describe a busy node.
@@ -64,7 +53,8 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
     let estimated = circuit.on_input(&measured, |prepared| {
         estimate(prepared, masking, &calibration, workers, command.memory_limit)
     });
-    let found = estimated.or_fail(exit::USAGE)?.map_err(|e| match e {
+    let estimated = estimated.or_fail(exit::USAGE).map_err(|e| of_made_up_input(command, e))?;
+    let found = estimated.map_err(|e| match e {
         EstimateError::Memory(e) => crate::hints::not_enough_memory(e),
         e => Failure::new(exit::FAILED, e),
     })?;
@@ -95,10 +85,42 @@ pub(crate) fn run(command: &options::Estimate, app: &App, json: bool) -> Result<
     output::result(json, &object, &text)
 }
 
+/// A circuit: its name, the circuit, its parameters, and the input if there is one.
+type Chosen = (String, Box<dyn OpenCircuit>, ParameterMap, Option<InputFile>);
+
+/// The circuit of a command, whose input fits it.
+fn chosen(command: &options::Estimate, app: &App) -> Result<Chosen, Failure> {
+    let input = match (command.up_to, &command.file) {
+        (Some(bytes), _) => Some(largest_input(bytes)?),
+        (None, file) => file.as_deref().map(exit::input).transpose()?,
+    };
+    let chosen = app.choose(&command.circuit, input.as_ref());
+    let (name, circuit, parameters) = chosen.map_err(|e| of_made_up_input(command, e))?;
+    // `setup --up-to` and, of circuits with code, `ceremony new` would refuse it.
+    if command.up_to.is_some() || (command.ceremony && circuit.directory().is_none()) {
+        app.require_family(&name, &parameters)?;
+    }
+    if let (Some(path), Some(input)) = (&command.file, &input) {
+        let fits = circuit.check_input(input);
+        fits.map_err(|e| imported::input_failure(path, &e, exit::USAGE))?;
+    }
+    Ok((name, circuit, parameters, input))
+}
+
+/// A failure with the input that `--up-to` assumes, which not every circuit takes.
+fn of_made_up_input(command: &options::Estimate, mut failure: Failure) -> Failure {
+    if command.up_to.is_some() {
+        failure.message +=
+            "; --up-to assumes an input of zeros: where the circuit needs another, pass --for FILE";
+    }
+    failure
+}
+
 /// The largest input of a key family, of zeros.
 fn largest_input(bytes: u64) -> Result<InputFile, Failure> {
     let mut input = Vec::new();
-    let fits = usize::try_from(bytes).ok().and_then(|n| input.try_reserve_exact(n).ok().map(|()| n));
+    let fits =
+        usize::try_from(bytes).ok().and_then(|n| input.try_reserve_exact(n).ok().map(|()| n));
     let length = fits.ok_or_else(|| {
         let why = format!("--up-to: no memory for an input of {}", output::bytes(bytes));
         Failure::new(exit::USAGE, why)

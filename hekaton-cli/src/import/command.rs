@@ -44,7 +44,8 @@ fn import(command: &Import, out: &Path, json: bool) -> Result<(), Failure> {
         "cuts": cuts.considered.iter().map(|cut| cut_object(&cuts, cut)).collect::<Vec<_>>(),
         "notes": notes, "seconds": start.elapsed().as_secs_f64(),
     });
-    let lines = types_table(&summary) + &imported(&cuts, &summary, report.rows as u64, [&command.file, out]);
+    let lines = types_table(&summary)
+        + &imported(&cuts, &summary, report.rows as u64, [&command.file, out]);
     output::result(json, &object, &lines)
 }
 

@@ -35,7 +35,8 @@ pub(super) fn ask(
     file: Option<&Path>,
 ) -> Result<Answered, Failure> {
     let values = question.values(witness).map_err(failed)?;
-    let (verdicts, second) = question.verdicts(&values, |wire| label(symbols, wire)).map_err(failed)?;
+    let (verdicts, second) =
+        question.verdicts(&values, |wire| label(symbols, wire)).map_err(failed)?;
     match (file, second) {
         (Some(path), Some(second)) => {
             output::write(path, &second)?;

@@ -71,7 +71,7 @@ fn libgcc() -> Option<OsString> {
 
 /// Reports whether a source file seems to write to standard output.
 fn prints(file: &Path) -> bool {
-    // A file that is not text is none of C, and the compiler has already reported one that is missing.
+    // A file that cannot be read as text is not C; the compiler has already reported one that is missing.
     let Ok(text) = std::fs::read_to_string(file) else { return false };
     text.split(|c: char| !c.is_alphanumeric() && c != '_')
         .any(|word| ["printf", "fprintf", "puts", "putchar"].contains(&word))

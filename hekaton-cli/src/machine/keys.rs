@@ -40,7 +40,7 @@ pub(crate) fn check(
     let larger = found.checked_next_power_of_two().unwrap_or(found);
     let why = DeriveError::TooMany { found, most };
     let hint = format!("`hekaton vm setup --subcircuits {larger}` makes keys that do");
-    Err(Failure::new(exit::FAILED, format!("{}: {why}; {hint}", family.path.display())))
+    Err(Failure::new(exit::USAGE, format!("{}: {why}; {hint}", family.path.display())))
 }
 
 /// Refuses programs of the other instruction set.

@@ -250,7 +250,7 @@ fn paths_in_commands_are_quoted() {
     let (keys, proof) = (format!("{dir}/my keys"), format!("{dir}/-a \"proof\""));
     let imported =
         ok(&["import", &f.path("a.r1cs"), "--rows", "16", "--out", &format!("{dir}/c.hk")]);
-    assert!(imported.contains(r"it'\''s a $HOME; `x`/c.hk' --keys KEYS"), "{imported}");
+    assert!(imported.contains(r"it'\''s a $HOME; `x`/c.hk' --r1cs "), "{imported}");
     ok(&["setup", &format!("{dir}/c.hk"), "--keys", &keys]);
     let text = ok(&["prove", &f.path("a.wtns"), "--keys", &keys, "--proof", &proof]);
     let verified = run_shown(&text);

@@ -417,7 +417,12 @@ impl<'p> Checker<'p> {
             let (name, all) = (key.name(), committed.len() + aux.len());
             let why = match all_rows {
                 true => "rows of C were not traced back".to_owned(),
-                false => format!("comparing them takes long in a type with more than {ALL_ROWS} rows"),
+                false => {
+                    format!(
+                        "comparing them takes long in a type with more than 2^{} rows",
+                        ALL_ROWS.ilog2()
+                    )
+                }
             };
             let what = format!(
                 "type '{name}': {missing} of {all} points of D and L, as {why}; only provers use these \

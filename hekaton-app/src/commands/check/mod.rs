@@ -1,7 +1,7 @@
 //! `hekaton check`.
 
 mod source;
-pub(crate) mod unique;
+mod unique;
 
 use crate::app::App;
 use crate::imported;
@@ -28,12 +28,7 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
         return source::run(path, command, app, json);
     }
     if command.sym.is_some() {
-        if let Some(path) = named {
-            let missing = |e| Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display()));
-            std::fs::metadata(path).map_err(missing)?;
-        }
-        let why = "--sym is for a .r1cs file; an imported circuit has the names of its import";
-        return Err(Failure::new(exit::USAGE, why));
+        return Err(refuse_names(named));
     }
     let input = exit::input(&command.file)?;
     // With the input, so that parameters such as the number of leaves need not be given.
@@ -77,6 +72,16 @@ pub(crate) fn run(command: &Check, app: &App, json: bool) -> Result<(), Failure>
     unique::failure(&subjects, &command.unique)?;
     let checked = Checked { report, notices, names: circuit.public_names(), public, name };
     result(&checked, app, (&subjects, command), json)
+}
+
+/// The failure for names of wires without a file of constraints.
+fn refuse_names(circuit: Option<&Path>) -> Failure {
+    let missing = circuit.and_then(|path| Some((path, std::fs::metadata(path).err()?)));
+    if let Some((path, e)) = missing {
+        return Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display()));
+    }
+    let why = "--sym is for a .r1cs file; an imported circuit has the names of its import";
+    Failure::new(exit::USAGE, why)
 }
 
 /// Refuses a report with violations, or with entries of buses that do not cancel.

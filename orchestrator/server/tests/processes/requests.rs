@@ -280,6 +280,7 @@ fn the_command_line_does_all_of_it() {
         (vec!["skip", "--chain", "pairs"], 0, "is not dead"),
         (vec!["revert", "main", "x", "7"], 4, "neither one that the chain has published"),
         (vec!["revert", "main", "genesis", "0"], 0, ""),
+        (vec!["fetch", "main/1", "fetched"], 1, ""),
         (vec!["workflow", "a"], 4, "not a workflow"),
     ] {
         let out = run(&arguments);
@@ -311,17 +312,21 @@ fn the_command_line_does_all_of_it() {
     place.check();
 }
 
-/// By the beginning of a handle or of a name, or by chain and height; published blocks also when no list has them.
+/// Jobs are named by the beginning of a handle or of a name, or by chain and height; published blocks also when no list has them.
 fn jobs_are_named_in_several_ways(place: &Place, run: &dyn Fn(&[&str]) -> Output) {
     let of_main = text(&run(&["--json", "proofs", "main"]).stdout);
     let first: serde_json::Value = serde_json::from_str(of_main.lines().next().unwrap()).unwrap();
-    let name = first["id"].as_str().unwrap();
-    for (named, content) in [(&name[..12], "A\n"), (name, "A\n"), ("main/0", "A\n"), ("main/1", "B\n")] {
+    let name = format!("main/{}", first["id"].as_str().unwrap());
+    for (named, content) in
+        [(&name[..17], "A\n"), (&*name, "A\n"), ("main/0", "A\n"), ("main/1", "B\n")]
+    {
         let fetched = run(&["fetch", named, "fetched"]);
         assert!(fetched.status.success(), "{named}: {}", text(&fetched.stderr));
         assert_eq!(std::fs::read_to_string(place.path("fetched")).unwrap(), content, "{named}");
     }
-    for (named, code, why) in [("", 2, "names "), ("main/9", 4, "is named main/9"), ("main/x", 4, "is named")] {
+    for (named, code, why) in
+        [("", 2, "name a job"), ("main/9", 4, "is named main/9"), ("main/x", 4, "is named")]
+    {
         let refused = run(&["fetch", named, "fetched"]);
         assert_eq!(refused.status.code(), Some(code), "{named}: {}", text(&refused.stderr));
         assert!(text(&refused.stderr).contains(why), "{named}: {}", text(&refused.stderr));

@@ -35,7 +35,7 @@ const EXIT_CODES: &str = "Exit codes:
   1  a witness or its block is wrong, the node has not executed it, or there is no record of it
   2  the command line is wrong
   3  a file or folder cannot be used
-  4  the node or the service does not answer";
+  4  the node or the service does not answer, or the address of --listen cannot be used";
 
 /// Accepts execution witnesses of Ethereum blocks over HTTP, checks them, and submits them for proving
 #[derive(Parser)]

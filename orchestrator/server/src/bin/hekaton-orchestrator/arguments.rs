@@ -10,7 +10,8 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   1  the job is dead, skipped or cancelled; check: a promise is broken
   2  the command line or the settings are wrong
   3  a file or folder cannot be used
-  4  the service refuses the request or does not answer";
+  4  the service refuses the request or does not answer, or the address of --listen
+     cannot be used";
 
 /// Orchestrates provers: runs a stream of proving jobs, survives failures, and publishes the proofs in order
 #[derive(Parser)]
@@ -190,7 +191,7 @@ pub(crate) struct Submit {
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) to: ToService,
-    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, or CHAIN/HEIGHT
+    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, CHAIN/HEIGHT, or CHAIN/NAME
     pub(crate) job: Option<String>,
 }
 
@@ -198,7 +199,7 @@ pub(crate) struct Status {
 pub(crate) struct OfJob {
     #[command(flatten)]
     pub(crate) to: ToService,
-    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, or CHAIN/HEIGHT
+    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, CHAIN/HEIGHT, or CHAIN/NAME
     pub(crate) job: String,
 }
 
@@ -206,7 +207,7 @@ pub(crate) struct OfJob {
 pub(crate) struct OfJobs {
     #[command(flatten)]
     pub(crate) to: ToService,
-    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, or CHAIN/HEIGHT
+    /// The job: its handle, which `submit` prints, the beginning of that or of the block's name, CHAIN/HEIGHT, or CHAIN/NAME
     #[arg(required_unless_present = "chain", conflicts_with = "chain")]
     pub(crate) job: Option<String>,
     /// All dead jobs of this chain, oldest first; `skip` stops at the first block that is not dead
@@ -217,7 +218,7 @@ pub(crate) struct OfJobs {
 #[derive(Args)]
 #[command(after_help = "Examples:
   hekaton-orchestrator fetch main/17 17.proof        # block 17 of a chain
-  hekaton-orchestrator fetch 9f2ab1 FILE.proof       # a name, or the beginning of one")]
+  hekaton-orchestrator fetch main/9f2ab1 17.proof    # a name, or the beginning of one")]
 pub(crate) struct Fetch {
     #[command(flatten)]
     pub(crate) of: OfJob,

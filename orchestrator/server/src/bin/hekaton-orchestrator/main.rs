@@ -71,19 +71,7 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
         }
         Command::Requeue(of) => requeue(&of, json),
         Command::Skip(of) => skip(&of, json),
-        Command::Fetch(Fetch { of, output }) => {
-            let client = client(&of.to)?;
-            if let Some(outputs) = published(&client, &of.job)? {
-                fetch(&client, &outputs, &output)?;
-                return Ok(0);
-            }
-            let status = client.job(&handle(&client, &of.job)?, 0)?;
-            if status.state != "done" {
-                show(json, &status)?;
-            }
-            fetch(&client, &status.outputs, &output)?;
-            Ok(if status.state == "done" { 0 } else { exit::REFUSED })
-        }
+        Command::Fetch(arguments) => fetch_job(&arguments, json),
         Command::Chain(arguments) => chain(&arguments, json),
         Command::Proofs(arguments) => proofs(&arguments, json),
         Command::Revert(arguments) => {
@@ -110,6 +98,21 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
     }
 }
 
+/// Stores the outputs of a published block or of a job.
+fn fetch_job(Fetch { of, output }: &Fetch, json: bool) -> Result<u8, Failure> {
+    let client = client(&of.to)?;
+    if let Some(outputs) = published(&client, &of.job)? {
+        fetch(&client, &outputs, output)?;
+        return Ok(0);
+    }
+    let status = client.job(&handle(&client, &of.job)?, 0)?;
+    if status.state != "done" {
+        show(json, &status)?;
+    }
+    fetch(&client, &status.outputs, output)?;
+    Ok(if status.state == "done" { 0 } else { exit::REFUSED })
+}
+
 /// Prints open jobs, the last ones that have ended, how far their chains are, and what stands still.
 fn status(to: &ToService, json: bool) -> Result<u8, Failure> {
     let client = client(to)?;
@@ -130,7 +133,7 @@ fn status(to: &ToService, json: bool) -> Result<u8, Failure> {
         print(json, view, text)?;
     }
     if jobs.is_empty() && standing_still.is_empty() {
-        note("no jobs yet");
+        note("no jobs are open, and none have ended recently");
     }
     let of_jobs = jobs.iter().map(|view| &view.job.chain);
     let chains: BTreeSet<_> = of_jobs.chain(standing_still.iter().map(|one| &one.chain)).collect();
