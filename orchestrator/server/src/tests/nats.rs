@@ -237,44 +237,59 @@ async fn workers_write_nothing_but_tasks_and_sessions() {
     assert_eq!(service.read("out/t/c", 0, 9).await.unwrap().len(), 1);
 }
 
-/// Three servers keep copies of everything: one of them may be gone at any time.
-#[tokio::test(flavor = "multi_thread")]
-async fn three_servers_obey_the_laws_and_one_may_be_gone() {
-    // Of a single one, only to know whether there is the program.
-    let Some(single) = Server::new().await else { return };
+/// Three servers that are one cluster, and the settings for a store on all of them.
+fn three(single: &Server) -> (Vec<Server>, NatsSettings) {
     let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let bound: Vec<_> = (0..6).map(|_| free()).collect();
     let ports: Vec<u16> = bound.iter().map(|free| free.local_addr().unwrap().port()).collect();
     drop(bound);
     let (clients, routes) = ports.split_at(3);
-    let all: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
-    let mut servers = Vec::new();
-    for at in 0..3 {
+    let addresses = |ports: &[u16]| -> Vec<String> {
+        ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect()
+    };
+    let address = addresses(clients).join(",");
+    let settings = NatsSettings { replicas: 3, address, ..single.settings.clone() };
+    let server = |at: usize| {
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
             "server_name: s{at}\n{}\ncluster {{ name: c, listen: \"127.0.0.1:{}\", routes: [{}] }}\n",
             without_users(),
             routes[at],
-            all.join(", "),
+            addresses(routes).join(", "),
         );
         let child = start(&single.program, folder.path(), &config, clients[at]);
-        let settings = NatsSettings { replicas: 3, ..single.settings.clone() };
         let (program, config) = (single.program.clone(), without_users());
-        servers.push(Server { child, program, folder, config, settings });
-    }
-    let address: Vec<String> =
-        clients.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
-    let settings = NatsSettings { address: address.join(","), ..servers[0].settings.clone() };
-    // Until they have found each other and chosen a leader.
-    let open = async |kind| {
-        for _ in 0..60 {
-            if let Ok(store) = NatsStore::open(&settings, kind, false).await {
-                return store;
-            }
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-        panic!("the servers do not answer")
+        Server { child, program, folder, config, settings: settings.clone() }
     };
+    ((0..3).map(server).collect(), settings)
+}
+
+/// A store on servers that may have just been started: until they have found each other and chosen a leader.
+async fn opened(settings: &NatsSettings, kind: &'static str) -> Option<NatsStore> {
+    for _ in 0..60 {
+        if let Ok(store) = NatsStore::open(settings, kind, false).await {
+            return Some(store);
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    None
+}
+
+/// Three servers keep copies of everything: one of them may be gone at any time.
+#[tokio::test(flavor = "multi_thread")]
+async fn three_servers_obey_the_laws_and_one_may_be_gone() {
+    // Of a single one, only to know whether there is the program.
+    let Some(single) = Server::new().await else { return };
+    // Another process may take one of the ports before the server does.
+    let (mut servers, mut settings) = three(&single);
+    for _ in 0..2 {
+        if opened(&settings, "records").await.is_some() {
+            break;
+        }
+        drop(servers);
+        (servers, settings) = three(&single);
+    }
+    let open = async |kind| opened(&settings, kind).await.expect("the servers answer");
     super::stores::laws(&open("records").await, &open("records").await).await;
 
     let store = open("records").await;
