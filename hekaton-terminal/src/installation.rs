@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// text of the error.
 ///
 /// # Errors
-/// If it is in neither, with the command that installs it.
+/// Fails if it is in neither place; the error has the command that installs it.
 pub fn find(program: &str, folder: &str, purpose: &str) -> Result<PathBuf, Failure> {
     let this = std::env::current_exe().or_fail(exit::FAILED)?;
     let in_path = std::env::var_os("PATH");

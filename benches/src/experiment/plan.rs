@@ -82,8 +82,8 @@ impl Plan {
         Ok(())
     }
 
-    /// All planned repetitions of some experiments, but for some points, as elements, in a random order that the plan
-    /// records. A random order keeps a drift of the machine from looking like a difference between
+    /// All planned repetitions of some experiments as elements, in a random order that the plan
+    /// records; points that are left out have none. A random order keeps a drift of the machine from looking like a difference between
     /// points. The tasks of an element run one after the other, in alternating order, so that it does
     /// not look like a ratio, either.
     pub(crate) fn shuffled(

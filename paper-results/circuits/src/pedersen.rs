@@ -1,5 +1,5 @@
-//! A chain of Pedersen hashes over Jubjub, whose base field is the scalar field of BLS12-381: the statement by which Cirrus
-//! (eprint 2024/1873) compares itself with Hekaton.
+//! A chain of Pedersen hashes over Jubjub, whose base field is the scalar field of BLS12-381: the kind of circuit on which Cirrus
+//! (NDSS 2026) compares itself with Hekaton.
 
 use ark_crypto_primitives::crh::pedersen::constraints::{CRHGadget, CRHParametersVar};
 use ark_crypto_primitives::crh::pedersen::{CRH, Parameters, Window};

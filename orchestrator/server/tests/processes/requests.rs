@@ -274,7 +274,7 @@ fn the_command_line_does_all_of_it() {
             2,
             "another file has the same name",
         ),
-        (vec!["status", "x"], 4, "is named x: name it by the handle"),
+        (vec!["status", "x"], 4, "no job 'x' among the open ones"),
         (vec!["status", "none/1"], 4, "none"),
         (vec!["requeue", "--chain", "pairs"], 0, "has no dead jobs"),
         (vec!["skip", "--chain", "pairs"], 0, "is not dead"),
@@ -324,9 +324,12 @@ fn jobs_are_named_in_several_ways(place: &Place, run: &dyn Fn(&[&str]) -> Output
         assert!(fetched.status.success(), "{named}: {}", text(&fetched.stderr));
         assert_eq!(std::fs::read_to_string(place.path("fetched")).unwrap(), content, "{named}");
     }
-    for (named, code, why) in
-        [("", 2, "name a job"), ("main/9", 4, "is named main/9"), ("main/x", 4, "is named")]
-    {
+    for (named, code, why) in [
+        ("", 2, "does not name a job"),
+        ("main/", 2, "'main/' does not name a job"),
+        ("main/9", 4, "no job 'main/9'"),
+        ("main/x", 4, "no job 'main/x'"),
+    ] {
         let refused = run(&["fetch", named, "fetched"]);
         assert_eq!(refused.status.code(), Some(code), "{named}: {}", text(&refused.stderr));
         assert!(text(&refused.stderr).contains(why), "{named}: {}", text(&refused.stderr));

@@ -4,7 +4,6 @@ use hekaton_orchestrator::Client;
 use hekaton_orchestrator::http::{JobStatus, ProofBody};
 use hekaton_orchestrator::record::Handle;
 use hekaton_service::program::{Failure, exit, failure};
-use std::collections::BTreeSet;
 
 /// The most handles that an error names.
 const NAMED: usize = 4;
@@ -21,19 +20,20 @@ pub(crate) fn handle(client: &Client, given: &str) -> Result<String, Failure> {
     if given.parse::<Handle>().is_ok() {
         return Ok(given.to_owned());
     }
-    if given.is_empty() {
-        return Err(failure(exit::USAGE, "name a job"));
+    let in_chain = given.split_once('/');
+    // A shell's variable may be empty, and every name begins with nothing.
+    if given.is_empty() || in_chain.is_some_and(|(_, name)| name.is_empty()) {
+        return Err(failure(exit::USAGE, format!("'{given}' does not name a job")));
     }
     let mut jobs: Vec<JobStatus> = client.jobs()?.jobs.into_iter().map(|view| view.job).collect();
-    let in_chain = given.split_once('/');
     if let Some((chain, _)) = in_chain {
         jobs.extend(client.dead(chain)?);
     }
-    let jobs_named: BTreeSet<&str> = jobs.iter().map(|job| &*job.id).collect();
+    let is_a_name = jobs.iter().any(|job| job.id == given);
     let is_meant = |job: &JobStatus| match (place(given), in_chain) {
         (Some((chain, height)), _) => job.chain == chain && job.block == height,
         (None, Some((chain, name))) => job.chain == chain && job.id.starts_with(name),
-        (None, None) if jobs_named.contains(given) => job.id == given,
+        (None, None) if is_a_name => job.id == given,
         // The beginning of every handle is that of its chain.
         (None, None) => {
             job.id.starts_with(given) || (given.contains('.') && job.job.starts_with(given))
@@ -47,11 +47,11 @@ pub(crate) fn handle(client: &Client, given: &str) -> Result<String, Failure> {
         1 => Ok(handles.remove(0)),
         0 => {
             let mut why = format!(
-                "no open job, and none of the last that have ended, is named {given}: name it by the handle that \
+                "there is no job '{given}' among the open ones and those that ended recently: use the handle that \
                  `submit` printed"
             );
             if in_chain.is_none() {
-                why += ", or as CHAIN/HEIGHT or CHAIN/NAME";
+                why += ", CHAIN/HEIGHT or CHAIN/NAME";
             }
             Err(failure(exit::FAILED, why))
         }
