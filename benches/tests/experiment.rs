@@ -223,6 +223,20 @@ fn points_for_more_cores_than_there_are_are_left_out() {
     assert!(said.contains("2 of 4 points need more than the"), "{said}");
     assert!(said.contains("up to 90000, and are left out"), "{said}");
     assert_eq!(stage.proved().len(), 4, "two sizes on one core, twice");
+    // The same plan, made on a machine with more cores, is continued here.
+    let path = stage.path("set/plan.json");
+    let mut plan: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for point in plan["points"].as_array().unwrap().clone() {
+        let id = point["id"].as_str().unwrap().replace(".c1.", ".c90000.");
+        let mut more = point.clone();
+        (more["id"], more["cores"]) = (id.clone().into(), 90_000.into());
+        plan["repetitions"][&id] = 2.into();
+        plan["points"].as_array_mut().unwrap().push(more);
+    }
+    fs::write(&path, plan.to_string()).unwrap();
+    let (code, said) = stage.run(&["run", "mini", "--resume"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(stage.proved().len(), 4, "{said}");
 }
 
 #[test]

@@ -75,7 +75,9 @@ export interface LookUp {
   acceptTestKeys?: boolean;
   /** What GET /v1/keys/LABEL answered. */
   answer: object;
-  /** The signed records of epochs in a row, as base64: with those of the answer, of both ends of the proof, and the one that was seen. */
+  /** What GET /v1/continuation?from=N&to=N answered for the epochs of `seen` and of the answer, the lower one first; needed if they differ. */
+  continuation?: object;
+  /** The signed records of epochs in a row, as base64: with those of the answer, and of both ends of the proof. */
   records: string[];
   /** What GET /v1/proofs/FROM-TO answered for the proof of the epoch, if there is one. */
   proof?: object;

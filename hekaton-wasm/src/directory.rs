@@ -5,7 +5,7 @@ use hekaton_core::{Fr, VerifyingKey, verify, verify_with_test_keys};
 use hekaton_directory::{
     Audit, AuditError, Checked, EpochProof, Parameters, SIGNED_LENGTH, SignedRecord,
 };
-use hekaton_directory_http::body::{KeyBody, ProofBody};
+use hekaton_directory_http::body::{ContinuationBody, KeyBody, ProofBody};
 use hekaton_directory_http::{Base64, Found, ParametersFile};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -32,17 +32,20 @@ struct LookUp {
     accept_test_keys: bool,
     /// The answer of `/v1/keys/LABEL`.
     answer: KeyBody,
-    /// Signed records of consecutive epochs: among them those of the answer, of both ends of the proof, and `seen`.
+    /// The answer of `/v1/continuation` for the epochs of `seen` and of the answer, if they differ.
+    #[serde(default)]
+    continuation: ContinuationBody,
+    /// Signed records of consecutive epochs: among them those of the answer, and of both ends of the proof.
     records: Vec<Base64>,
     /// The proof of the answer's epoch, if it is proven.
     #[serde(default)]
     proof: Option<ProofBody>,
 }
 
-/// Verifies a look-up: the path of the label, the record, the chain of records from `seen` on, and the proof of the
+/// Verifies a look-up: the path of the label, the record, that it is of one history with `seen`, and the proof of the
 /// epoch.
 ///
-/// `request` is a JSON object with `parameters`, `label`, `epoch`, `seen`, `keys`, `answer`, `records`, `proof` and
+/// `request` is a JSON object with `parameters`, `label`, `epoch`, `seen`, `keys`, `answer`, `continuation`, `records`, `proof` and
 /// `acceptTestKeys`; bytes are base64. The answer is a JSON object: `ok`, `reason` of a refusal, and the content of the label.
 ///
 /// `proof.state` is `proven` if the proof was verified, `unproven` if the epoch has no proof yet, and `unverified` if
@@ -67,11 +70,12 @@ impl LookUp {
             .verify(&parameters, self.label.as_bytes(), self.epoch)
             .map_err(|e| e.to_string())?;
         let chain = self.chain(&parameters, &found.record)?;
+        self.continues_seen(&parameters, &found.record)?;
         let proof = self.proven(&parameters, &found.record, &chain)?;
         Ok(described(&parameters, &found, proof))
     }
 
-    /// Verifies that all records are of one history, with the record of the answer and `seen` among them.
+    /// Verifies that all records are of one history, with the record of the answer among them.
     fn chain(&self, parameters: &Parameters, answer: &Checked) -> Result<Chain, String> {
         let records: Vec<SignedRecord> =
             self.records.iter().map(|bytes| decode(&bytes.0)).collect::<Result<_, _>>()?;
@@ -83,33 +87,33 @@ impl LookUp {
             }
             chain.push(checked);
         }
-        let is_in = |wanted: &Checked| chain.iter().any(|known| known.record() == wanted.record());
-        let epoch = answer.record().epoch;
-        let first = match chain.first() {
-            Some(first) if is_in(answer) => first.record().epoch,
-            _ => {
-                return Err(format!(
-                    "the record of epoch {epoch} is not among the records: the service shows two histories"
-                ));
-            }
-        };
-        let Some(bytes) = &self.seen else { return Ok(Chain { records, first }) };
+        let has_answer = chain.iter().any(|known| known.record() == answer.record());
+        match chain.first() {
+            Some(first) if has_answer => Ok(Chain { first: first.record().epoch, records }),
+            _ => Err(format!(
+                "the record of epoch {} is not among the records: the service shows two histories",
+                answer.record().epoch
+            )),
+        }
+    }
+
+    /// Verifies that the record of the answer and `seen` are of one history.
+    fn continues_seen(&self, parameters: &Parameters, answer: &Checked) -> Result<(), String> {
+        let Some(bytes) = &self.seen else { return Ok(()) };
         let seen = decode(&bytes.0)?
             .verify(parameters)
             .map_err(|e| format!("the record that was seen before: {e}"))?;
-        let last = seen.record().epoch;
+        let (epoch, last) = (answer.record().epoch, seen.record().epoch);
         // A valid answer can be old. For the last epoch, one older than a record that the caller has seen hides a change.
         if self.epoch.is_none() && epoch < last {
             return Err(format!(
                 "the service answers with epoch {epoch}, but epoch {last} was seen before: it hides later epochs"
             ));
         }
-        match is_in(&seen) {
-            true => Ok(Chain { records, first }),
-            false => Err(format!(
-                "the records do not continue that of epoch {last}, which was seen before: the service shows another history"
-            )),
-        }
+        let (earlier, later) = if epoch < last { (answer, &seen) } else { (&seen, answer) };
+        self.continuation.verify(earlier, later).map_err(|e| {
+            format!("epoch {last} was seen before, and the service may show another history: {e}")
+        })
     }
 
     /// Verifies the proof of the answer's epoch.
@@ -222,6 +226,10 @@ mod tests {
         parameters: ParametersFile,
         answers: Vec<Value>,
         records: Vec<Value>,
+        /// The entries of the records of epochs 0 and 1 in the tree of records, of which that of epoch 2 has both.
+        entries: Vec<Value>,
+        /// Another record of epoch 2.
+        other: Value,
     }
 
     fn base64(bytes: &[u8]) -> Value {
@@ -235,10 +243,13 @@ mod tests {
         let index = Index::of(LABEL.as_bytes()).unwrap();
         let (mut tree, mut history) = (Tree::new(profile), History::default());
         let mut record = Record::first(&parameters, 0);
+        let mut earlier = Frontier::default();
         let mut all = Answers {
             parameters: ParametersFile::of(&parameters),
             answers: Vec::new(),
             records: vec![base64(&record.sign(&key).encode())],
+            entries: Vec::new(),
+            other: Value::Null,
         };
         for value in [b"first", b"other"] {
             let before = history.commitment(LABEL.as_bytes()).unwrap();
@@ -247,7 +258,10 @@ mod tests {
             history.0.push(hekaton_directory::Entry::Value(opening));
             let commitment = history.commitment(LABEL.as_bytes()).unwrap();
             tree = tree.update(&[Change { index, commitment }]).unwrap();
-            record = record.next(&tree, &Frontier::default(), 60);
+            earlier.append(&[record.entry()]);
+            all.entries.push(base64(&record.entry()));
+            record = record.next(&tree, &Frontier::default(), &earlier, 60);
+            all.other = base64(&Record { closed: 61, ..record }.sign(&key).encode());
             let signed = base64(&record.sign(&key).encode());
             all.answers.push(json!({
                 "epoch": record.epoch, "state": "visible", "record": signed,
@@ -285,11 +299,16 @@ mod tests {
             (&json!(1), &json!("other"), &json!(2), &json!(2))
         );
         assert_eq!(found["proof"], json!({ "state": "unproven" }));
-        // The chain may start at a record that was seen, and an older epoch is an answer to a question about it.
-        let seen = json!({ "seen": all.records[0] });
-        assert_eq!(request(&all, 1, &[0, 1, 2], &seen)["ok"], true);
-        let older = json!({ "seen": all.records[2], "epoch": 1 });
-        assert_eq!(request(&all, 0, &[1, 2], &older)["value"], "first");
+        // A record that was seen is continued, and an older epoch is an answer to a question about it.
+        let [first, second] = &all.entries[..] else { panic!() };
+        let continued = json!({ "entry": second, "before": "" });
+        let seen = json!({ "seen": all.records[0], "continuation": continued });
+        assert_eq!(request(&all, 1, &[2], &seen)["ok"], true);
+        let same = json!({ "seen": all.records[2] });
+        assert_eq!(request(&all, 1, &[2], &same)["ok"], true);
+        let continued = json!({ "entry": first, "before": second });
+        let older = json!({ "seen": all.records[2], "epoch": 1, "continuation": continued });
+        assert_eq!(request(&all, 0, &[1], &older)["value"], "first");
         let absent = Answers {
             answers: vec![{
                 let mut answer = all.answers[1].clone();
@@ -314,7 +333,13 @@ mod tests {
         refused(1, &[1], json!({}), "not among the records");
         refused(1, &[0, 2], json!({}), "epoch");
         refused(0, &[1], json!({ "seen": all.records[2] }), "epoch 2 was seen before");
-        refused(1, &[2], json!({ "seen": all.records[0] }), "do not continue that of epoch 0");
+        let other = "epoch 0 was seen before, and the service may show another history";
+        refused(1, &[2], json!({ "seen": all.records[0] }), other);
+        let wrong = json!({ "entry": "", "before": all.entries[1] });
+        refused(1, &[2], json!({ "seen": all.records[0], "continuation": wrong }), other);
+        let cut = json!({ "entry": base64(&[1; 31]), "before": "" });
+        refused(1, &[2], json!({ "seen": all.records[0], "continuation": cut }), "31 bytes");
+        refused(1, &[2], json!({ "seen": all.other }), "two records of epoch 2");
         refused(1, &[1, 2], json!({ "epoch": 1 }), "asked for was epoch 1");
         refused(1, &[2], json!({ "label": "bob" }), "");
         refused(1, &[2], json!({ "label": "" }), "a label of 0 bytes");

@@ -146,6 +146,7 @@ try {
   }
   const absent = await lookUp("nobody");
   assert.deepEqual([absent.kind, absent.title], ["holds", "'nobody' has never had a value"], absent.reason);
+  assert.match(await text("seen"), /^epoch 3,/);
   const early = await lookUp("bob", { epoch: "1" });
   assert.deepEqual([early.kind, early.title], ["holds", "'bob' has never had a value"], early.reason);
 
@@ -171,6 +172,17 @@ try {
     assert.equal(verdict.kind, "refused", `${what}: ${verdict.title}`);
     assert.ok(verdict.reason.length > 10, what);
     assert.equal(await page.value(`document.getElementById("about").hidden`), true, what);
+  }
+  // A look-up of an earlier epoch than the one that was seen.
+  for (const [what, change] of [
+    ["a changed proof", (answer) => (answer.entry = flipped(answer.entry, 0))],
+    ["no proof", (answer) => (answer.entry = "")],
+    ["a proof of other records before", (answer) => (answer.before = flipped(answer.before, -1))],
+    ["half a digest", (answer) => (answer.before = Buffer.from(answer.before, "base64").subarray(16).toString("base64"))],
+  ]) {
+    Object.assign(lies, { path: /^\/v1\/continuation/, change });
+    const verdict = await lookUp("bob", { epoch: "1" });
+    assert.deepEqual([verdict.kind, /epoch 3 was seen before/.test(verdict.reason)], ["refused", true], `${what}: ${verdict.reason}`);
   }
   // The answer of an earlier epoch is as good as it was then, but not for who saw a later one.
   Object.assign(lies, { path: null, redirect: (url) => (key.test(url) ? `${url}?epoch=1` : url) });

@@ -127,7 +127,7 @@ async function records(service, from, to) {
   const all = [];
   if (to - from > MOST_EPOCHS) {
     const more = `the records from epoch ${from} to ${to} are more than this page verifies`;
-    throw new Error(`${more}; hekaton directory lookup --seen does`);
+    throw new Error(`${more}; hekaton directory audit does`);
   }
   while (all.length <= to - from) {
     const some = (await ask(service, `/v1/records?from=${from + all.length}&to=${to}`)).records;
@@ -167,6 +167,14 @@ const memory = {
   },
 };
 
+// The proof that the record of the answer and the one that was seen are of one history.
+async function continued(service, asked, current, seen) {
+  const [from, to] = [Math.min(current, seen), Math.max(current, seen)];
+  // An older answer than what was seen is refused, and may come from a service that has no more records.
+  if (from === to || (asked === undefined && current < seen)) return undefined;
+  return await ask(service, `/v1/continuation?from=${from}&to=${to}`);
+}
+
 // Asks for everything that is needed to verify a look-up.
 async function lookUp(service, label, epoch) {
   const suffix = epoch === undefined ? "" : `?epoch=${epoch}`;
@@ -176,14 +184,11 @@ async function lookUp(service, label, epoch) {
   const covers = range && range.from < current && current <= range.to;
   const proof = covers ? await ask(service, `/v1/proofs/${whole(range.from, "proof")}-${whole(range.to, "proof")}`) : undefined;
   const seen = memory.read();
-  const epochs = [current, ...(covers ? [range.from, range.to] : []), ...(seen ? [seen.epoch] : [])];
-  let [first, last] = [Math.min(...epochs), Math.max(...epochs)];
-  // An older answer than what was seen is refused, and may come from a service that has no more records.
-  if (seen && epoch === undefined && current < seen.epoch) [first, last] = [current, current];
-  const chain = await records(service, first, last);
+  const chain = await (covers ? records(service, range.from, range.to) : records(service, current, current));
+  const continuation = await continued(service, epoch, current, seen?.epoch ?? current);
   const { keys, parameters } = held;
   const acceptTestKeys = at("test-keys").checked;
-  const request = { parameters, keys, label, epoch, seen: seen?.record, answer, records: chain, proof, acceptTestKeys };
+  const request = { parameters, keys, label, epoch, seen: seen?.record, answer, continuation, records: chain, proof, acceptTestKeys };
   return { verdict: verifyLookUp(request), seen, record: answer.record };
 }
 
@@ -236,7 +241,7 @@ function show(label, verdict, seen, isKept) {
   const closed = new Date(1000 * verdict.closed);
   at("of-epoch").textContent = `${verdict.epoch}, closed ${Number.isNaN(closed.valueOf()) ? "at an unknown time" : closed.toISOString()}, as the service says`;
   at("record").textContent = verdict.record;
-  at("seen").textContent = seen ? `epoch ${seen.epoch}, which the records continue` : isKept ? "nothing: the next look-up is compared with this one" : "nothing, and this browser keeps nothing for the next time";
+  at("seen").textContent = seen ? `epoch ${seen.epoch}, of the same history` : isKept ? "nothing: the next look-up is compared with this one" : "nothing, and this browser keeps nothing for the next time";
   at("proof").textContent = proofs[proof.state];
   at("proof-key").textContent = proof.keyDigest ?? "none";
   at("parameters-digest").textContent = verdict.parametersDigest;

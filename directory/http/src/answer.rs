@@ -2,11 +2,12 @@
 
 use crate::base64::Base64;
 use crate::body::{
-    CurrentBody, EpochBody, EpochsBody, ExpectedBody, HistoryBody, KeyBody, MAX_PROOFS,
-    MAX_RECORDS, ProofBody, ProofRange, ProofsBody, RecordsBody, State, UpdateBody, UpdateStatus,
+    ContinuationBody, CurrentBody, EpochBody, EpochsBody, ExpectedBody, HistoryBody, KeyBody,
+    MAX_PROOFS, MAX_RECORDS, ProofBody, ProofRange, ProofsBody, RecordsBody, State, UpdateBody,
+    UpdateStatus,
 };
 use crate::problem::{Refusal, kind};
-use hekaton_directory::Record;
+use hekaton_directory::{Continuation, Record};
 use hekaton_directory_server::{
     Error, Expected, Outcome, Server, Status, SubmitError, Update, View,
 };
@@ -249,7 +250,22 @@ pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Refus
     server.record(to)?;
     let last = to.min(from.saturating_add(MAX_RECORDS - 1));
     let records = (from..=last).map(|epoch| Ok(Base64(server.record(epoch)?.encode().to_vec())));
-    Ok(RecordsBody { records: records.collect::<Result<_, Error>>()? })
+    let records = records.collect::<Result<_, Error>>()?;
+    Ok(RecordsBody { records, before: Base64(server.records_before(from)?.concat()) })
+}
+
+/// The proof that the record of an epoch continues the history of an earlier one, or of the same one.
+///
+/// # Errors
+/// If the epochs are in the other order, there is no such epoch, or the directory does not answer.
+pub fn continuation(server: &Server, from: u32, to: u32) -> Result<ContinuationBody, Refusal> {
+    if from > to {
+        let why =
+            format!("the record of epoch {to} does not continue a later one, of epoch {from}");
+        return Err(Refusal::new(kind::BAD_REQUEST, why));
+    }
+    let Continuation { entry, before } = server.continuation(from, to)?;
+    Ok(ContinuationBody { entry: Base64(entry.concat()), before: Base64(before.concat()) })
 }
 
 /// Lists attached proofs in order, starting with the one that covers an epoch: at most 512.

@@ -114,7 +114,7 @@ pub struct KeyBody {
     pub epoch: u32,
     /// The state of the epoch: visible, or proven.
     pub state: State,
-    /// The signed record of the epoch, 253 bytes.
+    /// The signed record of the epoch, 285 bytes.
     pub record: Base64,
     /// The path of the label in the tree.
     pub path: Base64,
@@ -189,6 +189,20 @@ pub struct EpochsBody {
 pub struct RecordsBody {
     /// Signed records, at most 4,096.
     pub records: Vec<Base64>,
+    /// The roots of the largest complete subtrees of the tree of all records before the first one, the smallest subtree first, as digests
+    /// of 32 bytes. An audit that begins at the first one needs them.
+    pub before: Base64,
+}
+
+/// The proof that the record of an epoch continues the history of an earlier one
+/// ([`verify`](crate::body::ContinuationBody::verify)).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct ContinuationBody {
+    /// The proof that the earlier record is in the tree of records of the later one (RFC 9162, section 2.1.3), as digests of 32 bytes.
+    pub entry: Base64,
+    /// The proof that this tree continues that of the earlier record (RFC 9162, section 2.1.4), as digests of 32 bytes.
+    pub before: Base64,
 }
 
 /// The proofs that are attached.

@@ -1,8 +1,8 @@
 //! Requests to a service.
 
 use crate::body::{
-    EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
-    RecordsBody, UpdateBody, UpdateStatus,
+    ContinuationBody, EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody,
+    ProofRange, ProofsBody, RecordsBody, UpdateBody, UpdateStatus,
 };
 use crate::parameters::ParametersFile;
 use hekaton_service::Problem;
@@ -185,6 +185,14 @@ impl Client {
     /// If there is no answer.
     pub fn records(&self, from: u32, to: u32) -> Result<RecordsBody, ClientError> {
         self.get(&format!("/v1/records?from={from}&to={to}"))
+    }
+
+    /// The proof that the record of an epoch continues the history of an earlier one.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn continuation(&self, from: u32, to: u32) -> Result<ContinuationBody, ClientError> {
+        self.get(&format!("/v1/continuation?from={from}&to={to}"))
     }
 
     /// Lists attached proofs in order, starting with the one that covers an epoch. A long list comes in parts.

@@ -2,8 +2,8 @@
 
 use crate::answer;
 use crate::body::{
-    EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
-    RecordsBody, UpdateBody, UpdateStatus,
+    ContinuationBody, EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody,
+    ProofRange, ProofsBody, RecordsBody, UpdateBody, UpdateStatus,
 };
 use crate::parameters::ParametersFile;
 use crate::problem::{Refusal, kind};
@@ -249,6 +249,25 @@ async fn records(
     blocking(service, work).await.map(Json)
 }
 
+/// The proof that the record of an epoch continues the history of an earlier one.
+///
+/// A client that has seen that one continues from it without the records in between.
+#[utoipa::path(
+    get, path = "/v1/continuation", tag = "epochs", params(Range),
+    responses(
+        Any,
+        (status = 200, body = ContinuationBody),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such epoch yet"),
+    )
+)]
+async fn continuation(
+    State(service): Shared,
+    Query(Range { from, to }): Query<Range>,
+) -> Result<Json<ContinuationBody>, Refusal> {
+    let work = move |service: &Service| answer::continuation(&service.server, from, to);
+    blocking(service, work).await.map(Json)
+}
+
 /// The proofs that are attached, at most 512 of them.
 #[utoipa::path(
     get, path = "/v1/proofs", tag = "epochs", params(FirstEpoch),
@@ -345,15 +364,15 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
-        submit, update, key, history, epochs, epoch, records, proofs, proof, parameters, health,
-        ready, metrics, description,
+        submit, update, key, history, epochs, epoch, records, continuation, proofs, proof,
+        parameters, health, ready, metrics, description,
     ),
     components(schemas(Problem)),
     modifiers(&Tokens),
     tags(
         (name = "updates", description = "Changing labels"),
         (name = "keys", description = "Looking labels up"),
-        (name = "epochs", description = "Records and proofs, for auditors"),
+        (name = "epochs", description = "Records and proofs, for clients that were away and for auditors"),
         (name = "service", description = "The service itself"),
     )
 )]
@@ -454,6 +473,7 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         .route("/v1/epochs", get(epochs))
         .route("/v1/epochs/{epoch}", get(epoch))
         .route("/v1/records", get(records))
+        .route("/v1/continuation", get(continuation))
         .route("/v1/proofs", get(proofs))
         .route("/v1/proofs/{range}", get(proof))
         .route("/v1/parameters", get(parameters))

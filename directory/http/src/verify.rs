@@ -1,9 +1,11 @@
 //! Verification of an answer by a client.
 
-use crate::body::{CurrentBody, HistoryBody, KeyBody};
+use crate::base64::Base64;
+use crate::body::{ContinuationBody, CurrentBody, HistoryBody, KeyBody, RecordsBody};
 use hekaton_directory::{
-    Checked, Commitment, Current, DecodeError, Entry, History, HistoryError, Index, LabelError,
-    Leaf, LookUpError, Opening, Parameters, Path, RecordError, SignedRecord,
+    Checked, Commitment, Continuation, Current, DecodeError, Digest, Entry, Frontier, History,
+    HistoryError, Index, LabelError, Leaf, LookUpError, Opening, Parameters, Path, RecordError,
+    SignedRecord,
 };
 
 /// The reason why an answer was rejected.
@@ -47,15 +49,15 @@ pub enum AnswerError {
     /// There are values, and the label has none.
     #[error("the answer has values, and its path proves that the label has none")]
     Surplus,
-    /// There are fewer records than asked for.
-    #[error(
-        "the answer ends at the record of epoch {found}, expected those up to epoch {expected}"
-    )]
-    Few {
-        /// The last record that is there.
-        found: u32,
-        /// The record that was asked for.
-        expected: u32,
+    /// A field is no list of digests, or has too many or too few.
+    #[error("the answer's {what} has {found} bytes, expected {expected} digests of 32 bytes")]
+    Digests {
+        /// The field.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// The number of digests that it should have.
+        expected: String,
     },
 }
 
@@ -186,47 +188,55 @@ impl FoundHistory {
     }
 }
 
-/// Continues from a record that the client saw, along all records up to another one: the server continues the same
-/// history. `records` returns the signed records after an epoch, some at a time, in their order. For two records of one
-/// epoch, checks that they are the same.
+/// The digests of a field.
+fn digests(what: &'static str, bytes: &Base64) -> Result<Vec<Digest>, AnswerError> {
+    match bytes.0.as_chunks() {
+        (digests, []) => Ok(digests.to_vec()),
+        _ => {
+            let expected = "any number of".to_owned();
+            Err(AnswerError::Digests { what, found: bytes.0.len(), expected })
+        }
+    }
+}
+
+impl ContinuationBody {
+    /// Verifies that a record continues the history of one that was seen ([`Checked::check_continues`]).
+    ///
+    /// # Errors
+    /// If it is not proven.
+    pub fn verify(&self, seen: &Checked, to: &Checked) -> Result<(), AnswerError> {
+        let (entry, before) = (digests("entry", &self.entry)?, digests("before", &self.before)?);
+        Ok(to.check_continues(seen, &Continuation { entry, before })?)
+    }
+}
+
+impl RecordsBody {
+    /// The tree of all records before the first one, which is of an epoch. Nothing of it is verified:
+    /// [`Audit::with_records`](hekaton_directory::Audit::with_records) compares it with the first record.
+    ///
+    /// # Errors
+    /// If it has another number of digests than the tree has.
+    pub fn records_before(&self, epoch: u32) -> Result<Frontier, AnswerError> {
+        let peaks = digests("before", &self.before)?;
+        Frontier::with_peaks(epoch.into(), &peaks).ok_or_else(|| AnswerError::Digests {
+            what: "before",
+            found: self.before.0.len(),
+            expected: epoch.count_ones().to_string(),
+        })
+    }
+}
+
+/// Continues from a record that the client saw to a later one: the server continues the same history. `ask` returns the proof for the
+/// epochs of both. For two records of one epoch, checks that they are the same.
 ///
 /// # Errors
-/// If a record cannot be had, or does not follow the one before it.
+/// If there is no proof, or it does not hold.
 pub fn follow<E: From<AnswerError>>(
-    parameters: &Parameters,
     seen: &Checked,
     to: &Checked,
-    mut records: impl FnMut(u32) -> Result<Vec<Vec<u8>>, E>,
+    ask: impl FnOnce(u32, u32) -> Result<ContinuationBody, E>,
 ) -> Result<(), E> {
-    let rejected = |error: RecordError| E::from(error.into());
-    let (mut at, expected) = (*seen, to.record().epoch);
-    if at.record().epoch >= expected {
-        return match at.record() == to.record() {
-            true => Ok(()),
-            // That says whether it is older, or another one of the same epoch.
-            false => to.check_after(&at).map_err(rejected),
-        };
-    }
-    while at.record().epoch < expected {
-        let found = at.record().epoch;
-        let next = records(found)?;
-        // Otherwise a server that answers with nothing would keep the client in this loop.
-        if next.is_empty() {
-            return Err(AnswerError::Few { found, expected }.into());
-        }
-        for bytes in next {
-            if at.record().epoch == expected {
-                break;
-            }
-            let record = decode("record", &bytes, SignedRecord::decode)?;
-            let checked = record.verify(parameters).map_err(rejected)?;
-            checked.check_after(&at).map_err(rejected)?;
-            at = checked;
-        }
-    }
-    // The records may lead to another one of the same epoch: then both together are evidence.
-    match at.record() == to.record() {
-        true => Ok(()),
-        false => to.check_after(&at).map_err(rejected),
-    }
+    let (from, end) = (seen.record().epoch, to.record().epoch);
+    let proof = if from < end { ask(from, end)? } else { ContinuationBody::default() };
+    Ok(proof.verify(seen, to)?)
 }

@@ -156,10 +156,12 @@ struct Auditing {
 
 impl Auditing {
     fn begin(asking: &Asking, from: u32) -> Result<Self, Failure> {
-        let first = asking.source.records(from, from)?.records;
-        let [first] = &first[..] else { return Err(few(from)) };
+        let body = asking.source.records(from, from)?;
+        let [first] = &body.records[..] else { return Err(few(from)) };
         let begun = Audit::begin(&asking.parameters, &decode(first)?, from);
-        let audit = begun.map_err(|e| rejected(&e))?;
+        let begun = begun.map_err(|e| rejected(&e))?;
+        let before = body.records_before(from).or_failure()?;
+        let audit = begun.with_records(before).map_err(|e| rejected(&e))?;
         let (listed, verifying) = (VecDeque::new(), Duration::ZERO);
         Ok(Self { audit, listed, proofs: 0, bytes: 0, verifying })
     }

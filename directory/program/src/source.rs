@@ -5,8 +5,8 @@ use crate::folder::{Folder, is_there, read_parameters};
 use crate::options::Asked;
 use hekaton_directory::{Checked, Parameters, Record, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::body::{
-    EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
-    RecordsBody,
+    ContinuationBody, EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody,
+    ProofRange, ProofsBody, RecordsBody,
 };
 use hekaton_directory_http::{AnswerError, Client, ClientError, Refusal, answer, follow};
 use hekaton_directory_server::Server;
@@ -69,6 +69,10 @@ impl Source {
 
     pub(crate) fn records(&self, from: u32, to: u32) -> Result<RecordsBody, Failure> {
         self.ask(|c| c.records(from, to), |s| answer::records(s, from, to))
+    }
+
+    fn continuation(&self, from: u32, to: u32) -> Result<ContinuationBody, Failure> {
+        self.ask(|c| c.continuation(from, to), |s| answer::continuation(s, from, to))
     }
 
     pub(crate) fn proofs(&self, from: u32) -> Result<ProofsBody, Failure> {
@@ -176,13 +180,10 @@ impl Asking {
         seen.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
     }
 
-    /// Verifies that all records from one to another continue each other.
+    /// Verifies that a record continues the history of an earlier one.
     pub(crate) fn follow(&self, from: &Checked, to: &Checked) -> Result<(), Failure> {
-        let records = |after: u32| -> Result<_, Rejected> {
-            let records = self.source.records(after.saturating_add(1), to.record().epoch);
-            Ok(records.map_err(Rejected)?.records.into_iter().map(|record| record.0).collect())
-        };
-        follow(&self.parameters, from, to, records).map_err(|Rejected(failure)| failure)
+        let ask = |from, to| self.source.continuation(from, to).map_err(Rejected);
+        follow(from, to, ask).map_err(|Rejected(failure)| failure)
     }
 }
 

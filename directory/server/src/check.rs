@@ -1,10 +1,11 @@
 //! Checking a whole database.
 
-use super::compute::{load, steps_of, tile};
+use super::compute::{load, steps_of};
 use super::damaged::Damaged;
 use super::error::Error;
+use super::log_tiles::tile;
 use super::proofs;
-use super::rows::{self, Format, LAST, LogPlace, Value, Written};
+use super::rows::{self, Format, LAST, LogKind, LogPlace, Value, Written};
 use super::store::{Store, StoreError, Table};
 use super::update::{Accepted, Outcome};
 use super::view::{View, changes, witness};
@@ -32,7 +33,7 @@ pub struct Report {
     pub proven: u32,
 }
 
-/// Checks everything against the record of the last epoch: records and signatures, the log and what epochs have changed,
+/// Checks everything against the record of the last epoch: records, their tree and signatures, the log and what epochs have changed,
 /// the tree and all values, that commits have written what they say and tiles are of commits, that proofs leave no epoch
 /// out, and that accepted updates can be read. Epochs that are closed
 /// meanwhile are left alone.
@@ -41,7 +42,7 @@ pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Erro
     let last = view.record;
     let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
     let database = Database { view, store, parameters };
-    let (leaves, log) = database.check_epochs()?;
+    let (leaves, logs) = database.check_epochs()?;
     // All that epochs have written of trees.
     for epoch in format.pruned..=last.epoch {
         database.check_tree(epoch, epoch > format.pruned)?;
@@ -55,7 +56,7 @@ pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Erro
             Accepted::decode(number, &bytes)?;
         }
     }
-    let tiles = check_rows(store, &format, (last.epoch, view.commit), &log, proven)?;
+    let tiles = check_rows(store, &format, (last.epoch, view.commit), &logs, proven)?;
     Ok(Report { epochs: last.epoch, leaves: count, entries: last.log_size, tiles, proven })
 }
 
@@ -67,18 +68,27 @@ struct Database<'d> {
 }
 
 impl Database<'_> {
-    /// Checks all records, the log, and the leaves that epochs have written, which are its entries. Returns the last leaf of each
-    /// index, and the log.
-    fn check_epochs(&self) -> Result<(HashMap<Index, Leaf>, Log), Error> {
+    /// Checks all records, both logs, and the leaves that epochs have written, which are entries of one. Returns the last leaf of each
+    /// index, and the logs.
+    fn check_epochs(&self) -> Result<(HashMap<Index, Leaf>, Logs), Error> {
         let (store, last) = (self.store, self.view.record);
         let mut leaves: HashMap<Index, Leaf> = HashMap::new();
-        let mut frontier = Frontier::default();
-        let mut digests: Vec<Digest> = Vec::new();
+        let (mut frontier, mut earlier) = (Frontier::default(), Frontier::default());
+        let (mut digests, mut records): (Vec<Digest>, Vec<Digest>) = (Vec::new(), Vec::new());
         let mut before: Option<Checked> = None;
         for epoch in 0..=last.epoch {
             let checked = self.check_record(epoch, before.as_ref())?;
             let record = *checked.record();
             before = Some(checked);
+            if earlier.root() != record.records {
+                let why = "its tree of records is not that of the records before it";
+                return Err(Damaged::new(Table::Epoch, &epoch.to_be_bytes(), why).into());
+            }
+            // The last one is in no tree yet.
+            if epoch < last.epoch {
+                earlier.append(&[record.entry()]);
+                records.push(record.entry());
+            }
             let new = changes(store, epoch)?;
             for leaf in &new {
                 check_leaf(store, epoch, leaf, leaves.get(&leaf.index))?;
@@ -96,13 +106,13 @@ impl Database<'_> {
             let why = "it is not the record that was signed last";
             return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
         }
-        let log = Log::new(digests);
-        for (level, digests) in (0..).zip(&log.0) {
-            for number in 0..digests.len().div_ceil(256) as u64 {
-                log.check(store, LogPlace { level, number }, (last.epoch, last.log_size))?;
-            }
-        }
-        Ok((leaves, log))
+        let logs = Logs {
+            updates: Log::new(LogKind::Updates, digests),
+            records: Log::new(LogKind::Records, records),
+        };
+        logs.updates.check_all(store, (last.epoch, last.log_size))?;
+        logs.records.check_all(store, (last.epoch, last.epoch.into()))?;
+        Ok((leaves, logs))
     }
 
     /// Checks the signature of a record, and that it continues the one before.
@@ -204,26 +214,59 @@ fn check_value(store: &dyn Store, leaf: &Leaf, before: Option<&Leaf>) -> Result<
     if is_right { Ok(()) } else { Err(damaged("it is not what its leaf commits to")) }
 }
 
-/// The log: the roots of complete subtrees of its tiles' levels.
-struct Log(Vec<Vec<Digest>>);
+/// The logs of a directory.
+struct Logs {
+    updates: Log,
+    records: Log,
+}
+
+impl Logs {
+    /// Checks a stored tile as of the epoch of a record.
+    fn check(&self, store: &dyn Store, place: LogPlace, record: &Record) -> Result<(), Error> {
+        let (log, size) = match place.level().0 {
+            LogKind::Updates => (&self.updates, record.log_size),
+            LogKind::Records => (&self.records, record.epoch.into()),
+        };
+        log.check(store, place, (record.epoch, size))
+    }
+}
+
+/// A log: the roots of complete subtrees of its tiles' levels.
+struct Log {
+    kind: LogKind,
+    levels: Vec<Vec<Digest>>,
+}
 
 impl Log {
-    fn new(mut digests: Vec<Digest>) -> Self {
+    fn new(kind: LogKind, mut digests: Vec<Digest>) -> Self {
         let mut levels = Vec::new();
         while !digests.is_empty() {
             let above =
                 digests.as_chunks::<256>().0.iter().map(|tile| log::root_of(tile)).collect();
             levels.push(std::mem::replace(&mut digests, above));
         }
-        Self(levels)
+        Self { kind, levels }
     }
 
     /// The tile's contents when the log has `size` entries.
     fn tile(&self, place: LogPlace, size: u64) -> &[Digest] {
-        let digests = self.0.get(usize::from(place.level)).map_or(&[][..], |level| level);
-        let there = size >> (8 * u32::from(place.level));
+        let (_, level) = place.level();
+        let digests = self.levels.get(usize::from(level)).map_or(&[][..], |level| level);
+        let there = size.checked_shr(8 * u32::from(level)).unwrap_or(0);
         let at = |number: u64| usize::try_from(number.min(there)).unwrap_or(usize::MAX);
-        digests.get(at(place.number << 8)..at((place.number + 1) << 8)).unwrap_or_default()
+        let first = place.number.saturating_mul(256);
+        digests.get(at(first)..at(first.saturating_add(256))).unwrap_or_default()
+    }
+
+    /// Checks all stored tiles as of an epoch, when the log had `size` entries.
+    fn check_all(&self, store: &dyn Store, at: (u32, u64)) -> Result<(), Error> {
+        let levels = (0..).zip(&self.levels).filter(|(level, _)| self.kind.has_tiles(*level));
+        for (level, digests) in levels {
+            for number in 0..digests.len().div_ceil(256) as u64 {
+                self.check(store, self.kind.place(level, number), at)?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks a stored tile as of an epoch, when the log had `size` entries.
@@ -249,7 +292,7 @@ fn check_rows(
     store: &dyn Store,
     format: &Format,
     (last, commit): (u32, u64),
-    log: &Log,
+    logs: &Logs,
     proven: u32,
 ) -> Result<u64, Error> {
     let mut tiles = BTreeSet::new();
@@ -281,7 +324,7 @@ fn check_rows(
         if !is_pruned {
             let record: Record = rows::get(store, Table::Epoch, &epoch.to_be_bytes())?;
             for place in &written.log {
-                log.check(store, *place, (epoch, record.log_size))?;
+                logs.check(store, *place, &record)?;
             }
         }
         let nodes = written.places.iter().map(|place| (Table::Node, place.encode().to_vec()));

@@ -2,18 +2,16 @@
 
 use super::damaged::Damaged;
 use super::error::Error;
-use super::rows::{self, LogPlace, Value, Written};
+use super::log_tiles::LogTiles;
+use super::rows::{self, LogKind, Value, Written};
 use super::store::{Rows, Store, Table};
 use super::update::{Accepted, Outcome, Refusal};
 use ed25519_dalek::SigningKey;
 use hekaton_directory::{
     Away, Change, Commitment, Digest, Entry, Index, Leaf, Place, Record, STACK, SignedRecord, Step,
-    Tree, UpdateError, log, log::Complete, log::Frontier,
+    Tree, UpdateError, log,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-
-/// The number of levels of a tile of the log.
-const LOG_LEVELS: u32 = 8;
 
 /// The state from which the next commit is computed. It is never read back from rows that may not be on the disk yet.
 #[derive(Clone, Debug)]
@@ -21,6 +19,8 @@ pub(crate) struct Compute {
     tiling: Tiling,
     tree: Tree,
     log: LogTiles,
+    /// The records before the last one.
+    records: LogTiles,
     record: Record,
     key: SigningKey,
     /// The number of the next commit.
@@ -87,7 +87,8 @@ impl Compute {
         commit: u64,
         key: &SigningKey,
     ) -> Result<Self, Error> {
-        let log = LogTiles::read(store, &record)?;
+        let log = LogTiles::read(store, LogKind::Updates, &record)?;
+        let records = LogTiles::read(store, LogKind::Records, &record)?;
         let Tiling { levels, resident, .. } = tiling;
         // Tiles begin at multiples of `levels`, and only whole tiles can be dropped and loaded
         // again.
@@ -95,7 +96,7 @@ impl Compute {
         let tiling = Tiling { resident: whole_tiles, ..tiling };
         let memory = Memory::default();
         let (key, next) = (key.clone(), commit + 1);
-        Ok(Self { tiling, tree, log, record, key, next, memory })
+        Ok(Self { tiling, tree, log, records, record, key, next, memory })
     }
 
     /// The next commit: updates of different labels. `confirmed` is the last one that is on the disk. Also returns, in their
@@ -231,14 +232,17 @@ impl Compute {
             rows.put(Table::Witness, epoch.to_be_bytes(), Step::encode_all(&steps));
             written.has_witness = true;
         }
-        let log = self.log.append(&entries);
-        self.record = self.record.next(&self.tree, &self.log.frontier, now);
+        let digests: Vec<Digest> = entries.iter().map(|bytes| log::entry(bytes)).collect();
+        let mut tiles = self.log.append(&digests);
+        tiles.extend(self.records.append(&[self.record.entry()]));
+        let (log, records) = (self.log.frontier(), self.records.frontier());
+        self.record = self.record.next(&self.tree, log, records, now);
         written.epoch = epoch;
         for (place, tile) in self.tree.tiles(&changed, self.tiling.levels) {
             rows.put(Table::Node, rows::at_epoch(&place.encode(), epoch), tile);
             written.places.push(place);
         }
-        for (place, tile) in log {
+        for (place, tile) in tiles {
             rows.put(Table::Log, rows::at_epoch(&place.encode(), epoch), tile);
             written.log.push(place);
         }
@@ -387,104 +391,5 @@ impl Memory {
         }
         indices.sort_unstable();
         indices
-    }
-}
-
-/// The end of the log, and of each level of its tiles the one that is not full.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LogTiles {
-    frontier: Frontier,
-    tails: Vec<Vec<Digest>>,
-}
-
-impl LogTiles {
-    fn read(store: &dyn Store, record: &Record) -> Result<Self, Error> {
-        let size = record.log_size;
-        let mut tails = Vec::new();
-        for level in 0.. {
-            let digests = size.checked_shr(LOG_LEVELS * u32::from(level)).unwrap_or(0);
-            if digests == 0 {
-                break;
-            }
-            let place = LogPlace { level, number: digests >> LOG_LEVELS };
-            #[allow(clippy::cast_possible_truncation, reason = "below 256")]
-            let count = (digests & 0xff) as usize;
-            let tail = match count {
-                0 => Vec::new(),
-                _ => tile(store, place, record.epoch)?,
-            };
-            if tail.len() != count {
-                let why = format!("it has {} digests, expected {count}", tail.len());
-                return Err(Damaged::new(Table::Log, &place.encode(), why).into());
-            }
-            tails.push(tail);
-        }
-        // A peak is the root of digests at the end of the tile of its level.
-        let peaks = (0..64).map(|level: u32| {
-            if size >> level & 1 == 0 {
-                return None;
-            }
-            let width = 1usize << (level % LOG_LEVELS);
-            let tail = &tails[(level / LOG_LEVELS) as usize];
-            // Smaller peaks are behind it.
-            let behind = tail.len() % width;
-            Some(log::root_of(&tail[tail.len() - behind - width..tail.len() - behind]))
-        });
-        let frontier = Frontier::of(size, peaks.collect());
-        // With damaged tiles, the next record would be signed with a log that does not continue
-        // this one.
-        if frontier.root() != record.log_root {
-            let why = "the log's tiles have another root than the record";
-            return Err(Damaged::new(Table::Epoch, &record.epoch.to_be_bytes(), why).into());
-        }
-        Ok(Self { frontier, tails })
-    }
-
-    /// Appends entries, and returns the tiles that have changed.
-    fn append(&mut self, entries: &[[u8; Leaf::LENGTH]]) -> Vec<(LogPlace, Vec<u8>)> {
-        let digests: Vec<Digest> = entries.iter().map(|bytes| log::entry(bytes)).collect();
-        let mut out = Vec::new();
-        let mut changed = Vec::new();
-        for Complete { level, index, digest } in self.frontier.append(&digests) {
-            if !level.is_multiple_of(LOG_LEVELS) {
-                continue;
-            }
-            let at = (level / LOG_LEVELS) as usize;
-            if self.tails.len() <= at {
-                self.tails.push(Vec::new());
-            }
-            let tail = &mut self.tails[at];
-            tail.push(digest);
-            #[allow(clippy::cast_possible_truncation, reason = "at most 8")]
-            let place = LogPlace { level: at as u8, number: index >> LOG_LEVELS };
-            // A full tile never changes again. The others are written once, after the last entry.
-            if tail.len() == 1 << LOG_LEVELS {
-                out.push((place, std::mem::take(tail).concat()));
-            } else if changed.last() != Some(&place) {
-                changed.push(place);
-            }
-        }
-        // The last tile of each level is not full, if it was begun.
-        for place in changed {
-            let tail = &self.tails[usize::from(place.level)];
-            let last = self.frontier.size() >> (LOG_LEVELS * (u32::from(place.level) + 1));
-            if place.number == last && !tail.is_empty() {
-                out.push((place, tail.concat()));
-            }
-        }
-        out
-    }
-}
-
-/// The digests of a tile of the log, as an epoch has it.
-pub(crate) fn tile(store: &dyn Store, place: LogPlace, epoch: u32) -> Result<Vec<Digest>, Error> {
-    let key = place.encode();
-    let damaged = |why: &str| Damaged::new(Table::Log, &key, why);
-    let bytes =
-        rows::newest(store, Table::Log, &key, epoch)?.ok_or_else(|| damaged("it is missing"))?;
-    let (digests, rest) = bytes.as_chunks::<32>();
-    match rest.is_empty() && digests.len() <= 1 << LOG_LEVELS {
-        true => Ok(digests.to_vec()),
-        false => Err(damaged("it is no list of digests").into()),
     }
 }

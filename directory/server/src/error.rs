@@ -129,6 +129,17 @@ pub enum Error {
     /// The folder has a directory with other parameters.
     #[error("the directory has {0}")]
     OtherDirectory(String),
+    /// The directory is of an earlier version of the program.
+    #[error(
+        "the directory has version {found}, but this program reads version {expected}: read it with the program that made it, and insert its \
+         labels into a new directory"
+    )]
+    OldFormat {
+        /// The version of the directory.
+        found: u8,
+        /// The version that is read here.
+        expected: u8,
+    },
     /// A commit does not continue the one before it: a defect, and nothing of it is signed.
     #[error("commit {0} does not continue the one before it; nothing of it is signed")]
     Chain(u64),

@@ -16,6 +16,7 @@ mod folder;
 mod head;
 mod head_file;
 mod intake;
+mod log_tiles;
 mod open;
 mod options;
 mod outside;

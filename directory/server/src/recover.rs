@@ -89,7 +89,7 @@ impl Standing {
         head: Head,
         parameters: &Parameters,
     ) -> Result<Self, Error> {
-        let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
+        let format = format_of(store)?;
         check_format(&format, parameters)?;
         let record = record_of(store, head.epoch, head.record)?;
         let behind = || Error::Behind { epoch: head.epoch, signed: head.record, found: None };
@@ -107,6 +107,16 @@ impl Standing {
             Damaged::new(Table::Signature, &head.epoch.to_be_bytes(), error.to_string())
         })?;
         Ok(Self { format, signed, record })
+    }
+}
+
+/// The description of a directory in its database, of this version.
+fn format_of(store: &dyn Store) -> Result<Format, Error> {
+    match store.get(Table::Format, &rows::FORMAT)?.as_deref() {
+        Some([found, ..]) if *found < rows::VERSION => {
+            Err(Error::OldFormat { found: *found, expected: rows::VERSION })
+        }
+        _ => rows::get(store, Table::Format, &rows::FORMAT),
     }
 }
 

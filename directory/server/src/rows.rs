@@ -5,7 +5,7 @@
 //! | format | a zero | [`Format`] |
 //! | format | a one | the [head](super::Head) as it was when the row was written, or an earlier one |
 //! | node | [`Place`], epoch with all bits flipped | a tile of the tree |
-//! | log | level, number, epoch with all bits flipped | a tile of the log: up to 256 digests |
+//! | log | level, number, epoch with all bits flipped | a tile of a log: up to 256 digests |
 //! | value | index, version | [`Value`] |
 //! | epoch | epoch | [`Record`](hekaton_directory::Record) |
 //! | signature | epoch | 64 bytes |
@@ -27,7 +27,7 @@ use hekaton_directory::{
 use sha2::{Digest as _, Sha256};
 
 /// The version of all rows. The row of the table `format` has it for all of them.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 /// The key of the row of the table `format` that has [`Format`].
 pub(crate) const FORMAT: [u8; 1] = [0];
@@ -69,15 +69,54 @@ pub(crate) fn value_key(index: &Index, version: u32) -> [u8; 20] {
     key
 }
 
-/// A tile of the log: the roots of up to 256 complete subtrees of `2^(8 level)` entries.
+/// The logs of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogKind {
+    /// The updates, in the order in which they were made.
+    Updates,
+    /// The records.
+    Records,
+}
+
+impl LogKind {
+    /// The level that tiles of entries have in their keys; the tiles above them have the next ones.
+    const fn first_level(self) -> u8 {
+        match self {
+            Self::Updates => 0,
+            Self::Records => 0x80,
+        }
+    }
+
+    /// The place of a tile.
+    pub(crate) fn place(self, level: u8, number: u64) -> LogPlace {
+        LogPlace { level: self.first_level() + level, number }
+    }
+
+    /// Reports whether tiles of a level are rows. Entries of the log of records are computed from the records, because each epoch would write
+    /// the last tile anew.
+    pub(crate) fn has_tiles(self, level: u8) -> bool {
+        self == Self::Updates || level > 0
+    }
+}
+
+/// A tile of a log: the roots of up to 256 complete subtrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LogPlace {
-    pub(crate) level: u8,
+    level: u8,
     pub(crate) number: u64,
 }
 
 impl LogPlace {
     pub(crate) const LENGTH: usize = 9;
+
+    /// The log, and the level in it: subtrees have `2^(8 level)` entries.
+    pub(crate) fn level(self) -> (LogKind, u8) {
+        let kind = match self.level < LogKind::Records.first_level() {
+            true => LogKind::Updates,
+            false => LogKind::Records,
+        };
+        (kind, self.level - kind.first_level())
+    }
 
     pub(crate) fn encode(self) -> [u8; Self::LENGTH] {
         let mut key = [self.level; Self::LENGTH];
@@ -226,7 +265,7 @@ pub(crate) struct Written {
     pub(crate) epoch: u32,
     /// Tiles of the tree.
     pub(crate) places: Vec<Place>,
-    /// Tiles of the log.
+    /// Tiles of the logs.
     pub(crate) log: Vec<LogPlace>,
     /// The values.
     pub(crate) values: Vec<[u8; 20]>,

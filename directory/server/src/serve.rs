@@ -7,14 +7,15 @@ use super::options::{Mode, Options};
 use super::pending;
 use super::proofs;
 use super::prune::prune;
-use super::rows::{self, Format, Submitted, Value};
+use super::rows::{self, Format, LogKind, Submitted, Value};
 use super::shared::{Incoming, Phase, Shared, State};
 use super::stats::Stats;
 use super::store::{Rows, Store as _, StoreError, Table};
 use super::update::{Accepted, MAX_IDEMPOTENCY_KEY, Receipt, Status, Update};
 use super::view::{View, changes};
 use hekaton_directory::{
-    Entry, EpochProof, Index, Leaf, Parameters, Record, SignedRecord, Tree, Witness,
+    Continuation, Digest, Entry, EpochProof, Index, Leaf, Parameters, Record, SignedRecord, Tree,
+    Witness,
 };
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -229,6 +230,38 @@ impl Server {
         let record: Record = rows::get(&*view.store, Table::Epoch, &key)?;
         let signature = rows::get(&*view.store, Table::Signature, &key)?;
         Ok(SignedRecord::of(record, signature))
+    }
+
+    /// The proof that the record of an epoch continues the history of an earlier one, whatever was between. It is empty unless the one is
+    /// earlier than the other.
+    ///
+    /// # Errors
+    /// If there is no such epoch yet, or the database cannot be read or is damaged.
+    pub fn continuation(&self, from: u32, to: u32) -> Result<Continuation, Error> {
+        let view = self.view()?;
+        let [earlier, later] = [self.signed_record(&view, from)?, self.signed_record(&view, to)?];
+        if from >= to {
+            return Ok(Continuation::default());
+        }
+        let (log, place, size) = (view.log(LogKind::Records), u64::from(from), u64::from(to));
+        let (entry, before) = (log.entry(place, size)?, log.continues(place, size)?);
+        let proof = Continuation { entry, before };
+        // A client would take a damaged row for a lie.
+        let checked = later
+            .verify(&self.parameters)
+            .and_then(|later| later.check_continues(&earlier.verify(&self.parameters)?, &proof));
+        checked.map_err(|error| Damaged::new(Table::Epoch, &to.to_be_bytes(), error))?;
+        Ok(proof)
+    }
+
+    /// The [peaks](hekaton_directory::Frontier::peaks) of the tree of all records before an epoch.
+    ///
+    /// # Errors
+    /// If there is no such epoch yet, or the database cannot be read.
+    pub fn records_before(&self, epoch: u32) -> Result<Vec<Digest>, Error> {
+        let view = self.view()?;
+        self.signed_record(&view, epoch)?;
+        view.log(LogKind::Records).peaks(epoch.into())
     }
 
     /// The leaves that an epoch has written, in the order of the log, whose entries they are.

@@ -1,13 +1,14 @@
 //! The answers of a directory for an epoch.
 
-use super::compute::{load, tile};
+use super::compute::load;
 use super::damaged::Damaged;
 use super::error::Error;
-use super::rows::{self, Format, LogPlace, Value};
+use super::log_tiles::LogReader;
+use super::rows::{self, Format, LogKind, Value};
 use super::store::{Handle, Store, Table};
 use hekaton_directory::{
     Current, Digest, Entry, History, Index, Leaf, Path, Reader, Record, SignedRecord, Step, Tree,
-    UpdateError, log,
+    UpdateError,
 };
 use std::sync::Arc;
 
@@ -108,104 +109,26 @@ impl View {
         rows::get(&*self.store, Table::Value, &rows::value_key(&leaf.index, version))
     }
 
-    /// The proof that the log has an entry, for [`log::contains`].
+    /// The proof that the log has an entry, for [`contains`](hekaton_directory::log::contains).
     ///
     /// # Errors
     /// If there is no such entry, or the database cannot be read.
     pub fn log_entry(&self, entry: u64) -> Result<Vec<Digest>, Error> {
-        if entry >= self.record.log_size {
-            return Err(Error::NoEntry { entry, size: self.record.log_size });
-        }
-        let mut proof = Vec::new();
-        self.beside(entry, 0, self.record.log_size, &mut proof)?;
-        Ok(proof)
+        self.log(LogKind::Updates).entry(entry, self.record.log_size)
     }
 
-    /// The proof that the log continues that of an earlier record with this number of entries, for [`log::continues`].
+    /// The proof that the log continues that of an earlier record with this number of entries, for
+    /// [`continues`](hekaton_directory::log::continues).
     ///
     /// # Errors
     /// If it has fewer entries, or the database cannot be read.
     pub fn log_continues(&self, old: u64) -> Result<Vec<Digest>, Error> {
-        let size = self.record.log_size;
-        match old {
-            old if old > size => Err(Error::NoEntry { entry: old - 1, size }),
-            old if old == size || old == 0 => Ok(Vec::new()),
-            old => {
-                let mut proof = Vec::new();
-                self.continued(old, 0, size, true, &mut proof)?;
-                Ok(proof)
-            }
-        }
+        self.log(LogKind::Updates).continues(old, self.record.log_size)
     }
 
-    /// Appends the roots of the siblings on the way to an entry among those from `first` on, `size` of them
-    /// (RFC 9162, section 2.1.3.1).
-    fn beside(
-        &self,
-        entry: u64,
-        first: u64,
-        size: u64,
-        proof: &mut Vec<Digest>,
-    ) -> Result<(), Error> {
-        if size == 1 {
-            return Ok(());
-        }
-        let left = size.next_power_of_two() / 2;
-        let (below, beside) = match entry < first + left {
-            true => ((first, left), (first + left, size - left)),
-            false => ((first + left, size - left), (first, left)),
-        };
-        self.beside(entry, below.0, below.1, proof)?;
-        proof.push(self.log_root(beside.0, beside.1)?);
-        Ok(())
-    }
-
-    /// The roots that lead from the first `old` entries to all (RFC 9162, section 2.1.4.1).
-    fn continued(
-        &self,
-        old: u64,
-        first: u64,
-        size: u64,
-        whole: bool,
-        proof: &mut Vec<Digest>,
-    ) -> Result<(), Error> {
-        if old == size {
-            if !whole {
-                proof.push(self.log_root(first, size)?);
-            }
-            return Ok(());
-        }
-        let left = size.next_power_of_two() / 2;
-        if old <= left {
-            self.continued(old, first, left, whole, proof)?;
-            proof.push(self.log_root(first + left, size - left)?);
-        } else {
-            self.continued(old - left, first + left, size - left, false, proof)?;
-            proof.push(self.log_root(first, left)?);
-        }
-        Ok(())
-    }
-
-    /// The root of a subtree of the log: `size` entries from `first` on.
-    fn log_root(&self, first: u64, size: u64) -> Result<Digest, Error> {
-        if !size.is_power_of_two() {
-            let left = size.next_power_of_two() / 2;
-            let (left, right) =
-                (self.log_root(first, left)?, self.log_root(first + left, size - left)?);
-            return Ok(log::node(&left, &right));
-        }
-        // A complete one: its root is that of digests of one tile.
-        let level = size.trailing_zeros() / 8;
-        let (at, width) = (first >> (8 * level), 1usize << (size.trailing_zeros() % 8));
-        #[allow(clippy::cast_possible_truncation, reason = "at most 8")]
-        let place = LogPlace { level: level as u8, number: at >> 8 };
-        let contents = tile(&*self.store, place, self.record.epoch)?;
-        #[allow(clippy::cast_possible_truncation, reason = "below 256")]
-        let from = (at & 0xff) as usize;
-        let digests = contents
-            .get(from..from + width)
-            .ok_or_else(|| Damaged::new(Table::Log, &place.encode(), "it is too short"))?;
-        Ok(log::root_of(digests))
+    /// A log of the directory, for this epoch and those before it.
+    pub(crate) fn log(&self, kind: LogKind) -> LogReader<'_> {
+        LogReader::new(&*self.store, kind, self.record.epoch)
     }
 }
 

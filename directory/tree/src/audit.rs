@@ -1,5 +1,6 @@
 //! Audits: that every change between two records was one that a directory may make.
 
+use crate::log::Frontier;
 use crate::record::{Checked, Parameters, Record, RecordError, SignedRecord};
 use std::error::Error;
 use std::ops::RangeInclusive;
@@ -87,7 +88,7 @@ impl Record {
 }
 
 /// An audit in progress: records in the order of epochs, and each proof once the record of its last epoch is there. It keeps
-/// two records, so it may be as long as one likes.
+/// two records and a digest for each doubling of their number, so it may be as long as one likes.
 #[derive(Clone, Debug)]
 pub struct Audit {
     parameters: Parameters,
@@ -95,13 +96,16 @@ pub struct Audit {
     proven: Checked,
     /// The last record.
     last: Checked,
+    /// The records up to the last one, if those before the first one are known.
+    records: Option<Frontier>,
 }
 
 /// The result of verifying a proof.
 type Verified = Result<(), Box<dyn Error + Send + Sync>>;
 
 impl Audit {
-    /// Begins with the record of an epoch.
+    /// Begins with the record of an epoch. From epoch 0 on, it also checks the tree of earlier records that each record has; from a later
+    /// one on, with [`with_records`](Self::with_records).
     ///
     /// # Errors
     /// If the record is not one of this directory, or is of another epoch.
@@ -111,10 +115,28 @@ impl Audit {
         epoch: u32,
     ) -> Result<Self, AuditError> {
         let checked = first.verify(parameters)?;
-        match checked.record().epoch == epoch {
-            true => Ok(Self { parameters: *parameters, proven: checked, last: checked }),
-            false => Err(AuditError::Epoch { expected: epoch, found: checked.record().epoch }),
+        if checked.record().epoch != epoch {
+            return Err(AuditError::Epoch { expected: epoch, found: checked.record().epoch });
         }
+        let begun = Self { parameters: *parameters, proven: checked, last: checked, records: None };
+        match epoch {
+            0 => begun.with_records(Frontier::default()),
+            _ => Ok(begun),
+        }
+    }
+
+    /// Also checks the tree of earlier records that each record has, given all records before the last one. Without this, a client that has
+    /// followed one of them by its tree alone cannot rely on the audit.
+    ///
+    /// # Errors
+    /// If the last record has the tree of other records.
+    pub fn with_records(self, mut before: Frontier) -> Result<Self, AuditError> {
+        let last = self.last.record();
+        if (before.size(), before.root()) != (u64::from(last.epoch), last.records) {
+            return Err(RecordError::Records(last.epoch).into());
+        }
+        before.append(&[last.entry()]);
+        Ok(Self { records: Some(before), ..self })
     }
 
     /// Continues with the record of the next epoch.
@@ -124,6 +146,13 @@ impl Audit {
     pub fn record(&mut self, next: &SignedRecord) -> Result<(), AuditError> {
         let checked = next.verify(&self.parameters)?;
         checked.check_after(&self.last)?;
+        if let Some(records) = &mut self.records {
+            let record = checked.record();
+            if records.root() != record.records {
+                return Err(RecordError::Records(record.epoch).into());
+            }
+            records.append(&[record.entry()]);
+        }
         self.last = checked;
         Ok(())
     }

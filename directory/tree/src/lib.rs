@@ -17,7 +17,8 @@
 //! | [`Record`], [`SignedRecord`], [`Checked`] | what the server signs of an epoch, and what of it is checked |
 //! | [`Audit`], [`audit()`] | that records and proofs of epochs leave nothing out |
 //! | [`Parameters`] | what never changes |
-//! | [`Frontier`], [`log`] | the append-only log of updates (RFC 9162) |
+//! | [`Continuation`] | that a record continues the history of an earlier one, whatever was between |
+//! | [`Frontier`], [`log`] | append-only logs, of updates and of records (RFC 9162) |
 //!
 //! Versions of a label count up from 0, by one in each epoch that changes it. That no epoch does anything else is
 //! what the proofs of epochs say.
@@ -50,8 +51,8 @@ pub use place::{Away, Place};
 pub use read::{DecodeError, Reader};
 #[cfg(feature = "records")]
 pub use record::{
-    Checked, LookUpError, Parameters, RECORD_LENGTH, Record, RecordError, SIGNED_LENGTH,
-    SignedRecord,
+    Checked, Continuation, LookUpError, Parameters, RECORD_LENGTH, Record, RecordError,
+    SIGNED_LENGTH, SignedRecord,
 };
 pub use tile::TileError;
 pub use tree::{Change, Tree, UpdateError};

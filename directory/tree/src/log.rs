@@ -1,5 +1,5 @@
-//! The append-only log of updates: a Merkle tree over all of them, hashed as in RFC 9162, section 2.1. A server keeps the
-//! [`Frontier`] and the subtrees that are complete; clients check that a log contains an entry, and that one log
+//! Append-only logs, of updates and of records: a Merkle tree over all entries, hashed as in RFC 9162, section 2.1. A server keeps
+//! the [`Frontier`] and the subtrees that are complete; clients check that a log contains an entry, and that one log
 //! continues another.
 
 use crate::hash::Digest;
@@ -46,6 +46,22 @@ impl Frontier {
     pub fn of(size: u64, mut peaks: Vec<Option<Digest>>) -> Self {
         peaks.truncate((u64::BITS - size.leading_zeros()) as usize);
         Self { size, peaks }
+    }
+
+    /// The roots of the largest complete subtrees, the smallest one first.
+    pub fn peaks(&self) -> Vec<Digest> {
+        self.peaks.iter().flatten().copied().collect()
+    }
+
+    /// The end of a log of this size, from its [`peaks`](Self::peaks). Returns `None` if their number is that of another size.
+    pub fn with_peaks(size: u64, peaks: &[Digest]) -> Option<Self> {
+        let mut rest = peaks.iter().copied();
+        let all = (0..u64::BITS - size.leading_zeros()).map(|level| match size >> level & 1 {
+            1 => rest.next().map(Some),
+            _ => Some(None),
+        });
+        let found = Self { size, peaks: all.collect::<Option<_>>()? };
+        rest.next().is_none().then_some(found)
     }
 
     /// The root: SHA-256 of nothing for a log without entries.

@@ -1,9 +1,9 @@
-//! Records: what the server signs of each epoch, and the chain that binds them.
+//! Records: what the server signs of each epoch, the chain that binds them, and the tree of all records before one.
 
 use crate::hash::{Digest, Profile};
 use crate::key::Index;
 use crate::leaf::Leaf;
-use crate::log::Frontier;
+use crate::log::{self, Frontier};
 use crate::path::{Path, PathError};
 use crate::read::{DecodeError, Reader};
 use crate::tree::Tree;
@@ -16,11 +16,14 @@ const DOMAIN: &[u8] = b"hekaton directory record";
 /// The prefix of the bytes whose digest is that of the parameters.
 const PARAMETERS: &[u8] = b"hekaton directory parameters";
 
-/// The version of the format.
-const VERSION: u8 = 1;
+/// The version of the format of records.
+const VERSION: u8 = 2;
+
+/// The version of what the digest of the parameters covers.
+const PARAMETERS_VERSION: u8 = 1;
 
 /// The length of a record, in bytes.
-pub const RECORD_LENGTH: usize = 1 + 5 * 32 + 4 + 3 * 8;
+pub const RECORD_LENGTH: usize = 1 + 6 * 32 + 4 + 3 * 8;
 
 /// The length of a record with its signature.
 pub const SIGNED_LENGTH: usize = RECORD_LENGTH + 64;
@@ -40,7 +43,8 @@ impl Parameters {
     /// The digest, which each record has.
     pub fn digest(&self) -> Digest {
         let profile = self.profile.number();
-        let hasher = Sha256::new().chain_update(PARAMETERS).chain_update([VERSION, profile]);
+        let hasher =
+            Sha256::new().chain_update(PARAMETERS).chain_update([PARAMETERS_VERSION, profile]);
         hasher.chain_update(self.server.as_bytes()).chain_update(self.proofs).finalize().into()
     }
 }
@@ -64,6 +68,8 @@ pub struct Record {
     pub log_size: u64,
     /// The root of the update log.
     pub log_root: Digest,
+    /// The root of the tree of all earlier records: a log whose entry `t` is the record of epoch `t`.
+    pub records: Digest,
     /// The time at which the epoch was closed, in seconds since 1970.
     pub closed: u64,
 }
@@ -101,6 +107,19 @@ pub enum RecordError {
     /// The record continues another history. **Both together are evidence against the server.**
     #[error("the record of epoch {0} continues another history than the one before it")]
     Fork(u32),
+    /// The record is not shown to continue the history of an earlier one. A server that has both records of one history can show it.
+    #[error(
+        "the record of epoch {found} is not proven to continue the history of that of epoch {seen}"
+    )]
+    NotContinued {
+        /// The epoch of the earlier record.
+        seen: u32,
+        /// The epoch of the record.
+        found: u32,
+    },
+    /// The tree of earlier records is not that of the records that were shown. **All together are evidence against the server.**
+    #[error("the record of epoch {0} has a tree of other records than those before it")]
+    Records(u32),
     /// A number is smaller than in the record before.
     #[error("the record of epoch {epoch} has {found} {what}, and the one before it {before}")]
     Fewer {
@@ -128,13 +147,23 @@ impl Record {
             leaves: 0,
             log_size: 0,
             log_root: Frontier::default().root(),
+            records: Frontier::default().root(),
             closed,
         }
     }
 
-    /// The record of the epoch after this one, with this tree and this log, closed now; or at the time of the record before,
-    /// if the clock was set back.
-    pub fn next(&self, tree: &Tree, log: &Frontier, now: u64) -> Self {
+    /// The entry of the record in the tree of records.
+    pub fn entry(&self) -> Digest {
+        log::entry(&self.encode())
+    }
+
+    /// The record of the epoch after this one, with this tree, this log and these records, closed now; or at the time of the record
+    /// before, if the clock was set back.
+    ///
+    /// # Panics
+    /// If the records are not those of all epochs up to this one.
+    pub fn next(&self, tree: &Tree, log: &Frontier, records: &Frontier, now: u64) -> Self {
+        assert_eq!(records.size(), u64::from(self.epoch) + 1, "a record for each epoch");
         let root = tree.root();
         Self {
             parameters: self.parameters,
@@ -145,6 +174,7 @@ impl Record {
             leaves: tree.leaves(),
             log_size: log.size(),
             log_root: log.root(),
+            records: records.root(),
             closed: now.max(self.closed),
         }
     }
@@ -166,6 +196,7 @@ impl Record {
         }
         let is_empty = self.before == self.parameters
             && self.root == profile.empty(0)
+            && self.records == Frontier::default().root()
             && (self.leaves, self.log_size) == (0, 0);
         if self.epoch == 0 && !is_empty {
             return Err(RecordError::Start);
@@ -177,8 +208,8 @@ impl Record {
         Ok(())
     }
 
-    /// The bytes: version, parameters, epoch, root, chain before, chain, leaves, size and root of the log, time. Numbers are
-    /// big-endian.
+    /// The bytes: version, parameters, epoch, root, chain before, chain, leaves, size and root of the log, root of the
+    /// records, time. Numbers are big-endian.
     pub fn encode(&self) -> [u8; RECORD_LENGTH] {
         let mut out = Vec::with_capacity(RECORD_LENGTH);
         out.push(VERSION);
@@ -190,6 +221,7 @@ impl Record {
         out.extend(self.leaves.to_be_bytes());
         out.extend(self.log_size.to_be_bytes());
         out.extend(self.log_root);
+        out.extend(self.records);
         out.extend(self.closed.to_be_bytes());
         let mut bytes = [0; RECORD_LENGTH];
         bytes.copy_from_slice(&out);
@@ -211,6 +243,7 @@ impl Record {
             leaves: reader.u64("number of leaves")?,
             log_size: reader.u64("size of the log")?,
             log_root: reader.array("root of the log")?,
+            records: reader.array("root of the records")?,
             closed: reader.u64("time")?,
         })
     }
@@ -295,6 +328,15 @@ impl SignedRecord {
     }
 }
 
+/// The proof that a record continues the history of an earlier one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Continuation {
+    /// The proof that the earlier record is in the tree of records of the later one, for [`log::contains`].
+    pub entry: Vec<Digest>,
+    /// The proof that this tree continues that of the earlier record, for [`log::continues`].
+    pub before: Vec<Digest>,
+}
+
 /// A record that is signed, and has its own chain. A client keeps the last one it has seen: without it, it could be shown an
 /// older one, or another history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,13 +410,50 @@ impl Checked {
         if record.before != before.chain {
             return Err(RecordError::Fork(epoch));
         }
+        record.check_numbers(before)
+    }
+
+    /// Checks that this is the record of an epoch after another one's, or the same one, and that the server had signed that one when it signed
+    /// this one: the tree of records of this one has it in its place, behind the same records that its own tree has. That takes
+    /// two proofs of a digest for each doubling of the number of epochs, whatever was between.
+    ///
+    /// The chain between both is not checked: an [`Audit`](crate::Audit) of this record or a later one does so.
+    ///
+    /// # Errors
+    /// If it is not proven; also if both are of one epoch and differ.
+    pub fn check_continues(&self, seen: &Self, proof: &Continuation) -> Result<(), RecordError> {
+        let (Self { record, .. }, Self { record: before, .. }) = (self, seen);
+        if record == before {
+            return Ok(());
+        }
+        // The next one has the chain of the one before, and one that is no later is refused.
+        if record.epoch <= before.epoch.saturating_add(1) {
+            self.check_after(seen)?;
+        }
+        if record.parameters != before.parameters {
+            return Err(RecordError::Parameters(record.epoch));
+        }
+        record.check_numbers(before)?;
+        let (size, place) = (u64::from(record.epoch), u64::from(before.epoch));
+        let has = log::contains(&record.records, size, place, &before.encode(), &proof.entry);
+        let (old, new) = ((&before.records, place), (&record.records, size));
+        match has && log::continues(old, new, &proof.before) {
+            true => Ok(()),
+            false => Err(RecordError::NotContinued { seen: before.epoch, found: record.epoch }),
+        }
+    }
+}
+
+impl Record {
+    /// Checks that no number is smaller than in an earlier record.
+    fn check_numbers(&self, before: &Self) -> Result<(), RecordError> {
         for (what, found, before) in [
-            ("leaves", record.leaves, before.leaves),
-            ("log entries", record.log_size, before.log_size),
-            ("seconds since 1970", record.closed, before.closed),
+            ("leaves", self.leaves, before.leaves),
+            ("log entries", self.log_size, before.log_size),
+            ("seconds since 1970", self.closed, before.closed),
         ] {
             if found < before {
-                return Err(RecordError::Fewer { epoch, what, found, before });
+                return Err(RecordError::Fewer { epoch: self.epoch, what, found, before });
             }
         }
         Ok(())

@@ -30,6 +30,7 @@ fn directory() -> Result<Directory, Box<dyn std::error::Error>> {
     let (profile, server) = (Profile::Compress, key.verifying_key());
     let parameters = Parameters { profile, server, proofs: [2; 32] };
     let mut record = Record::first(&parameters, 0);
+    let mut earlier = Frontier::default();
     let (mut tree, mut history) = (Tree::new(profile), History::default());
     let (root, chain) = (record.root, record.chain);
     let mut witness = Witness { profile, epoch: 0, root, chain, steps: Vec::new() };
@@ -44,7 +45,8 @@ fn directory() -> Result<Directory, Box<dyn std::error::Error>> {
             .collect::<Result<Vec<_>, hekaton_directory::LabelError>>()?;
         witness.steps.extend(tree.steps(&changes)?);
         tree = tree.update(&changes)?;
-        record = record.next(&tree, &Frontier::default(), 60);
+        earlier.append(&[record.entry()]);
+        record = record.next(&tree, &Frontier::default(), &earlier, 60);
     }
     let path = tree.path(&Index::of(LABELS[0])?)?;
     let (record_bytes, file) =

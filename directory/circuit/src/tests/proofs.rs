@@ -47,6 +47,7 @@ fn epochs_are_proven_with_derived_keys() {
         leaves: 1,
         log_size: 1,
         log_root: [0; 32],
+        records: [0; 32],
         closed: 0,
     };
     let values = [from, to].map(|tip| record(tip).public_values().map(Fr::from));

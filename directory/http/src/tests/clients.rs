@@ -1,9 +1,9 @@
 //! The answers that clients believe, and those that they refuse.
 
-use super::{Running, parameters, signing_key};
+use super::{Running, parameters, problem, signing_key};
 use crate::body::{HistoryBody, KeyBody};
 use crate::{AnswerError, Base64, ParametersFile, follow};
-use hekaton_directory::{Parameters, SignedRecord};
+use hekaton_directory::{Audit, Checked, Parameters, Record, SignedRecord};
 
 /// Every byte of an answer that is changed leads to an error, or to what the answer was.
 #[test]
@@ -83,40 +83,58 @@ fn clients_follow_one_history() {
         running.insert("label", value);
     }
     let client = &running.client;
-    let all: Vec<Vec<u8>> =
-        client.records(0, 5).unwrap().records.into_iter().map(|record| record.0).collect();
-    let checked =
-        |bytes: &[u8]| SignedRecord::decode(bytes).unwrap().verify(&parameters()).unwrap();
-    let at = |epoch: usize| checked(&all[epoch]);
-    let go = |seen: usize, to: usize, some: usize| {
-        follow::<AnswerError>(&parameters(), &at(seen), &at(to), |after| {
-            let from = after as usize + 1;
-            Ok(all[from..(from + some).min(all.len())].to_vec())
-        })
+    let body = client.records(0, 5).unwrap();
+    let all: Vec<Checked> = body.records.iter().map(|record| checked(&record.0)).collect();
+    let go = |seen: &Checked, to: &Checked| {
+        follow::<AnswerError>(seen, to, |from, to| Ok(client.continuation(from, to).unwrap()))
     };
-    for some in 1..=6 {
-        go(0, 5, some).unwrap();
-        go(2, 4, some).unwrap();
+    for to in 0..=5 {
+        for seen in 0..=to {
+            go(&all[seen], &all[to]).unwrap();
+        }
     }
-    go(3, 3, 0).unwrap();
-    assert!(matches!(go(1, 4, 0), Err(AnswerError::Few { found: 1, expected: 4 })));
-    assert!(matches!(go(4, 2, 9), Err(AnswerError::Record(_))), "an older one");
-    // Another history with the same parameters, from epoch 3 on.
-    let other = {
-        let key = signing_key();
-        let mut record = *at(3).record();
-        record.closed += 1;
-        record.sign(&key).encode().to_vec()
+    assert!(matches!(go(&all[4], &all[2]), Err(AnswerError::Record(_))), "an older one");
+    // Of pruned epochs, too.
+    running.server.prune(4).unwrap();
+    go(&all[1], &all[5]).unwrap();
+    go(&all[1], &all[3]).unwrap();
+    // Another record with the same parameters and the same chain, of epoch 3.
+    let other = Record { closed: all[3].record().closed + 1, ..*all[3].record() };
+    let other = checked(&other.sign(&signing_key()).encode());
+    let error = go(&all[3], &other).unwrap_err().to_string();
+    assert!(error.contains("two records of epoch 3"), "{error}");
+    let error = go(&other, &all[5]).unwrap_err().to_string();
+    assert!(error.contains("is not proven to continue"), "{error}");
+    // Proofs of other epochs, or none.
+    let asked = |from: u32, to: u32| {
+        follow::<AnswerError>(&all[1], &all[4], |_, _| Ok(client.continuation(from, to).unwrap()))
     };
-    let gives = |bytes: Vec<Vec<u8>>| move |_| Ok::<_, AnswerError>(bytes.clone());
-    let forked = follow(&parameters(), &at(2), &at(3), gives(vec![other.clone()]));
-    assert!(forked.unwrap_err().to_string().contains("two records of epoch 3"));
-    let forked = follow(&parameters(), &at(3), &checked(&other), gives(vec![]));
-    assert!(forked.unwrap_err().to_string().contains("two records of epoch 3"));
-    let skipped = follow(&parameters(), &at(1), &at(3), gives(vec![all[3].clone()]));
-    assert!(matches!(skipped, Err(AnswerError::Record(_))));
-    let cut = follow(&parameters(), &at(1), &at(3), gives(vec![all[2][1..].to_vec()]));
-    assert!(matches!(cut, Err(AnswerError::Decode("record", _))));
+    asked(1, 4).unwrap();
+    for (from, to) in [(0, 4), (2, 4), (1, 3), (1, 5), (4, 4)] {
+        assert!(matches!(asked(from, to), Err(AnswerError::Record(_))), "{from} {to}");
+    }
+    let mut cut = client.continuation(1, 4).unwrap();
+    cut.entry.0.pop();
+    let error = cut.verify(&all[1], &all[4]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the answer's entry has 63 bytes, expected any number of digests of 32 bytes"
+    );
+    // The tree with which an audit begins later.
+    for from in 0..=5 {
+        let body = client.records(from, 5).unwrap();
+        let signed = SignedRecord::decode(&body.records[0].0).unwrap();
+        let begun = Audit::begin(&parameters(), &signed, from).unwrap();
+        begun.with_records(body.records_before(from).unwrap()).unwrap();
+        let other = body.records_before(from ^ 1).unwrap_err().to_string();
+        assert!(other.contains("digests of 32 bytes"), "{other}");
+    }
+    assert_eq!(problem(client.continuation(2, 9)).0, 404);
+    assert_eq!(problem(client.continuation(3, 2)).0, 400);
+}
+
+fn checked(bytes: &[u8]) -> Checked {
+    SignedRecord::decode(bytes).unwrap().verify(&parameters()).unwrap()
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The answers of a server, and the data that it keeps.
 
 use super::{client, create, open, options, outcome, parameters, update};
-use crate::{Error, Expected, Mode, Options, Outcome, Refusal, Status, Update};
-use hekaton_directory::{Index, Profile, log};
+use crate::{Error, Expected, Mode, Options, Outcome, Refusal, Server, Status, Update};
+use hekaton_directory::{Continuation, Frontier, Index, Profile, log};
 
 #[test]
 fn earlier_epochs_answer_until_they_are_pruned() {
@@ -199,6 +199,62 @@ fn the_log_is_proven() {
     assert!(matches!(view.log_entry(517), Err(Error::NoEntry { entry: 517, size: 517 })));
     assert!(view.log_continues(518).is_err());
     server.check().unwrap();
+}
+
+/// Records of over 256 epochs, of which the first tile of their tree is full: each continues each earlier one, after restarts and when
+/// they are pruned, too.
+#[test]
+fn records_continue_each_other() {
+    const LAST: u32 = 530;
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let parameters = parameters(Profile::Compress);
+    let check = |server: &Server, pairs: &mut dyn Iterator<Item = (u32, u32)>| {
+        for (from, to) in pairs {
+            let proof = server.continuation(from, to).unwrap();
+            let [seen, later] = [from, to].map(|epoch| server.record(epoch).unwrap());
+            let seen = seen.verify(&parameters).unwrap();
+            later.verify(&parameters).unwrap().check_continues(&seen, &proof).unwrap();
+            assert!(proof.entry.len() <= 10 && proof.before.len() <= 11, "{from} {to}");
+        }
+    };
+    let modes = [Mode::Serial, Mode::Pipelined, Mode::AnyOrder];
+    let mut tree = Frontier::default();
+    for (mode, end) in modes.into_iter().zip([254, 257, LAST]) {
+        let server = open(folder.path(), Profile::Compress, options(mode));
+        let first = server.view().unwrap().record().epoch;
+        for epoch in first + 1..=end {
+            server.submit(Update::new(format!("{epoch}"), "x")).unwrap();
+            server.flush().unwrap();
+        }
+        for epoch in first..end {
+            tree.append(&[server.record(epoch).unwrap().unverified().entry()]);
+        }
+        let last = *server.view().unwrap().record();
+        assert_eq!((last.epoch, last.records), (end, tree.root()));
+        assert_eq!(server.records_before(end).unwrap(), tree.peaks());
+        check(&server, &mut (0..end).map(|from| (from, end)));
+        server.check().unwrap();
+        server.close().unwrap();
+    }
+    let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    for pruned in [0, 300, LAST] {
+        server.prune(pruned).unwrap();
+        let ends = [1, 2, 255, 256, 257, 511, 512, 513, LAST];
+        check(
+            &server,
+            &mut ends.into_iter().flat_map(|to| (0..to).step_by(17).map(move |from| (from, to))),
+        );
+        for end in ends {
+            let frontier = Frontier::with_peaks(end.into(), &server.records_before(end).unwrap());
+            let record = server.record(end).unwrap();
+            assert_eq!(frontier.unwrap().root(), record.unverified().records, "{end}");
+        }
+        server.check().unwrap();
+    }
+    assert_eq!(server.continuation(7, 7).unwrap(), Continuation::default());
+    assert!(matches!(server.continuation(1, LAST + 1), Err(Error::NoEpoch { .. })));
+    assert!(matches!(server.records_before(LAST + 1), Err(Error::NoEpoch { .. })));
 }
 
 /// A tree has only its top in memory, however many labels there are.

@@ -1,6 +1,6 @@
 //! Wrong input from outside gets an error that says what is wrong.
 
-use super::{create, key, open, options, parameters, update};
+use super::{create, database, key, open, options, parameters, try_open, update};
 use crate::{Error, Expected, Mode, Opened, Options, Rows, Server, SubmitError, Table, Update};
 use ed25519_dalek::SigningKey;
 use hekaton_directory::{EpochProof, MAX_LABEL, MAX_VALUE, Profile};
@@ -34,6 +34,23 @@ fn updates_that_none_can_send() {
     server.flush().unwrap();
     assert!(server.view().unwrap().look_up(&[1; MAX_LABEL]).unwrap().current.is_some());
     assert!(server.view().unwrap().look_up(&[]).is_err());
+}
+
+#[test]
+fn a_directory_of_an_earlier_version() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let store = database(folder.path())(Opened::Again).unwrap();
+    let mut format = store.get(Table::Format, &[0]).unwrap().unwrap();
+    format[0] = 1;
+    let mut rows = Rows::default();
+    rows.put(Table::Format, [0], format);
+    store.commit(rows).unwrap();
+    drop(store);
+    let (parameters, options) = (parameters(Profile::Compress), options(Mode::Serial));
+    let error = try_open(folder.path(), &parameters, &key(), options).unwrap_err();
+    assert!(matches!(error, Error::OldFormat { found: 1, .. }), "{error}");
+    assert!(error.to_string().contains("insert its labels into a new directory"), "{error}");
 }
 
 #[test]

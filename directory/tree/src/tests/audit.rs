@@ -16,13 +16,15 @@ fn records() -> (Parameters, Vec<SignedRecord>) {
     let profile = Profile::Compress;
     let parameters = Parameters { profile, server: key().verifying_key(), proofs: [1; 32] };
     let (mut tree, mut log) = (Tree::new(profile), Frontier::default());
+    let mut earlier = Frontier::default();
     let mut record = Record::first(&parameters, 100);
     let mut records = vec![record.sign(&key())];
     for number in 0..6 {
         let change = Change { index: index(number, 8), commitment: commitment(number) };
         tree = tree.update(&[change]).unwrap();
         log.append(&[crate::log::entry(&[number as u8])]);
-        record = record.next(&tree, &log, 100 + number);
+        earlier.append(&[record.entry()]);
+        record = record.next(&tree, &log, &earlier, 100 + number);
         records.push(record.sign(&key()));
     }
     (parameters, records)
@@ -112,6 +114,48 @@ fn an_audit_is_of_the_epochs_that_it_says() {
     assert_eq!(audit.proven().record().epoch, 2, "what was rejected proves nothing");
     audit.proof(&proof(2, 4), |_, _| Ok(())).unwrap();
     assert_eq!((audit.proven().record().epoch, audit.last().record().epoch), (4, 4));
+}
+
+/// A record whose tree is not that of the records that are shown is refused: from epoch 0 on, and from any other one with the records
+/// before it.
+#[test]
+fn trees_of_records_are_audited() {
+    let (parameters, records) = records();
+    let record = |epoch: usize| *records[epoch].verify(&parameters).unwrap().record();
+    let refused = |records: &[SignedRecord]| {
+        let error = audit(&parameters, 0..=6, records, &[proof(0, 6)], |_, _| Ok(())).unwrap_err();
+        let AuditError::Record(error) = error else { panic!("{error}") };
+        error
+    };
+    let with = |epoch: usize, other: Record| {
+        let mut changed = records.clone();
+        changed[epoch] = other.sign(&key());
+        changed
+    };
+    let other_tree = with(4, Record { records: [6; 32], ..record(4) });
+    assert_eq!(refused(&other_tree), RecordError::Records(4));
+    // Another record of the same chain: only the tree of the next one reveals it.
+    let other_record = with(4, Record { closed: record(4).closed + 1, ..record(4) });
+    assert_eq!(refused(&other_record), RecordError::Records(5));
+
+    let mut before = Frontier::default();
+    before.append(&[record(0).entry(), record(1).entry()]);
+    let begin = || Audit::begin(&parameters, &records[2], 2).unwrap();
+    for (records, expected) in [(&other_tree, 4), (&other_record, 5)] {
+        let mut audit = begin().with_records(before.clone()).unwrap();
+        let error = records[3..].iter().find_map(|record| audit.record(record).err()).unwrap();
+        assert!(matches!(error, AuditError::Record(RecordError::Records(at)) if at == expected));
+        let mut audit = begin();
+        records[3..].iter().for_each(|record| audit.record(record).unwrap());
+    }
+    for wrong in [Frontier::default(), {
+        let mut more = before.clone();
+        more.append(&[record(2).entry()]);
+        more
+    }] {
+        let error = begin().with_records(wrong).unwrap_err();
+        assert!(matches!(error, AuditError::Record(RecordError::Records(2))), "{error}");
+    }
 }
 
 #[test]

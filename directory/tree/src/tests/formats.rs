@@ -89,7 +89,7 @@ proptest! {
             }
         }
         bytes.resize(crate::SIGNED_LENGTH - 1, 3);
-        let record = SignedRecord::decode(&[&[1][..], &bytes].concat()).unwrap();
+        let record = SignedRecord::decode(&[&[2][..], &bytes].concat()).unwrap();
         prop_assert_eq!(&record.encode()[1..], &bytes[..]);
     }
 }

@@ -102,8 +102,8 @@ fn trees_and_chains() {
 /// The bytes of a record, and that its signature is of them behind the name of what they are.
 #[test]
 fn records() {
-    let digests: [Digest; 5] = std::array::from_fn(|i| [i as u8; 32]);
-    let [parameters, root, before, chain, log_root] = digests;
+    let digests: [Digest; 6] = std::array::from_fn(|i| [i as u8; 32]);
+    let [parameters, root, before, chain, log_root, records] = digests;
     let record = Record {
         parameters,
         epoch: 0x0102_0304,
@@ -113,11 +113,12 @@ fn records() {
         leaves: 0x1112_1314,
         log_size: 0x2122_2324,
         log_root,
+        records,
         closed: 0x3132_3334,
     };
     let line = |digit: &str| digit.repeat(32);
     let expected = [
-        "01",
+        "02",
         &line("00"),
         "01020304",
         &line("01"),
@@ -126,6 +127,7 @@ fn records() {
         "0000000011121314",
         "0000000021222324",
         &line("04"),
+        &line("05"),
         "0000000031323334",
     ];
     assert_eq!(hex(&record.encode()), expected.concat());

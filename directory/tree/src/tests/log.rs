@@ -19,7 +19,7 @@ fn middle(count: usize) -> usize {
 }
 
 /// RFC 9162, section 2.1.3.1.
-fn inclusion(entries: &[Digest], index: usize) -> Vec<Digest> {
+pub(super) fn inclusion(entries: &[Digest], index: usize) -> Vec<Digest> {
     if entries.len() == 1 {
         return Vec::new();
     }
@@ -33,7 +33,7 @@ fn inclusion(entries: &[Digest], index: usize) -> Vec<Digest> {
 }
 
 /// RFC 9162, section 2.1.4.1.
-fn consistency(entries: &[Digest], old: usize, is_whole: bool) -> Vec<Digest> {
+pub(super) fn consistency(entries: &[Digest], old: usize, is_whole: bool) -> Vec<Digest> {
     if old == entries.len() {
         return if is_whole { Vec::new() } else { vec![root(entries)] };
     }
@@ -44,6 +44,29 @@ fn consistency(entries: &[Digest], old: usize, is_whole: bool) -> Vec<Digest> {
     };
     proof.push(root(beside));
     proof
+}
+
+/// A log continues from its peaks, of which each size has its own number.
+#[test]
+fn peaks_are_a_frontier() {
+    for size in 0..70 {
+        let mut log = Frontier::default();
+        log.append(&entries(size));
+        let peaks = log.peaks();
+        assert_eq!(Frontier::with_peaks(size, &peaks), Some(log.clone()), "{size}");
+        assert_eq!(Frontier::with_peaks(size, &[&peaks[..], &[[1; 32]]].concat()), None);
+        if size > 0 {
+            assert_eq!(Frontier::with_peaks(size, &peaks[1..]), None);
+            let mut other = peaks.clone();
+            other[0][0] ^= 1;
+            assert_ne!(Frontier::with_peaks(size, &other).unwrap().root(), log.root());
+        }
+        for more in [1, 3] {
+            let mut continued = Frontier::with_peaks(size, &peaks).unwrap();
+            continued.append(&entries(size + more)[size as usize..]);
+            assert_eq!(continued.root(), root(&entries(size + more)));
+        }
+    }
 }
 
 /// However entries are appended, roots and complete subtrees are the same.

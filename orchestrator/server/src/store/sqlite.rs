@@ -1,8 +1,8 @@
 //! A store in a SQLite database: the default, for one machine.
 //!
-//! Several processes may open the same database. All writes go through one thread per process, which combines all pending writes into one
-//! transaction (group commit). Another thread puts commits on disk and answers the writes that wait for it, so commits do not wait for the
-//! disk. Watches read the last changes from memory, where the writing thread puts
+//! Several processes may open the same database. All pending writes of a process are combined into one transaction (group commit), by the
+//! caller that comes first or by a thread. Another thread puts commits on disk and answers the writes that wait for it, so commits do not
+//! wait for the disk. Watches read the last changes from memory, where whoever writes puts
 //! them and, for writes of other processes, a thread that is woken by the file system.
 
 mod disk;
@@ -29,7 +29,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use tokio::sync::oneshot;
-use writer::{Request, Write, Writer};
+use writer::{Request, Write, Writer, Writes};
 
 pub use file::Durability;
 #[cfg(test)]
@@ -46,7 +46,7 @@ const PRUNED_AT_ONCE: u64 = 1_000;
 pub struct SqliteStore {
     file: DatabaseFile,
     incarnation: u64,
-    writes: mpsc::Sender<Request>,
+    writes: Writes,
     reads: mpsc::Sender<Read>,
     /// A connection for reads of single records, which take less time than a thread takes to be woken.
     points: Mutex<Connection>,
@@ -91,24 +91,19 @@ impl SqliteStore {
         let wake = wake::Wake::new(path, follower, Arc::downgrade(&recent));
         // What was committed before it was followed.
         recent.catch_up(&points);
-        let (writes, requests) = mpsc::channel();
         let (reads, queries) = mpsc::channel::<Read>();
         let (ours, at) = (Arc::clone(&recent), file.clone());
-        let writer = Writer { connection, file: at, disk: disk.clone(), recent: ours, wake };
-        let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new().name(name.into()).spawn(run).map_err(|error| Unavailable {
-                why: format!("a thread for {}: {error}", path.display()),
-            })
+        let writer = Writer::new(connection, at, disk.clone(), (ours, wake));
+        let no_thread = |error: std::io::Error| Unavailable {
+            why: format!("a thread for {}: {error}", path.display()),
         };
-        start("sqlite-writer", Box::new(move || writer.run(&requests)))?;
-        start(
-            "sqlite-reader",
-            Box::new(move || {
-                for query in queries {
-                    query(&reader);
-                }
-            }),
-        )?;
+        let writes = Writes::start(writer).map_err(no_thread)?;
+        let read = move || {
+            for query in queries {
+                query(&reader);
+            }
+        };
+        std::thread::Builder::new().name("sqlite-reader".into()).spawn(read).map_err(no_thread)?;
         let points = Mutex::new(points);
         Ok(Self { file, incarnation, writes, reads, points, recent, disk })
     }
@@ -170,9 +165,7 @@ impl SqliteStore {
         check(write.key(), value)?;
         let key = write.key().to_owned();
         let (answer, answered) = oneshot::channel();
-        if self.writes.send(Request { write, synced, answer }).is_err() {
-            return Err(WriteError::Refused { key, why: "the store is closed".into() });
-        }
+        self.writes.make(Request { write, synced, answer });
         let why = "its writer ended".to_owned();
         // The writer may have committed before it ended, so the outcome is unknown.
         answered.await.unwrap_or(Err(WriteError::Unknown { key, why }))

@@ -1,4 +1,4 @@
-//! The syncing thread: it puts the write-ahead log on disk, while the writing thread commits what comes next.
+//! The syncing thread: it puts the write-ahead log on disk, while others commit what comes next.
 //!
 //! A commit does not wait for the disk, so whatever follows from a write begins at once. The log is on disk up to some commit and no
 //! further, so a crash of the machine loses the last writes, and none from before them. A request for a revision waits for the sync

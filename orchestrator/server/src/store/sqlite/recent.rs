@@ -1,6 +1,6 @@
 //! The last changes of records, which watches read instead of the database.
 //!
-//! The writing thread adds its own commits. A commit of another process shows in the counter, and the missing changes are then read
+//! Whoever writes adds its own commits. A commit of another process shows in the counter, and the missing changes are then read
 //! from the database, so the sequence is complete and in the order of revisions.
 
 use super::rows::entries;

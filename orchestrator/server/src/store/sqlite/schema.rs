@@ -19,7 +19,7 @@ const APPLICATION: i64 = 0x6865_6b6f;
 pub(crate) const LEFT_OUT: u64 = 1 << 17;
 
 /// The time that one process waits for another one's transaction.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 const TABLES: &str = "
 CREATE TABLE state (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT, WITHOUT ROWID;

@@ -1,4 +1,8 @@
-//! The writing thread: it combines all pending writes into one transaction, and has it put on disk for those that wait for that.
+//! Writes: all that wait are combined into one transaction, which is put on disk for those that wait for that.
+//!
+//! A caller makes its write itself if none is being made, with whatever else waits: to wake a thread, and to be woken by it, takes longer
+//! than a write. What would keep the caller from other work is left to a thread: writes that come while one is made, those that have to wait
+//! for another process or for the disk, and the removal of history.
 
 use super::disk::Disk;
 use super::file::DatabaseFile;
@@ -10,7 +14,8 @@ use crate::clock::Clock;
 use crate::store::{Entry, Rev, WriteError};
 use bytes::Bytes;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
-use std::sync::{Arc, mpsc};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -89,42 +94,139 @@ impl Write {
     }
 }
 
-/// The only thread of a process that writes to its database.
+/// The writes of a process to its database.
+pub(super) struct Writes {
+    shared: Arc<Shared>,
+    /// Wakes the thread, which ends with the last sender.
+    wake: mpsc::Sender<()>,
+}
+
+/// The writes that wait, in their order, and who makes them.
+struct Shared {
+    waiting: Mutex<VecDeque<Request>>,
+    writer: Mutex<Writer>,
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Request>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the writes that are made next, as long as they are of a kind.
+    fn take(&self, is_taken: impl Fn(&Write) -> bool) -> Vec<Request> {
+        let mut waiting = self.waiting();
+        let count = waiting.iter().take(MAX_GROUP).take_while(|next| is_taken(&next.write)).count();
+        waiting.drain(..count).collect()
+    }
+
+    /// Puts writes back that were taken last.
+    fn put_back(&self, group: Vec<Request>) {
+        let mut waiting = self.waiting();
+        group.into_iter().rev().for_each(|request| waiting.push_front(request));
+    }
+}
+
+impl std::fmt::Debug for Writes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writes").finish_non_exhaustive()
+    }
+}
+
+impl Writes {
+    /// Starts the thread, which runs until this is dropped, and makes what waits then.
+    pub(super) fn start(writer: Writer) -> std::io::Result<Self> {
+        let writer = Mutex::new(writer);
+        let shared = Arc::new(Shared { waiting: Mutex::default(), writer });
+        let (wake, woken) = mpsc::channel();
+        let ours = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || run(&ours, &woken))?;
+        Ok(Self { shared, wake })
+    }
+
+    /// Makes a write, or has it made. It is answered when it is done.
+    pub(super) fn make(&self, request: Request) {
+        self.shared.waiting().push_back(request);
+        let writer = match self.shared.writer.try_lock() {
+            Ok(writer) => Some(writer),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            // Whoever writes now may have taken this write already, or takes it next.
+            Err(TryLockError::WouldBlock) => None,
+        };
+        let is_due = writer.is_some_and(|mut writer| writer.write_at_once(&self.shared));
+        // After the lock is released: a write that came before finds nobody else who looks.
+        if (is_due || !self.shared.waiting().is_empty()) && self.wake.send(()).is_err() {
+            // The thread has panicked, and nobody else would answer.
+            self.shared.waiting().clear();
+        }
+    }
+}
+
+/// Makes the writes that callers do not make themselves, and has all put on disk in time.
+fn run(shared: &Shared, woken: &mpsc::Receiver<()>) {
+    let mut wait = LONG;
+    loop {
+        let is_over = woken.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Disconnected);
+        woken.try_iter().for_each(drop);
+        let mut writer = shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            // Only what is there already: waiting for more would delay the first write, and others gather anyway while this one is made.
+            let group = shared.take(|_| true);
+            if group.is_empty() {
+                break;
+            }
+            if let Err(group) = writer.write(group, true) {
+                shared.put_back(group);
+            }
+        }
+        wait = writer.sync_due();
+        if is_over {
+            return;
+        }
+    }
+}
+
+/// The connection of a process that writes to its database.
 pub(super) struct Writer {
-    pub(super) connection: Connection,
-    pub(super) file: DatabaseFile,
-    pub(super) disk: Option<Disk>,
-    pub(super) recent: Arc<Recent>,
-    pub(super) wake: Wake,
+    connection: Connection,
+    file: DatabaseFile,
+    disk: Option<Disk>,
+    recent: Arc<Recent>,
+    wake: Wake,
+    /// The time at which the commits of this process must be put on disk, and the last of them.
+    due: Option<(Instant, u64)>,
 }
 
 impl Writer {
-    /// Takes writes in groups until the store is dropped.
-    pub(super) fn run(mut self, requests: &mpsc::Receiver<Request>) {
-        // The time at which the commits of this process must be put on disk, and the last of them.
-        let mut due: Option<(Instant, u64)> = None;
-        loop {
-            let wait = due.map_or(LONG, |(at, _)| at.saturating_duration_since(Instant::now()));
-            let first = requests.recv_timeout(wait);
-            due = due.and_then(|(at, upto)| self.sync_at(at, upto));
-            let first = match first {
-                Ok(first) => first,
-                Err(mpsc::RecvTimeoutError::Timeout) => continue,
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
-            };
-            let mut group = vec![first];
-            // Only what is there already: waiting for more would delay the first write, and others
-            // gather anyway while the disk syncs.
-            while group.len() < MAX_GROUP
-                && let Ok(next) = requests.try_recv()
-            {
-                group.push(next);
-            }
-            if let Some(upto) = self.write(group).filter(|_| self.disk.is_some()) {
-                let at = Instant::now() + UNSYNCED;
-                due = Some((due.map_or(at, |(earlier, _)| at.min(earlier)), upto));
-            }
+    pub(super) fn new(
+        connection: Connection,
+        file: DatabaseFile,
+        disk: Option<Disk>,
+        (recent, wake): (Arc<Recent>, Wake),
+    ) -> Self {
+        Self { connection, file, disk, recent, wake, due: None }
+    }
+
+    /// Makes writes that wait, if that takes no longer than a commit. Returns whether the thread has to look when they are due.
+    fn write_at_once(&mut self, shared: &Shared) -> bool {
+        if self.is_behind() {
+            return false;
         }
+        let group = shared.take(|write| !matches!(write, Write::Prune { .. }));
+        let had_due = self.due.is_some();
+        if !group.is_empty()
+            && let Err(group) = self.write(group, false)
+        {
+            shared.put_back(group);
+        }
+        self.due.is_some() && !had_due
+    }
+
+    /// Has commits put on disk if it is time. Returns how long to wait until the next look.
+    fn sync_due(&mut self) -> Duration {
+        self.due = self.due.and_then(|(at, upto)| self.sync_at(at, upto));
+        self.due.map_or(LONG, |(at, _)| at.saturating_duration_since(Instant::now()))
     }
 
     /// Has commits put on disk at a time. Returns when to look again, unless they are there.
@@ -139,14 +241,17 @@ impl Writer {
         Some((now + AGAIN, upto))
     }
 
+    /// Reports whether too many writes are not on disk.
+    fn is_behind(&self) -> bool {
+        // Other processes do the same, so what they have committed since need not be counted.
+        let least = self.recent.upto().saturating_sub(MAX_UNSYNCED);
+        self.disk.as_ref().is_some_and(|disk| !disk.has(least))
+    }
+
     /// Waits for the disk if it is too far behind.
     fn keep_up(&self) -> Result<(), Failure> {
-        // Other processes do the same, so what they have committed since need not be counted.
+        let Some(disk) = self.disk.as_ref().filter(|_| self.is_behind()) else { return Ok(()) };
         let upto = self.recent.upto();
-        let Some(disk) = &self.disk else { return Ok(()) };
-        if disk.has(upto.saturating_sub(MAX_UNSYNCED)) {
-            return Ok(());
-        }
         let (answer, answered) = mpsc::channel();
         let send = move |outcome: &Result<(), String>| drop(answer.send(outcome.clone()));
         disk.want(upto, false, Box::new(send));
@@ -156,14 +261,11 @@ impl Writer {
         })
     }
 
-    /// Writes a group and has it answered. Returns the last revision, if anything was written.
-    fn write(&mut self, group: Vec<Request>) -> Option<u64> {
+    /// Writes a group and has it answered. Returns it if another process is writing and this one does not wait.
+    fn write(&mut self, group: Vec<Request>, is_patient: bool) -> Result<(), Vec<Request>> {
         // The file may be removed at any time. Without this look, writes to it would be answered and lost with the process.
-        let incarnation = self.recent.incarnation();
         let outcome = match self.file.is_there() {
-            true => self.keep_up().and_then(|()| {
-                commit(&mut self.connection, incarnation, self.disk.is_some(), &group)
-            }),
+            true => self.keep_up().and_then(|()| self.commit(&group, is_patient)),
             false => Err(Failure::Before("its file was removed or replaced".into())),
         };
         match outcome {
@@ -174,23 +276,46 @@ impl Writer {
                     });
                     self.recent.committed(&self.connection, from, written.collect(), upto);
                     self.wake.changed();
+                    if self.disk.is_some() {
+                        let at = Instant::now() + UNSYNCED;
+                        self.due =
+                            Some((self.due.map_or(at, |(earlier, _)| at.min(earlier)), upto));
+                    }
                 }
                 self.answer(group, answers, upto);
-                (upto > from).then_some(upto)
+                Ok(())
             }
+            Err(Failure::Busy) => Err(group),
             Err(failure) => {
                 tracing::error!(why = failure.why(), "the store cannot write");
                 for request in group {
                     let key = request.write.key().to_owned();
                     let _ = request.answer.send(Err(failure.of(key)));
                 }
-                None
+                Ok(())
             }
+        }
+    }
+
+    /// One transaction for a group, which waits for that of another process or not.
+    fn commit(&mut self, group: &[Request], is_patient: bool) -> Result<Committed, Failure> {
+        let patience = if is_patient { schema::PATIENCE } else { Duration::ZERO };
+        self.connection
+            .busy_timeout(patience)
+            .map_err(|error| Failure::new(&error, Failure::Before))?;
+        let incarnation = self.recent.incarnation();
+        match commit(&mut self.connection, incarnation, self.disk.is_some(), group) {
+            Err(Failure::Busy) if is_patient => {
+                Err(Failure::Before("another process does not end its transaction".into()))
+            }
+            committed => committed,
         }
     }
 
     /// Answers a group that was committed up to a revision: writes that must be on disk, once they are.
     fn answer(&self, group: Vec<Request>, answers: Vec<Result<Rev, WriteError>>, upto: u64) {
+        // Clients wait for entries of logs, and learn of them once these are on disk.
+        let is_awaited = group.iter().any(|request| matches!(request.write, Write::Append { .. }));
         let mut later = Vec::new();
         let mut is_forced = false;
         for (request, answer) in group.into_iter().zip(answers) {
@@ -205,6 +330,9 @@ impl Writer {
         let Some(disk) = &self.disk else { return };
         disk.committed(upto);
         if later.is_empty() {
+            if is_awaited {
+                disk.want(upto, false, Box::new(|_| {}));
+            }
             return;
         }
         let send = move |outcome: &Result<(), String>| {
@@ -225,6 +353,8 @@ impl Writer {
 
 /// Why a group was not written.
 enum Failure {
+    /// Another process is writing. Nothing has happened.
+    Busy,
     /// There was no space. Nothing has happened: frames of the log count only once the last one of their commit is complete.
     Full,
     /// Nothing has happened.
@@ -244,6 +374,7 @@ impl Failure {
 
     fn why(&self) -> &str {
         match self {
+            Self::Busy => "another process is writing",
             Self::Full => "no space left",
             Self::Before(why) | Self::During(why) => why,
         }
@@ -252,6 +383,7 @@ impl Failure {
     fn of(&self, key: String) -> WriteError {
         match self {
             Self::Full => WriteError::Full { key },
+            Self::Busy => WriteError::Refused { key, why: self.why().to_owned() },
             Self::Before(why) => WriteError::Refused { key, why: why.clone() },
             Self::During(why) => WriteError::Unknown { key, why: why.clone() },
         }
@@ -274,8 +406,11 @@ fn commit(
 ) -> Result<Committed, Failure> {
     let before = |error: rusqlite::Error| Failure::new(&error, Failure::Before);
     // Immediate: a transaction that begins as a reader and becomes a writer can fail with SQLITE_BUSY in the middle.
-    let transaction =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(before)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = transaction.map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseBusy) => Failure::Busy,
+        _ => before(error),
+    })?;
     let from = schema::counter(&transaction).map_err(before)?;
     let mut counter = from;
     let mut answers = Vec::with_capacity(group.len());
