@@ -500,7 +500,7 @@ fn metrics_and_description() {
     let described: serde_json::Value = serde_json::from_str(&get("/openapi.json")).unwrap();
     assert_eq!(described, serde_json::to_value(open_api()).unwrap());
     let paths: Vec<&String> = described["paths"].as_object().unwrap().keys().collect();
-    assert_eq!(paths.len(), 14, "{paths:?}");
+    assert_eq!(paths.len(), 15, "{paths:?}");
     let text = described.to_string();
     for part in text.split("#/components/schemas/").skip(1) {
         let name = part.split('"').next().unwrap();
