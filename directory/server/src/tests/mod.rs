@@ -7,6 +7,7 @@ mod disk;
 mod faults;
 mod heartbeats;
 mod kills;
+mod logs;
 mod modes;
 mod proofs;
 mod restores;
